@@ -6,6 +6,7 @@
 #   build.sh control-plane    etcd, kube-apiserver, kube-controller-manager, kubectl, OLM's two operators
 #   build.sh node             the above, and what a node needs: kubelet, kube-proxy, scheduler, CoreDNS, OLM's images
 #   build.sh upstream         operator-sdk, opm and kuttl, which the end-to-end test and the comparisons run
+#   build.sh images           other image tools and a registry, which dev/oci compares olmkit with
 #   build.sh catalogd         the catalog server of OLM v1, and its definition
 #   build.sh all              everything
 #   build.sh kubelet opm …    single programs
@@ -59,6 +60,11 @@ recipe() {
     grpc_health_probe) module=cluster main=github.com/grpc-ecosystem/grpc-health-probe package=$main ;;
     etcd) module=cluster main=go.etcd.io/etcd/server/v3 package=$main ;;
     promtool) module=prometheus main=github.com/prometheus/prometheus package=$main/cmd/promtool tags=remove_all_sd ;;
+    skopeo) module=skopeo main=github.com/containers/skopeo package=$main/cmd/skopeo tags=$image_tags ;;
+    crane) module=images main=github.com/google/go-containerregistry package=$main/cmd/crane ;;
+    regctl) module=images main=github.com/regclient/regclient package=$main/cmd/regctl ;;
+    oras) module=images main=oras.land/oras package=$main/cmd/oras ;;
+    registry) module=images main=github.com/distribution/distribution/v3 package=$main/cmd/registry ;;
     actionlint) module=actionlint main=github.com/rhysd/actionlint package=$main/cmd/actionlint ;;
     *) die "no program named '$1'; see the head of $0" ;;
   esac
@@ -153,12 +159,14 @@ catalogd_crd() {
 control_plane="etcd kube-apiserver kube-controller-manager kubectl olm catalog"
 node="kube-scheduler kubelet kube-proxy coredns package-server copy-content cpb opm grpc_health_probe"
 upstream="operator-sdk opm kubectl-kuttl"
+images="skopeo crane regctl oras registry"
 wanted=
 for argument in "${@:-all}"; do
   case $argument in
     control-plane) wanted+=" $control_plane" ;;
     node) wanted+=" $control_plane $node" ;;
     upstream) wanted+=" $upstream" ;;
+    images) wanted+=" $images" ;;
     all) wanted+=" $control_plane $node $upstream catalogd" ;;
     *) wanted+=" $argument" ;;
   esac

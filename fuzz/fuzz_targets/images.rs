@@ -18,7 +18,8 @@ fuzz_target!(|data: &[u8]| {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let inside = folder.path().join("inside");
     fs::create_dir(&inside).expect("a directory");
-    match kind % 4 {
+    match kind % 5 {
+        4 => layers(&inside, media_type::OCI_LAYER_ZSTD, bytes),
         0 => layers(&inside, media_type::OCI_LAYER, bytes),
         1 => layers(&inside, media_type::OCI_LAYER_GZIP, bytes),
         2 => documents(&inside, bytes),
@@ -66,11 +67,9 @@ fn layers(folder: &Path, kind: &str, bytes: &[u8]) {
             os: "linux".to_owned(),
             variant: None,
             config: RunConfig::default(),
-            rootfs: RootFs {
-                kind: "layers".to_owned(),
-                diff_ids: Vec::new(),
-            },
+            rootfs: RootFs::default(),
             history: Vec::new(),
+            other: Default::default(),
         },
     };
     let limits = Limits {

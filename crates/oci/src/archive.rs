@@ -5,21 +5,28 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use flate2::read::MultiGzDecoder;
 use olmkit::temporary::{self, Durability};
 use serde::{Deserialize, Serialize};
 
+use super::Reference;
+use super::compression::{Compression, Decoder};
 use super::digest::{Digest, DigestReader};
 use super::error::Error;
 use super::layout::{Image, Layout};
 use super::limits::{self, ARCHIVE_BYTES, DOCUMENT_BYTES};
 use super::spec::{Descriptor, ImageConfig, Manifest, Platform, media_type};
-use super::unpack::Limits;
+use super::tarball::{self, Member, MemberKind};
+use super::unpack::{LayerReader, Limits};
 
-/// The largest plausible size of a compressed file of that many bytes once decompressed.
-fn unpacked_limit(size: u64) -> u64 {
-    let by_ratio = size.saturating_mul(Limits::default().ratio);
-    by_ratio.clamp(Limits::RATIO_FREE, ARCHIVE_BYTES)
+/// Links that are followed from one name of an archive.
+const LINKS: usize = 40;
+
+/// How large a compressed archive, or a layer in one, may be once decompressed.
+fn unpacking_limits() -> Limits {
+    Limits {
+        layer_bytes: ARCHIVE_BYTES,
+        ..Limits::default()
+    }
 }
 
 /// Writes an image and everything it points at as an OCI layout in a tar archive.
@@ -53,18 +60,44 @@ struct Saved {
     config: String,
     #[serde(default)]
     repo_tags: Option<Vec<String>>,
-    layers: Vec<String>,
+    #[serde(default)]
+    layers: Option<Vec<String>>,
 }
 
-/// Writes an image as `docker load` and `podman load` read it. The format has no indexes.
-pub fn write_docker(layout: &Layout, image: &Image, name: &str, path: &Path) -> Result<(), Error> {
+/// The `NAME:TAG` that `docker load` accepts for a reference. `None` for a reference with a digest only.
+pub fn repository_tag(reference: &Reference) -> Option<String> {
+    let reference = reference.with_default_tag();
+    let tag = reference.tag()?;
+    Some(format!("{}:{tag}", reference.name()))
+}
+
+/// Fails unless the configuration of an image has one digest for each of its layers.
+pub(crate) fn check_layer_count(
+    what: impl FnOnce() -> String,
+    layers: usize,
+    config: &ImageConfig,
+) -> Result<(), Error> {
+    let diff_ids = config.rootfs.diff_ids.len();
+    if layers == diff_ids {
+        return Ok(());
+    }
+    Err(Error::Refused {
+        what: what(),
+        reason: format!("its manifest has {layers} layers, its configuration {diff_ids}"),
+    })
+}
+
+/// Writes an image as `docker load` and `podman load` read it, with a `NAME:TAG` or none. The format has no indexes.
+pub fn write_docker(layout: &Layout, image: &Image, tag: Option<&str>, path: &Path) -> Result<(), Error> {
+    let what = || format!("image {}", image.descriptor.digest);
+    check_layer_count(what, image.manifest.layers.len(), &image.config)?;
     let config = layout.read_document(&image.manifest.config)?;
     let config_name = format!("{}.json", image.manifest.config.digest.hex());
     let layer_name = |digest: &Digest| format!("{}/layer.tar", digest.hex());
     let saved = Saved {
         config: config_name.clone(),
-        repo_tags: Some(vec![name.to_owned()]),
-        layers: image.config.rootfs.diff_ids.iter().map(layer_name).collect(),
+        repo_tags: tag.map(|tag| vec![tag.to_owned()]),
+        layers: Some(image.config.rootfs.diff_ids.iter().map(layer_name).collect()),
     };
     let manifest = serde_json::to_vec(&[saved]).map_err(Error::document("manifest.json"))?;
     replace(path, |output| {
@@ -99,29 +132,27 @@ pub fn write_docker(layout: &Layout, image: &Image, name: &str, path: &Path) -> 
 
 /// A layer without its compression, in an unnamed file: its size must be known before it is put into an archive.
 fn decompressed(layout: &Layout, layer: &Descriptor, diff_id: &Digest) -> Result<File, Error> {
-    let blob = layout.open_blob(layer)?;
     let mut plain = tempfile::tempfile().map_err(Error::file("create", layout.root()))?;
+    check_diff_id(layout, layer, diff_id, &mut plain)?;
+    plain
+        .rewind()
+        .map_err(Error::file("read", &PathBuf::from(layer.digest.to_string())))?;
+    Ok(plain)
+}
+
+/// Decompresses a layer and checks the digest of the result.
+fn check_diff_id(layout: &Layout, layer: &Descriptor, diff_id: &Digest, plain: &mut dyn Write) -> Result<(), Error> {
     let what = format!("layer {}", layer.digest);
-    let failed = |source| Error::File {
+    let mut stream = LayerReader::open(layout, layer, &unpacking_limits())?;
+    let mut reader = DigestReader::new(&mut stream, diff_id.algorithm());
+    let copied = io::copy(&mut reader, plain);
+    let (actual, _) = reader.finish();
+    stream.verify()?;
+    copied.map_err(|source| Error::File {
         action: "decompress",
         path: PathBuf::from(&what),
         source,
-    };
-    let reader: Box<dyn Read> = match layer.media_type.as_str() {
-        media_type::OCI_LAYER_GZIP | media_type::DOCKER_LAYER_GZIP => {
-            Box::new(MultiGzDecoder::new(BufReader::new(blob)).take(unpacked_limit(layer.size)))
-        }
-        media_type::OCI_LAYER | media_type::DOCKER_LAYER => Box::new(blob),
-        other => {
-            return Err(Error::Refused {
-                what,
-                reason: format!("media type {other:?} is not supported"),
-            });
-        }
-    };
-    let mut reader = DigestReader::new(reader.take(ARCHIVE_BYTES), diff_id.algorithm());
-    io::copy(&mut reader, &mut plain).map_err(failed)?;
-    let (actual, _) = reader.finish();
+    })?;
     if actual != *diff_id {
         return Err(Error::Mismatch {
             what,
@@ -129,8 +160,7 @@ fn decompressed(layout: &Layout, layer: &Descriptor, diff_id: &Digest) -> Result
             actual,
         });
     }
-    plain.rewind().map_err(failed)?;
-    Ok(plain)
+    Ok(())
 }
 
 fn append<W: Write>(
@@ -180,7 +210,10 @@ pub fn read(path: &Path, folder: &Path) -> Result<Layout, Error> {
 /// Reads an OCI archive into a directory and opens the layout there. Blobs are checked against their names.
 pub fn read_oci(path: &Path, folder: &Path) -> Result<Layout, Error> {
     let layout = Layout::create_temporary(folder)?;
-    for_each(path, |name, content| {
+    for_each(path, |name, member, content| {
+        if member.kind != MemberKind::File {
+            return Ok(());
+        }
         if let Some(blob) = name.strip_prefix("blobs/") {
             let digest: Digest = match blob.replacen('/', ":", 1).parse() {
                 Ok(digest) => digest,
@@ -213,29 +246,81 @@ pub fn read_oci(path: &Path, folder: &Path) -> Result<Layout, Error> {
     Ok(layout)
 }
 
+/// The files and links of an archive of `docker save`.
+#[derive(Default)]
+struct Files {
+    /// Digest, size and compression by name.
+    blobs: HashMap<String, (Digest, u64, Compression)>,
+    /// Names that stand for other names. Older versions of Docker, podman and skopeo write repeated layers so.
+    links: HashMap<String, String>,
+}
+
+impl Files {
+    fn get(&self, name: &str) -> Option<&(Digest, u64, Compression)> {
+        let mut name = clean(name.as_bytes())?;
+        for _ in 0..LINKS {
+            match (self.blobs.get(&name), self.links.get(&name)) {
+                (Some(blob), _) => return Some(blob),
+                (None, Some(target)) => name.clone_from(target),
+                (None, None) => return None,
+            }
+        }
+        None
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        member: &Member,
+        content: &mut dyn Read,
+        layout: &Layout,
+        path: &Path,
+    ) -> Result<(), Error> {
+        let target = match member.kind {
+            MemberKind::File => {
+                let mut start = Vec::new();
+                content
+                    .take(8)
+                    .read_to_end(&mut start)
+                    .map_err(Error::file("read", path))?;
+                let compression = Compression::detect(&start).map_err(|error| Error::Refused {
+                    what: format!("{name} of {}", path.display()),
+                    reason: error.to_string(),
+                })?;
+                let mut blob = layout.blob_writer()?;
+                io::copy(&mut start.as_slice().chain(content), &mut blob).map_err(Error::file("read", path))?;
+                let (digest, size) = layout.store(blob)?;
+                self.blobs.insert(name.to_owned(), (digest, size, compression));
+                return Ok(());
+            }
+            // A link's target is relative to its directory, a hard link's to the archive.
+            MemberKind::Symlink => {
+                let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+                clean(&[folder.as_bytes(), b"/", &member.link].concat())
+            }
+            MemberKind::HardLink => clean(&member.link),
+            MemberKind::Directory | MemberKind::Special => None,
+        };
+        self.links.extend(target.map(|target| (name.to_owned(), target)));
+        Ok(())
+    }
+}
+
 /// Reads an archive of `docker save` into a layout. Layers are kept as they are, uncompressed as a rule.
 pub fn read_docker(path: &Path, folder: &Path) -> Result<Layout, Error> {
     let layout = Layout::create_temporary(folder)?;
-    let mut blobs: HashMap<String, (Digest, u64, bool)> = HashMap::new();
+    let mut files = Files::default();
     let mut saved: Option<Vec<Saved>> = None;
-    for_each(path, |name, mut content| {
+    for_each(path, |name, member, content| {
         if name == "manifest.json" {
             let bytes = document(content, path)?;
             saved = Some(
                 serde_json::from_slice(&bytes)
                     .map_err(Error::document(format!("manifest.json of {}", path.display())))?,
             );
-        } else {
-            let mut start = [0; 2];
-            let length = content.read(&mut start).map_err(Error::file("read", path))?;
-            let mut blob = layout.blob_writer()?;
-            let start = start.get(..length).unwrap_or_default();
-            blob.write_all(start).map_err(Error::file("write", folder))?;
-            io::copy(&mut content, &mut blob).map_err(Error::file("read", path))?;
-            let (digest, size) = layout.store(blob)?;
-            blobs.insert(name.to_owned(), (digest, size, start == [0x1f, 0x8b]));
+            return Ok(());
         }
-        Ok(())
+        files.add(name, member, content, &layout, path)
     })?;
     let missing = |what: &str| Error::Missing {
         what: what.to_owned(),
@@ -247,21 +332,28 @@ pub fn read_docker(path: &Path, folder: &Path) -> Result<Layout, Error> {
     limited(path, "names", names.sum(), limits::NAMES)?;
     let mut named = Vec::new();
     for image in saved {
-        limited(path, "layers in one image", image.layers.len(), limits::LAYERS)?;
-        let blob = |name: &String| blobs.get(name).cloned().ok_or_else(|| missing(name));
+        let names = image.layers.unwrap_or_default();
+        limited(path, "layers in one image", names.len(), limits::LAYERS)?;
+        let blob = |name: &str| files.get(name).cloned().ok_or_else(|| missing(name));
         let (digest, size, _) = blob(&image.config)?;
         let config = Descriptor::new(media_type::DOCKER_CONFIG, digest, size);
         let document: ImageConfig = serde_json::from_slice(&layout.read_document(&config)?)
             .map_err(Error::document(format!("{} of {}", image.config, path.display())))?;
+        let what = || format!("{} of {}", image.config, path.display());
+        check_layer_count(what, names.len(), &document)?;
         let mut layers = Vec::new();
-        for name in &image.layers {
-            let (digest, size, gzip) = blob(name)?;
-            let kind = if gzip {
-                media_type::DOCKER_LAYER_GZIP
-            } else {
-                media_type::DOCKER_LAYER
+        for (name, diff_id) in names.iter().zip(&document.rootfs.diff_ids) {
+            let (digest, size, compression) = blob(name)?;
+            let kind = match compression {
+                Compression::None => media_type::DOCKER_LAYER,
+                Compression::Gzip => media_type::DOCKER_LAYER_GZIP,
+                Compression::Zstd => media_type::DOCKER_LAYER_ZSTD,
             };
-            layers.push(Descriptor::new(kind, digest, size));
+            let layer = Descriptor::new(kind, digest, size);
+            if layer.digest != *diff_id {
+                check_diff_id(&layout, &layer, diff_id, &mut io::sink())?;
+            }
+            layers.push(layer);
         }
         let manifest = Manifest {
             schema_version: 2,
@@ -274,16 +366,13 @@ pub fn read_docker(path: &Path, folder: &Path) -> Result<Layout, Error> {
         };
         let bytes = serde_json::to_vec(&manifest).map_err(Error::document("manifest"))?;
         let mut descriptor = layout.write_blob(media_type::DOCKER_MANIFEST, &bytes)?;
-        descriptor.platform = Some(Platform {
-            architecture: document.architecture,
-            os: document.os,
-            variant: document.variant,
-        });
+        let variant = document.variant.filter(|variant| !variant.is_empty());
+        descriptor.platform = Some(Platform::new(&document.os, &document.architecture, variant));
         let names = image.repo_tags.unwrap_or_default();
         if names.is_empty() {
-            named.push((descriptor.digest.to_string(), descriptor.clone()));
+            named.push((None, descriptor.clone()));
         }
-        named.extend(names.into_iter().map(|name| (name, descriptor.clone())));
+        named.extend(names.into_iter().map(|name| (Some(name), descriptor.clone())));
     }
     layout.set_all(&named)?;
     Ok(layout)
@@ -308,41 +397,186 @@ fn document(content: &mut dyn Read, path: &Path) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Calls `visit` for each regular file of an archive, which may be compressed with gzip. Names are only compared and
-/// looked up, never used as paths on this machine.
-fn for_each(path: &Path, mut visit: impl FnMut(&str, &mut dyn Read) -> Result<(), Error>) -> Result<(), Error> {
-    let mut file = olmkit::limits::open(path).map_err(Error::file("read", path))?;
-    let mut start = [0; 2];
-    let count = file.read(&mut start).map_err(Error::file("read", path))?;
-    file.rewind().map_err(Error::file("read", path))?;
-    let size = file.metadata().map_err(Error::file("read", path))?.len();
-    let reader = BufReader::new(file);
-    let reader: Box<dyn Read> = if count == 2 && start == [0x1f, 0x8b] {
-        Box::new(MultiGzDecoder::new(reader).take(unpacked_limit(size)))
-    } else {
-        Box::new(reader.take(ARCHIVE_BYTES))
-    };
-    let mut archive = tar::Archive::new(reader);
-    // The tar reader's error quotes the bytes that it took for a header.
-    let broken = |_: io::Error| Error::Refused {
-        what: path.display().to_string(),
-        reason: "it is not a tar archive, or it is damaged".to_owned(),
-    };
-    for (number, entry) in archive.entries().map_err(broken)?.raw(true).enumerate() {
-        let mut entry = entry.map_err(broken)?;
-        if number > limits::ARCHIVE_ENTRIES {
-            return Err(Error::Refused {
-                what: path.display().to_string(),
-                reason: "it has too many entries".to_owned(),
-            });
-        }
-        // Names in both formats fit a plain header, so extension records need no reading.
-        if entry.header().entry_type().is_file() {
-            let name = String::from_utf8_lossy(&entry.header().path_bytes())
-                .trim_start_matches("./")
-                .to_owned();
-            visit(&name, &mut entry)?;
+/// The name of a member without `.` and `..`; `None` if it leads out of the archive.
+fn clean(name: &[u8]) -> Option<String> {
+    let name = String::from_utf8_lossy(name);
+    let mut parts: Vec<&str> = Vec::new();
+    for part in name.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
         }
     }
-    Ok(())
+    Some(parts.join("/"))
+}
+
+/// Calls `visit` for each member of an archive, which may be compressed. Names are only compared and looked up, never used
+/// as paths on this machine.
+fn for_each(
+    path: &Path,
+    mut visit: impl FnMut(&str, &Member, &mut dyn Read) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let refused = |reason: String| Error::Refused {
+        what: path.display().to_string(),
+        reason,
+    };
+    let file = olmkit::limits::open(path).map_err(Error::file("read", path))?;
+    let size = file.metadata().map_err(Error::file("read", path))?.len();
+    let decoder = Decoder::new(BufReader::new(file)).map_err(|error| refused(error.to_string()))?;
+    let limit = match decoder {
+        Decoder::Plain(_) => ARCHIVE_BYTES,
+        _ => unpacking_limits().unpacked_layer(size),
+    };
+    let mut number = 0;
+    tarball::for_each(
+        &mut decoder.take(limit),
+        &path.display().to_string(),
+        |member, content| {
+            number += 1;
+            if number > limits::ARCHIVE_ENTRIES {
+                return Err(refused("it has too many entries".to_owned()));
+            }
+            match clean(&member.path) {
+                Some(name) => visit(&name, &member, content),
+                None => Ok(()),
+            }
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A member as an archive's writer sets it.
+    enum Entry<'e> {
+        File(&'e str, &'e [u8]),
+        Symlink(&'e str, &'e str),
+        HardLink(&'e str, &'e str),
+    }
+
+    fn archive(entries: &[Entry]) -> Vec<u8> {
+        let mut archive = tar::Builder::new(Vec::new());
+        for entry in entries {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(0);
+            match entry {
+                Entry::File(name, content) => {
+                    header.set_size(content.len() as u64);
+                    archive.append_data(&mut header, name, *content).unwrap();
+                }
+                Entry::Symlink(name, target) => {
+                    header.set_entry_type(tar::EntryType::Symlink);
+                    archive.append_link(&mut header, name, target).unwrap();
+                }
+                Entry::HardLink(name, target) => {
+                    header.set_entry_type(tar::EntryType::Link);
+                    archive.append_link(&mut header, name, target).unwrap();
+                }
+            }
+        }
+        archive.into_inner().unwrap()
+    }
+
+    fn read(bytes: &[u8]) -> Result<(tempfile::TempDir, Layout), Error> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.tar");
+        fs::write(&path, bytes).unwrap();
+        let layout = read_docker(&path, &folder.path().join("layout"))?;
+        Ok((folder, layout))
+    }
+
+    fn config(layers: &[&[u8]]) -> Vec<u8> {
+        let diff_ids: Vec<String> = layers.iter().map(|layer| crate::sha256(layer).to_string()).collect();
+        let rootfs = serde_json::json!({"type": "layers", "diff_ids": diff_ids});
+        serde_json::json!({"os": "linux", "architecture": "amd64", "rootfs": rootfs})
+            .to_string()
+            .into_bytes()
+    }
+
+    #[test]
+    fn repeated_layers_and_long_names_are_read() {
+        let layer = archive(&[Entry::File("a", b"x")]);
+        let long = format!("{}/layer.tar", "d".repeat(120));
+        let config = config(&[&layer, &layer, &layer]);
+        let manifest = serde_json::json!([{"Config": "./c.json", "RepoTags": ["a:v1", "b.io/c:v2"],
+            "Layers": [long, "two/layer.tar", "three/../four/layer.tar"]}]);
+        let manifest = manifest.to_string();
+        let entries = [
+            Entry::Symlink("two/layer.tar", "../one/layer.tar"),
+            Entry::HardLink("four/layer.tar", "one/layer.tar"),
+            Entry::Symlink("one/layer.tar", &format!("../{long}")),
+            Entry::Symlink("unused", "../../outside"),
+            Entry::Symlink("loop", "loop"),
+            Entry::File(&long, &layer),
+            Entry::File("./c.json", &config),
+            Entry::File("manifest.json", manifest.as_bytes()),
+        ];
+        let plain = archive(&entries);
+        let zstd = ruzstd::encoding::compress_to_vec(plain.as_slice(), ruzstd::encoding::CompressionLevel::Fastest);
+        for bytes in [plain, zstd] {
+            let (_folder, layout) = read(&bytes).unwrap();
+            // Two names, one image.
+            let image = layout
+                .image(&layout.find(None).unwrap(), &"linux/amd64".parse().unwrap())
+                .unwrap();
+            assert_eq!(image.manifest.layers.len(), 3);
+            assert!(
+                image
+                    .manifest
+                    .layers
+                    .iter()
+                    .all(|found| found.digest == crate::sha256(&layer))
+            );
+            assert_eq!(layout.find(Some("b.io/c:v2")).unwrap().digest, image.descriptor.digest);
+        }
+    }
+
+    #[test]
+    fn images_without_layers_and_names_are_read() {
+        let config = config(&[]);
+        let entries = [
+            Entry::File("c.json", &config),
+            Entry::File(
+                "manifest.json",
+                br#"[{"Config":"c.json","RepoTags":null,"Layers":null}]"#,
+            ),
+        ];
+        let (_folder, layout) = read(&archive(&entries)).unwrap();
+        assert!(layout.find(None).unwrap().annotations.is_empty());
+    }
+
+    #[test]
+    fn layers_that_the_configuration_does_not_name_are_refused() {
+        let layer = archive(&[Entry::File("a", b"x")]);
+        let other = archive(&[Entry::File("a", b"y")]);
+        for (config, reason) in [
+            (config(&[]), "its manifest has 1 layers, its configuration 0"),
+            (config(&[&layer, &layer]), "configuration 2"),
+            (config(&[&other]), "expected digest"),
+        ] {
+            let entries = [
+                Entry::File("l.tar", &layer),
+                Entry::File("c.json", &config),
+                Entry::File("manifest.json", br#"[{"Config":"c.json","Layers":["l.tar"]}]"#),
+            ];
+            let error = read(&archive(&entries)).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+
+    #[test]
+    fn tags_are_what_docker_load_accepts() {
+        let digest = crate::sha256(b"");
+        for (reference, expected) in [
+            ("quay.io/a/b:v1".to_owned(), Some("quay.io/a/b:v1")),
+            ("quay.io/a/b".to_owned(), Some("quay.io/a/b:latest")),
+            (format!("quay.io/a/b:v1@{digest}"), Some("quay.io/a/b:v1")),
+            (format!("quay.io/a/b@{digest}"), None),
+        ] {
+            let reference: Reference = reference.parse().unwrap();
+            assert_eq!(repository_tag(&reference).as_deref(), expected);
+        }
+    }
 }

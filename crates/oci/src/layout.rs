@@ -10,15 +10,52 @@ use std::path::{Path, PathBuf};
 
 use olmkit::temporary::{self, Durability};
 use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
 
-use super::digest::{Algorithm, Digest, DigestReader, DigestWriter};
+use super::digest::{Digest, DigestReader, DigestWriter, Hasher};
 use super::error::Error;
 use super::limits::{DOCUMENT_BYTES, INDEX_DEPTH};
 use super::read::read_limited;
-use super::spec::{Descriptor, ImageConfig, Index, Manifest, Platform, is_index, is_manifest, media_type};
+use super::spec::{
+    Descriptor, ImageConfig, Index, Manifest, Platform, check_unambiguous, is_index, is_manifest, media_type,
+};
 
 /// The annotation of `index.json` entries that holds an image's name.
 pub const REFERENCE_NAME: &str = "org.opencontainers.image.ref.name";
+/// The annotation with the full name in archives of Docker 25 and later and of containerd. [`REFERENCE_NAME`] is the tag there.
+const CONTAINERD_NAME: &str = "io.containerd.image.name";
+
+/// The names of an `index.json` entry, the fullest first.
+pub fn names(entry: &Descriptor) -> impl Iterator<Item = &str> {
+    [CONTAINERD_NAME, REFERENCE_NAME]
+        .into_iter()
+        .filter_map(|key| entry.annotations.get(key).map(String::as_str))
+}
+
+/// `index.json` with the bytes of its entries: changes leave the other entries as they are, also those of unknown form.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct RawIndex {
+    #[serde(default)]
+    manifests: Option<Vec<Box<RawValue>>>,
+    /// The fields beside the entries. They are few and simple, so their values are kept, not their bytes.
+    #[serde(flatten)]
+    other: serde_json::Map<String, serde_json::Value>,
+}
+
+impl RawIndex {
+    fn entries(&mut self) -> &mut Vec<Box<RawValue>> {
+        self.manifests.get_or_insert_default()
+    }
+}
+
+/// An entry, if it is a descriptor.
+fn parse_entry(raw: &RawValue) -> Option<Descriptor> {
+    serde_json::from_str(raw.get()).ok()
+}
+
+fn entry_name(raw: &RawValue) -> Option<String> {
+    parse_entry(raw)?.annotations.get(REFERENCE_NAME).cloned()
+}
 
 /// A layout directory.
 #[derive(Debug, Clone)]
@@ -96,10 +133,24 @@ impl Layout {
         &self.root
     }
 
-    /// The layout's index of named images.
+    /// The layout's index of named images. Entries that are not descriptors are omitted.
     pub fn index(&self) -> Result<Index, Error> {
+        let mut raw = self.raw_index()?;
+        let manifests = raw.entries().iter().filter_map(|entry| parse_entry(entry)).collect();
+        Ok(Index {
+            manifests,
+            ..empty_index()
+        })
+    }
+
+    fn raw_index(&self) -> Result<RawIndex, Error> {
         let path = self.root.join("index.json");
-        serde_json::from_slice(&read_limited(&path, DOCUMENT_BYTES)?).map_err(Error::document(display(&path)))
+        let bytes = read_limited(&path, DOCUMENT_BYTES)?;
+        check_unambiguous(&bytes, media_type::OCI_INDEX).map_err(|reason| Error::Refused {
+            what: display(&path),
+            reason,
+        })?;
+        serde_json::from_slice(&bytes).map_err(Error::document(display(&path)))
     }
 
     /// The path of a blob, existing or not.
@@ -118,6 +169,13 @@ impl Layout {
         blob.write_all(bytes).map_err(Error::file("write", &self.root))?;
         let (digest, size) = self.store(blob)?;
         Ok(Descriptor::new(media_type, digest, size))
+    }
+
+    /// Stores a document under the digest that names it, whose algorithm is not always SHA-256.
+    pub(crate) fn write_document(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), Error> {
+        let mut file = self.temporary()?;
+        file.write_all(bytes).map_err(Error::file("write", &self.root))?;
+        self.persist(file, &descriptor.digest)
     }
 
     /// A blob to be written piece by piece; it gets its name in [`Self::store`].
@@ -218,7 +276,11 @@ impl Layout {
 
     fn document<T: DeserializeOwned>(&self, descriptor: &Descriptor) -> Result<T, Error> {
         let what = format!("{} {}", descriptor.media_type, descriptor.digest);
-        serde_json::from_slice(&self.read_document(descriptor)?).map_err(Error::document(what))
+        let bytes = self.read_document(descriptor)?;
+        if let Err(reason) = check_unambiguous(&bytes, &descriptor.media_type) {
+            return Err(Error::Refused { what, reason });
+        }
+        serde_json::from_slice(&bytes).map_err(Error::document(what))
     }
 
     /// The index that a descriptor points at.
@@ -254,22 +316,25 @@ impl Layout {
         self.choose(&chosen, platform, depth + 1)
     }
 
-    /// The entry of an image by name. Without a name, the only image of the layout.
+    /// The entry of an image by name: its full name, its tag, or a spelling that means the same, as `busybox` and
+    /// `docker.io/library/busybox:latest` do. Without a name, the only image of the layout. It may have several names.
     pub fn find(&self, name: Option<&str>) -> Result<Descriptor, Error> {
         let index = self.index()?;
-        let named = |entry: &Descriptor| entry.annotations.get(REFERENCE_NAME).cloned();
+        let find = |fits: &dyn Fn(&str) -> bool| index.manifests.iter().find(|entry| names(entry).any(fits));
         let found = match name {
-            None => match index.manifests.as_slice() {
-                [only] => Some(only),
+            None => match index.manifests.split_first() {
+                Some((first, others)) if others.iter().all(|other| other.digest == first.digest) => Some(first),
                 _ => None,
             },
-            Some(name) => index.manifests.iter().find(|entry| {
-                named(entry)
-                    .is_some_and(|have| have == name || have.rsplit_once(':').is_some_and(|(_, tag)| tag == name))
-            }),
+            Some(name) => find(&|have| have == name)
+                .or_else(|| find(&|have| have.rsplit_once(':').is_some_and(|(_, tag)| tag == name)))
+                .or_else(|| {
+                    let wanted = normalized(name)?;
+                    find(&|have| normalized(have).as_ref() == Some(&wanted))
+                }),
         };
         found.cloned().ok_or_else(|| {
-            let names: Vec<String> = index.manifests.iter().filter_map(named).collect();
+            let names: Vec<&str> = index.manifests.iter().filter_map(|entry| names(entry).next()).collect();
             Error::Missing {
                 what: name.map_or_else(|| "a single image".to_owned(), |name| format!("image {name}")),
                 place: display(&self.root),
@@ -284,43 +349,41 @@ impl Layout {
 
     /// Names an image. An entry of the same name is replaced.
     pub fn set(&self, name: &str, descriptor: &Descriptor) -> Result<(), Error> {
-        self.set_all(&[(name.to_owned(), descriptor.clone())])
+        self.set_all(&[(Some(name.to_owned()), descriptor.clone())])
     }
 
-    /// Names several images in one step. Entries of the same names are replaced; of equal names the last counts.
-    pub fn set_all(&self, images: &[(String, Descriptor)]) -> Result<(), Error> {
-        let images: BTreeMap<&str, &Descriptor> = images.iter().map(|(name, image)| (name.as_str(), image)).collect();
-        let mut index = self.index()?;
-        let name = |entry: &Descriptor| entry.annotations.get(REFERENCE_NAME).cloned().unwrap_or_default();
-        index
-            .manifests
-            .retain(|entry| !images.contains_key(name(entry).as_str()));
-        index
-            .manifests
-            .extend(images.into_iter().map(|(name, image)| Descriptor {
-                annotations: BTreeMap::from([(REFERENCE_NAME.to_owned(), name.to_owned())]),
+    /// Adds several images in one step, with a name or without. Entries of the same names are replaced; of equal names the
+    /// last counts.
+    pub fn set_all(&self, images: &[(Option<String>, Descriptor)]) -> Result<(), Error> {
+        let mut index = self.raw_index()?;
+        for (name, image) in images {
+            let key = |name: &String| (REFERENCE_NAME.to_owned(), name.clone());
+            let entry = Descriptor {
+                annotations: name.iter().map(key).collect(),
                 ..image.clone()
-            }));
-        index.manifests.sort_by(|one, two| {
-            one.annotations
-                .get(REFERENCE_NAME)
-                .cmp(&two.annotations.get(REFERENCE_NAME))
-        });
+            };
+            let entry = to_raw_value(&entry).map_err(Error::document("index.json"))?;
+            let is_replaced = |old: &RawValue| name.is_some() && entry_name(old) == *name;
+            let entries = index.entries();
+            let place = entries.iter().position(|old| is_replaced(old));
+            entries.retain(|old| !is_replaced(old));
+            entries.insert(place.unwrap_or(entries.len()), entry);
+        }
         self.write_index(&index)
     }
 
     /// Removes a name; `false` if it does not exist.
     pub fn remove(&self, name: &str) -> Result<bool, Error> {
-        let mut index = self.index()?;
-        let before = index.manifests.len();
-        index
-            .manifests
-            .retain(|entry| entry.annotations.get(REFERENCE_NAME).map(String::as_str) != Some(name));
+        let mut index = self.raw_index()?;
+        let entries = index.entries();
+        let before = entries.len();
+        entries.retain(|entry| entry_name(entry).as_deref() != Some(name));
+        let removed = entries.len() < before;
         self.write_index(&index)?;
-        Ok(index.manifests.len() < before)
+        Ok(removed)
     }
 
-    fn write_index(&self, index: &Index) -> Result<(), Error> {
+    fn write_index(&self, index: &impl serde::Serialize) -> Result<(), Error> {
         self.replace(
             "index.json",
             &serde_json::to_vec(index).map_err(Error::document("index.json"))?,
@@ -337,7 +400,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Every blob reachable from a descriptor, itself included. Blobs that are not there are listed too.
+    /// Every blob reachable from a descriptor, itself included. Blobs that are not there are listed too, nondistributable
+    /// layers with an address elsewhere are not.
     pub fn reachable(&self, descriptor: &Descriptor) -> Result<Vec<Descriptor>, Error> {
         let mut found = Vec::new();
         let mut seen = BTreeSet::new();
@@ -348,9 +412,36 @@ impl Layout {
     /// As [`Self::reachable`]: first the manifests and indexes, the image itself last, then the other blobs.
     pub(crate) fn documents_and_blobs(&self, image: &Descriptor) -> Result<(Vec<Descriptor>, Vec<Descriptor>), Error> {
         let all = self.reachable(image)?;
-        Ok(all
-            .into_iter()
-            .partition(|blob| is_manifest(&blob.media_type) || is_index(&blob.media_type)))
+        Ok(all.into_iter().partition(|blob| is_document(&blob.media_type)))
+    }
+
+    /// The nondistributable layers of an image or index that have an address elsewhere.
+    pub(crate) fn foreign_layers(&self, image: &Descriptor) -> Result<Vec<Descriptor>, Error> {
+        let mut foreign: BTreeMap<Digest, Descriptor> = BTreeMap::new();
+        for document in self.documents_and_blobs(image)?.0 {
+            if is_manifest(&document.media_type) {
+                let layers = self.read_manifest(&document)?.layers;
+                let layers = layers.into_iter().filter(|layer| layer.foreign_url().is_some());
+                foreign.extend(layers.map(|layer| (layer.digest.clone(), layer)));
+            }
+        }
+        Ok(foreign.into_values().collect())
+    }
+
+    /// Fails if a reference has a digest that is not the image's.
+    pub(crate) fn check_digest(&self, image: &Descriptor, reference: &super::Reference) -> Result<(), Error> {
+        let Some(wanted) = reference.digest() else {
+            return Ok(());
+        };
+        let mut hasher = Hasher::new(wanted.algorithm());
+        hasher.update(&self.read_document(image)?);
+        let actual = hasher.finish();
+        if *wanted == actual {
+            return Ok(());
+        }
+        Err(Error::Input(format!(
+            "cannot write the image to {reference}: its digest is {actual}; omit the digest, or name the image that has it"
+        )))
     }
 
     fn collect(
@@ -372,7 +463,11 @@ impl Layout {
             }
         } else if is_manifest(&descriptor.media_type) {
             let manifest = self.read_manifest(descriptor)?;
-            for blob in manifest.layers.into_iter().chain([manifest.config]) {
+            let layers = manifest
+                .layers
+                .into_iter()
+                .filter(|layer| layer.foreign_url().is_none());
+            for blob in layers.chain([manifest.config]) {
                 if seen.insert(blob.digest.clone()) {
                     found.push(blob);
                 }
@@ -387,7 +482,12 @@ impl Layout {
     pub fn prune(&self) -> Result<Pruned, Error> {
         let mut needed = BTreeSet::new();
         let mut pruned = Pruned::default();
-        for entry in self.index()?.manifests {
+        for raw in self.raw_index()?.entries() {
+            let Some(entry) = parse_entry(raw) else {
+                let name = "an entry of index.json".to_owned();
+                pruned.damaged.push((name, "it is not a descriptor".to_owned()));
+                continue;
+            };
             match self.reachable(&entry) {
                 Ok(blobs) => needed.extend(blobs.into_iter().map(|blob| blob.digest)),
                 Err(error) => {
@@ -400,13 +500,7 @@ impl Layout {
         if !pruned.damaged.is_empty() {
             return Ok(pruned);
         }
-        for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
-            let sample = super::digest::sha256(b"");
-            let name = if algorithm == sample.algorithm() {
-                "sha256"
-            } else {
-                "sha512"
-            };
+        for name in ["sha256", "sha512"] {
             let folder = self.root.join("blobs").join(name);
             let Ok(entries) = fs::read_dir(&folder) else { continue };
             for entry in entries.flatten() {
@@ -439,12 +533,15 @@ pub fn choose_platform(index: &Index, platform: &Platform, digest: &Digest) -> R
             .iter()
             .filter(|entry| is_manifest(&entry.media_type) || is_index(&entry.media_type))
     };
-    let matching = |entry: &&Descriptor| entry.platform.as_ref().is_some_and(|have| platform.accepts(have));
+    let preference = |entry: &&Descriptor| entry.platform.as_ref().and_then(|have| platform.preference(have));
+    let ranked = images().filter_map(|entry| Some((preference(&entry)?, entry)));
+    // Of equals, `min_by_key` takes the first.
+    let matching = ranked.min_by_key(|(rank, _)| *rank).map(|(_, entry)| entry);
     let only = || {
         let mut all = images().filter(|entry| entry.platform.is_none());
         all.next().filter(|_| all.next().is_none())
     };
-    images().find(matching).or_else(only).cloned().ok_or_else(|| {
+    matching.or_else(only).cloned().ok_or_else(|| {
         let mut have: Vec<String> = images()
             .filter_map(|entry| entry.platform.as_ref())
             .map(ToString::to_string)
@@ -516,6 +613,21 @@ impl BlobReader {
     }
 }
 
+/// Returns true if registries store content of a media type as a manifest: images, indexes, and manifests of other kinds
+/// that an index may name.
+pub(crate) fn is_document(media_type: &str) -> bool {
+    is_manifest(media_type)
+        || is_index(media_type)
+        || media_type.contains(".manifest.")
+        || media_type.contains(".index.")
+}
+
+/// The full name that engines give to an image name.
+fn normalized(name: &str) -> Option<super::Reference> {
+    let reference = super::Reference::parse_normalized(name).ok()?;
+    Some(reference.with_default_tag())
+}
+
 fn empty_index() -> Index {
     Index {
         schema_version: 2,
@@ -559,6 +671,62 @@ mod tests {
         assert!(!layout.has_blob(&one.digest) && layout.has_blob(&two.digest));
         let message = layout.find(Some("r.io/b:v1")).unwrap_err().to_string();
         assert!(message.contains("it holds: r.io/a:v1"), "{message}");
+    }
+
+    #[test]
+    fn naming_an_image_leaves_the_other_entries_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::create(folder.path()).unwrap();
+        let digest = super::super::digest::sha256(b"");
+        let known = format!(
+            r#"{{"size": 1, "digest":"{digest}", "mediaType":"m", "urls":["u"], "data":"eA==", "annotations": {{"a":null, "{REFERENCE_NAME}":"old"}},
+            "platform":{{"os":"windows","architecture":"amd64","os.version":"10","os.features":["w"],"x":1}}, "y":1.50}}"#
+        );
+        let entries = [
+            known.as_str(),
+            r#"{"mediaType":"x","digest":"md5:0","annotations":null}"#,
+            "7",
+        ];
+        let text = format!(
+            r#"{{"schemaVersion":2,"z":[null],"manifests":[{}]}}"#,
+            entries.join(",")
+        );
+        fs::write(folder.path().join("index.json"), text).unwrap();
+        let image = layout.write_blob("text/plain", b"one").unwrap();
+        layout.set("new", &image).unwrap();
+        let written = fs::read_to_string(folder.path().join("index.json")).unwrap();
+        for entry in entries {
+            assert!(written.contains(entry), "{written}");
+        }
+        assert!(written.contains(r#""z":[null]"#), "{written}");
+        let names_of = |layout: &Layout| -> Vec<String> {
+            let index = layout.index().unwrap();
+            index.manifests.iter().flat_map(names).map(str::to_owned).collect()
+        };
+        assert_eq!(names_of(&layout), ["old", "new"]);
+        // The blobs of an unknown entry are unknown, so none is deleted.
+        assert!(!layout.prune().unwrap().damaged.is_empty());
+        layout.set("old", &image).unwrap();
+        assert_eq!(names_of(&layout), ["old", "new"]);
+        assert!(layout.remove("new").unwrap() && !layout.remove("new").unwrap());
+        assert_eq!(layout.find(None).unwrap().digest, image.digest);
+    }
+
+    #[test]
+    fn names_are_found_as_engines_spell_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::create(folder.path()).unwrap();
+        let one = layout.write_blob("text/plain", b"one").unwrap();
+        let two = layout.write_blob("text/plain", b"two").unwrap();
+        let named = ["busybox:latest", "busybox:1"].map(|name| (Some(name.to_owned()), one.clone()));
+        layout.set_all(&named).unwrap();
+        // Two names of one image are one image.
+        assert_eq!(layout.find(None).unwrap().digest, one.digest);
+        layout.set("quay.io/a/b:v1", &two).unwrap();
+        for name in ["busybox:latest", "busybox", "docker.io/library/busybox", "1"] {
+            assert_eq!(layout.find(Some(name)).unwrap().digest, one.digest, "{name}");
+        }
+        assert!(layout.find(None).is_err() && layout.find(Some("quay.io/a/b")).is_err());
     }
 
     #[test]

@@ -30,6 +30,7 @@
 
 pub mod archive;
 pub mod build;
+mod compression;
 pub mod diff;
 mod digest;
 mod error;
@@ -43,6 +44,7 @@ pub mod source;
 mod space;
 pub mod spec;
 pub mod store;
+mod tarball;
 pub mod unpack;
 
 pub use digest::{Digest, sha256};

@@ -247,9 +247,13 @@ pub async fn deliver(
     name: &str,
     related: &[Reference],
 ) -> Result<(), Error> {
+    if !matches!(target, Location::Registry(_)) {
+        client.note_foreign_layers(layout, image)?;
+    }
     match target {
         Location::Registry(reference) => Ok(client.push(layout, image, reference, related).await?),
         Location::Store(reference) => {
+            layout.check_digest(image, reference)?;
             let store = Store::write(&Store::default_path()?)?;
             copy_blobs(layout, image, store.layout())?;
             store.set(reference, image)?;
@@ -263,7 +267,16 @@ pub async fn deliver(
         Location::OciArchive(path, own) => archive::write_oci(layout, image, own.as_deref().unwrap_or(name), path),
         Location::DockerArchive(path, own) => {
             let image = layout.image(image, &Platform::host())?;
-            archive::write_docker(layout, &image, own.as_deref().unwrap_or(name), path)
+            let tag = match own {
+                Some(own) => archive::repository_tag(&own.parse()?),
+                // A bare tag, as layouts have it, is not the name of a repository.
+                None => name
+                    .parse()
+                    .ok()
+                    .filter(|name: &Reference| !name.is_short() || name.tag().is_some())
+                    .and_then(|name| archive::repository_tag(&name)),
+            };
+            archive::write_docker(layout, &image, tag.as_deref(), path)
         }
     }
 }

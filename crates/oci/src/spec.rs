@@ -1,12 +1,13 @@
 //! The documents of the OCI image specification and of Docker's image format version 2, schema 2, as far as they are
 //! written or understood here. Field order is the specification's own, so documents are stable byte for byte.
-//! Unknown fields of foreign documents are left out of these views; the raw bytes are what is copied.
+//! Descriptors and configurations keep the fields that have no name here. Copies keep the raw bytes.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::digest::Digest;
 
@@ -24,6 +25,12 @@ pub mod media_type {
     pub const OCI_LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
     /// OCI layer, tar, Zstandard.
     pub const OCI_LAYER_ZSTD: &str = "application/vnd.oci.image.layer.v1.tar+zstd";
+    /// OCI layer that its owner does not let others distribute.
+    pub const OCI_FOREIGN: &str = "application/vnd.oci.image.layer.nondistributable.v1.tar";
+    /// The same, gzip.
+    pub const OCI_FOREIGN_GZIP: &str = "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip";
+    /// The same, Zstandard.
+    pub const OCI_FOREIGN_ZSTD: &str = "application/vnd.oci.image.layer.nondistributable.v1.tar+zstd";
     /// Docker image manifest.
     pub const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
     /// Docker manifest list.
@@ -34,6 +41,12 @@ pub mod media_type {
     pub const DOCKER_LAYER_GZIP: &str = "application/vnd.docker.image.rootfs.diff.tar.gzip";
     /// Docker layer, tar.
     pub const DOCKER_LAYER: &str = "application/vnd.docker.image.rootfs.diff.tar";
+    /// Docker layer, tar, Zstandard.
+    pub const DOCKER_LAYER_ZSTD: &str = "application/vnd.docker.image.rootfs.diff.tar.zstd";
+    /// Docker layer that its owner does not let others distribute.
+    pub const DOCKER_FOREIGN: &str = "application/vnd.docker.image.rootfs.foreign.diff.tar";
+    /// The same, gzip.
+    pub const DOCKER_FOREIGN_GZIP: &str = "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip";
     /// The retired signed manifest of Docker registries before 2016. Recognised so that it can be refused by name.
     pub const DOCKER_SCHEMA_1: &str = "application/vnd.docker.distribution.manifest.v1+prettyjws";
     /// SPDX document as JSON.
@@ -95,11 +108,141 @@ pub fn is_manifest(media_type: &str) -> bool {
     matches!(media_type, media_type::OCI_MANIFEST | media_type::DOCKER_MANIFEST)
 }
 
+/// Media types of nondistributable layers.
+const FOREIGN: [&str; 5] = [
+    media_type::OCI_FOREIGN,
+    media_type::OCI_FOREIGN_GZIP,
+    media_type::OCI_FOREIGN_ZSTD,
+    media_type::DOCKER_FOREIGN,
+    media_type::DOCKER_FOREIGN_GZIP,
+];
+
+/// Returns true if a media type names a file system layer. The bytes show the compression.
+pub fn is_layer(media_type: &str) -> bool {
+    FOREIGN.contains(&media_type)
+        || matches!(
+            media_type,
+            media_type::OCI_LAYER
+                | media_type::OCI_LAYER_GZIP
+                | media_type::OCI_LAYER_ZSTD
+                | media_type::DOCKER_LAYER
+                | media_type::DOCKER_LAYER_GZIP
+                | media_type::DOCKER_LAYER_ZSTD
+        )
+}
+
+/// The fields that decide how a manifest or index is understood.
+const DECISIVE: [&str; 6] = ["mediaType", "config", "layers", "manifests", "fsLayers", "history"];
+
+/// Checks that a manifest or index is only what `media_type` says. A document with the fields of both is a manifest for
+/// one reader and an index for another (CVE-2021-41190). Go programs accept field names in any case, so a name in
+/// another case counts too.
+///
+/// # Errors
+/// The reason why the document is ambiguous.
+pub(crate) fn check_unambiguous(bytes: &[u8], media_type: &str) -> Result<(), String> {
+    let Ok(Fields(fields)) = serde_json::from_slice(bytes) else {
+        // The reader of the document reports the syntax error.
+        return Ok(());
+    };
+    let allowed: &[&str] = if is_index(media_type) {
+        &["mediaType", "manifests"]
+    } else if is_manifest(media_type) {
+        &["mediaType", "config", "layers"]
+    } else {
+        return Ok(());
+    };
+    let mut seen = Vec::new();
+    for (name, value) in fields {
+        let folded = fold(&name);
+        let Some(meant) = DECISIVE.into_iter().find(|decisive| fold(decisive) == folded) else {
+            continue;
+        };
+        if seen.contains(&meant) {
+            return Err(format!("it has the field {meant:?} twice"));
+        }
+        seen.push(meant);
+        if let Some(kind) = value.as_str().filter(|_| meant == "mediaType")
+            && (is_index(kind) && is_manifest(media_type) || is_manifest(kind) && is_index(media_type))
+        {
+            return Err(format!("it calls itself {kind:?}, but is used as {media_type:?}"));
+        }
+        if !value.is_null() && !allowed.contains(&meant) {
+            return Err(format!(
+                "it has the field {name:?}, which a document of type {media_type:?} must not have"
+            ));
+        }
+        if !value.is_null() && name != meant {
+            return Err(format!("it spells the field {meant:?} as {name:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// A field name as Go's JSON decoder compares it.
+fn fold(name: &str) -> String {
+    name.chars()
+        .flat_map(char::to_uppercase)
+        .flat_map(char::to_lowercase)
+        .collect()
+}
+
+/// The top-level fields of a JSON object in their order, with repeated names.
+struct Fields(Vec<(String, Shallow)>);
+
+/// A JSON value, as far as [`check_unambiguous`] needs it.
+enum Shallow {
+    Null,
+    Text(String),
+    Other,
+}
+
+impl Shallow {
+    fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Fields;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    let value: &serde_json::value::RawValue = map.next_value()?;
+                    let value = match value.get() {
+                        "null" => Shallow::Null,
+                        text => serde_json::from_str(text).map_or(Shallow::Other, Shallow::Text),
+                    };
+                    fields.push((name, value));
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Visitor)
+    }
+}
+
 /// Refers to content by digest and size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
     /// Media type of the content.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub media_type: String,
     /// Digest of the content.
     pub digest: Digest,
@@ -109,7 +252,7 @@ pub struct Descriptor {
     #[serde(
         default,
         skip_serializing_if = "BTreeMap::is_empty",
-        deserialize_with = "null_as_default"
+        deserialize_with = "null_as_empty"
     )]
     pub annotations: BTreeMap<String, String>,
     /// For manifests in an index: the platform of the image.
@@ -118,12 +261,15 @@ pub struct Descriptor {
     /// The type of manifests other than images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_type: Option<String>,
+    /// All other fields, such as `urls` and `data`.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
 }
 
 impl Descriptor {
     /// A descriptor without annotations and platform.
     pub fn new(media_type: &str, digest: Digest, size: u64) -> Self {
-        let (annotations, platform, artifact_type) = Default::default();
+        let (annotations, platform, artifact_type, other) = Default::default();
         Self {
             media_type: media_type.to_owned(),
             digest,
@@ -131,7 +277,15 @@ impl Descriptor {
             annotations,
             platform,
             artifact_type,
+            other,
         }
+    }
+
+    /// The first address of a nondistributable layer. `None` for content that belongs to the image's own registry.
+    pub fn foreign_url(&self) -> Option<&str> {
+        let urls = self.other.get("urls").and_then(Value::as_array)?;
+        let first = urls.first().and_then(Value::as_str);
+        first.filter(|_| FOREIGN.contains(&self.media_type.as_str()))
     }
 }
 
@@ -139,12 +293,30 @@ impl Descriptor {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Platform {
     /// Processor architecture in Go's spelling: `amd64`, `arm64`, `ppc64le`, `s390x`.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub architecture: String,
     /// Operating system in Go's spelling.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub os: String,
+    /// Version of the operating system, as Windows images have it.
+    #[serde(rename = "os.version", default, skip_serializing_if = "Option::is_none")]
+    pub os_version: Option<String>,
+    /// Features of the operating system that the image needs.
+    #[serde(
+        rename = "os.features",
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "null_as_default"
+    )]
+    pub os_features: Vec<String>,
     /// Variant of the architecture, such as `v7`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "no_text")]
     pub variant: Option<String>,
+}
+
+/// An empty variant means none.
+fn no_text(text: &Option<String>) -> bool {
+    text.as_ref().is_none_or(String::is_empty)
 }
 
 impl Platform {
@@ -156,19 +328,60 @@ impl Platform {
             "powerpc64" => "ppc64le",
             other => other,
         };
+        Self::new("linux", architecture, None)
+    }
+
+    /// A platform without a version of its operating system.
+    pub fn new(os: &str, architecture: &str, variant: Option<String>) -> Self {
         Self {
             architecture: architecture.to_owned(),
-            os: "linux".to_owned(),
-            variant: None,
+            os: os.to_owned(),
+            os_version: None,
+            os_features: Vec::new(),
+            variant,
         }
     }
 
-    /// Returns true if an image for `other` serves a request for this platform: a missing variant matches any.
-    pub fn accepts(&self, other: &Self) -> bool {
-        self.os == other.os
-            && self.architecture == other.architecture
-            && (self.variant.is_none() || other.variant.is_none() || self.variant == other.variant)
+    fn variant(&self) -> Option<&str> {
+        self.variant.as_deref().filter(|variant| !variant.is_empty())
     }
+
+    /// How well an image for `other` serves a request for this platform. 0 is the best, `None` means that it cannot run.
+    /// The exact variant comes first, then an image without a variant, then the lower variants that the processor runs.
+    pub fn preference(&self, other: &Self) -> Option<u32> {
+        if self.os != other.os || self.architecture != other.architecture {
+            return None;
+        }
+        let (wanted, have) = match (self.variant(), other.variant()) {
+            (wanted, have) if wanted == have => return Some(0),
+            (_, None) => return Some(1),
+            // What an image without a variant runs on.
+            (None, Some(have)) => match (self.architecture.as_str(), level(have)?) {
+                ("amd64", (1, 0)) | ("arm64", (8, 0)) => return Some(2),
+                // 32-bit programs of version 8 come last: most 32-bit processors are of version 7.
+                ("arm", (8, 0)) => return Some(10_000),
+                ("arm", have) => ((7, 0), have),
+                _ => return None,
+            },
+            (Some(wanted), Some(have)) => (level(wanted)?, level(have)?),
+        };
+        let distance = match self.architecture.as_str() {
+            "amd64" | "arm" => (wanted.0.checked_sub(have.0)?, wanted.1.checked_sub(have.1)?),
+            // ARMv9.0 has all of ARMv8.5, ARMv9.1 all of ARMv8.6, and so on.
+            "arm64" if (wanted.0, have.0) == (9, 8) => (1, wanted.1.saturating_add(5).checked_sub(have.1)?),
+            "arm64" if wanted.0 == have.0 => (0, wanted.1.checked_sub(have.1)?),
+            _ => return None,
+        };
+        let distance = distance.0.saturating_mul(100).saturating_add(distance.1);
+        Some(distance.saturating_add(2))
+    }
+}
+
+/// The numbers of a variant: 8 and 2 of `v8.2`.
+fn level(variant: &str) -> Option<(u32, u32)> {
+    let number = variant.strip_prefix('v').unwrap_or(variant);
+    let (major, minor) = number.split_once('.').unwrap_or((number, "0"));
+    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 impl fmt::Display for Platform {
@@ -187,11 +400,9 @@ impl FromStr for Platform {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut parts = text.split('/').map(str::to_owned);
         match (parts.next(), parts.next(), parts.next(), parts.next()) {
-            (Some(os), Some(architecture), variant, None) if !os.is_empty() && !architecture.is_empty() => Ok(Self {
-                architecture,
-                os,
-                variant,
-            }),
+            (Some(os), Some(architecture), variant, None) if !os.is_empty() && !architecture.is_empty() => {
+                Ok(Self::new(&os, &architecture, variant))
+            }
             _ => Err(format!("{text:?} is not a platform: write linux/amd64 or linux/arm/v7")),
         }
     }
@@ -221,7 +432,7 @@ pub struct Manifest {
     #[serde(
         default,
         skip_serializing_if = "BTreeMap::is_empty",
-        deserialize_with = "null_as_default"
+        deserialize_with = "null_as_empty"
     )]
     pub annotations: BTreeMap<String, String>,
 }
@@ -242,7 +453,7 @@ pub struct Index {
     #[serde(
         default,
         skip_serializing_if = "BTreeMap::is_empty",
-        deserialize_with = "null_as_default"
+        deserialize_with = "null_as_empty"
     )]
     pub annotations: BTreeMap<String, String>,
 }
@@ -257,10 +468,10 @@ pub struct ImageConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
     /// Processor architecture in Go's spelling.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub architecture: String,
     /// Operating system in Go's spelling.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub os: String,
     /// Variant of the architecture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -269,10 +480,14 @@ pub struct ImageConfig {
     #[serde(default, deserialize_with = "null_as_default")]
     pub config: RunConfig,
     /// The layers' uncompressed digests.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub rootfs: RootFs,
     /// How the layers were built.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
     pub history: Vec<History>,
+    /// All other fields, such as `os.version`.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
 }
 
 /// The part of an image configuration that a runtime reads.
@@ -292,7 +507,7 @@ pub struct RunConfig {
         skip_serializing_if = "BTreeMap::is_empty",
         deserialize_with = "null_as_default"
     )]
-    pub exposed_ports: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
+    pub exposed_ports: BTreeMap<String, Value>,
     /// Environment, `NAME=value`.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
     pub env: Vec<String>,
@@ -313,20 +528,40 @@ pub struct RunConfig {
     #[serde(
         default,
         skip_serializing_if = "BTreeMap::is_empty",
-        deserialize_with = "null_as_default"
+        deserialize_with = "null_as_empty"
     )]
     pub labels: BTreeMap<String, String>,
+    /// All other fields, such as `Volumes` and `StopSignal`.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
 }
 
 /// The layers of an image configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootFs {
     /// Always `layers`.
-    #[serde(rename = "type")]
+    #[serde(rename = "type", default = "layers")]
     pub kind: String,
     /// Digests of the uncompressed layers, lowest first.
     #[serde(default, deserialize_with = "null_as_default")]
     pub diff_ids: Vec<Digest>,
+    /// All other fields.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+fn layers() -> String {
+    "layers".to_owned()
+}
+
+impl Default for RootFs {
+    fn default() -> Self {
+        Self {
+            kind: layers(),
+            diff_ids: Vec::new(),
+            other: Map::new(),
+        }
+    }
 }
 
 /// One step of an image's history.
@@ -342,8 +577,15 @@ pub struct History {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
     /// True if the step added no layer.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        default,
+        skip_serializing_if = "std::ops::Not::not",
+        deserialize_with = "null_as_default"
+    )]
     pub empty_layer: bool,
+    /// All other fields, such as `author`.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
 }
 
 /// Go writers print empty maps and lists as `null`.
@@ -355,6 +597,13 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
+/// Go readers take `null` for the empty string.
+fn null_as_empty<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let map: Option<BTreeMap<String, Option<String>>> = Option::deserialize(deserializer)?;
+    let texts = map.into_iter().flatten();
+    Ok(texts.map(|(key, text)| (key, text.unwrap_or_default())).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -364,13 +613,120 @@ mod tests {
         let platform: Platform = "linux/arm/v7".parse().unwrap();
         assert_eq!(platform.to_string(), "linux/arm/v7");
         assert!("linux".parse::<Platform>().is_err());
-        assert!(
-            "linux/arm64"
-                .parse::<Platform>()
-                .unwrap()
-                .accepts(&"linux/arm64/v8".parse().unwrap())
+    }
+
+    #[test]
+    fn exact_variant_comes_before_plain_and_lower_ones() {
+        let order = |wanted: &str, have: &[&str]| -> Vec<String> {
+            let wanted: Platform = wanted.parse().unwrap();
+            let mut ranked: Vec<(u32, String)> = have
+                .iter()
+                .filter_map(|text| Some((wanted.preference(&text.parse().unwrap())?, (*text).to_owned())))
+                .collect();
+            ranked.sort();
+            ranked.into_iter().map(|(_, text)| text).collect()
+        };
+        let amd = [
+            "linux/amd64/v3",
+            "linux/amd64/v2",
+            "linux/amd64/v1",
+            "linux/amd64",
+            "linux/386",
+        ];
+        assert_eq!(order("linux/amd64", &amd), ["linux/amd64", "linux/amd64/v1"]);
+        assert_eq!(
+            order("linux/amd64/v2", &amd),
+            ["linux/amd64/v2", "linux/amd64", "linux/amd64/v1"]
         );
-        assert!(!platform.accepts(&"linux/arm/v6".parse().unwrap()));
+        let arm = [
+            "linux/arm/v8",
+            "linux/arm/v5",
+            "linux/arm/v6",
+            "linux/arm/v7",
+            "linux/arm",
+        ];
+        let all = [
+            "linux/arm",
+            "linux/arm/v7",
+            "linux/arm/v6",
+            "linux/arm/v5",
+            "linux/arm/v8",
+        ];
+        assert_eq!(order("linux/arm", &arm), all);
+        assert_eq!(
+            order("linux/arm/v6", &arm),
+            ["linux/arm/v6", "linux/arm", "linux/arm/v5"]
+        );
+        let arm64 = [
+            "linux/arm64/v9.2",
+            "linux/arm64/v9",
+            "linux/arm64/v8.6",
+            "linux/arm64/v8",
+            "linux/arm64",
+        ];
+        assert_eq!(order("linux/arm64", &arm64), ["linux/arm64", "linux/arm64/v8"]);
+        assert_eq!(
+            order("linux/arm64/v9", &arm64),
+            ["linux/arm64/v9", "linux/arm64", "linux/arm64/v8"]
+        );
+        assert_eq!(
+            order("linux/arm64/v9.1", &arm64[2..4]),
+            ["linux/arm64/v8.6", "linux/arm64/v8"]
+        );
+        assert_eq!(
+            order("linux/ppc64le", &["linux/ppc64le/power9", "windows/ppc64le"]),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn documents_of_two_kinds_are_ambiguous() {
+        let (manifest, index) = (media_type::OCI_MANIFEST, media_type::OCI_INDEX);
+        for (text, kind) in [
+            (r#"{"config":{},"layers":[],"manifests":[]}"#, manifest),
+            (r#"{"config":{},"layers":[],"MANIFESTS":[]}"#, manifest),
+            (r#"{"config":{},"layers":[],"manife\u017fts":[]}"#, manifest),
+            (r#"{"config":{},"fsLayers":[]}"#, media_type::DOCKER_MANIFEST),
+            (r#"{"manifests":[],"layers":[]}"#, index),
+            (r#"{"manifests":[],"config":{}}"#, media_type::DOCKER_LIST),
+            (r#"{"manifests":[],"Manifests":[]}"#, index),
+            (r#"{"Layers":[],"config":{}}"#, manifest),
+            (
+                r#"{"mediaType":"application/vnd.oci.image.index.v1+json","config":{}}"#,
+                manifest,
+            ),
+            (
+                r#"{"mediatype":"application/vnd.docker.distribution.manifest.v2+json","manifests":[]}"#,
+                index,
+            ),
+        ] {
+            assert!(check_unambiguous(text.as_bytes(), kind).is_err(), "{text}");
+        }
+        for (text, kind) in [
+            (
+                r#"{"config":{},"layers":[],"manifests":null,"x":{"manifests":[]}}"#,
+                manifest,
+            ),
+            (
+                r#"{"mediaType":"application/vnd.docker.distribution.manifest.list.v2+json","manifests":[]}"#,
+                index,
+            ),
+        ] {
+            assert_eq!(check_unambiguous(text.as_bytes(), kind), Ok(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn unknown_fields_and_null_values_are_kept() {
+        let text = r#"{"created":"x","architecture":"amd64","os":"windows","config":{"Labels":{"a":null},"Volumes":{"/d":{}},
+            "ExposedPorts":{"80/tcp":null}},"rootfs":{"type":"layers","diff_ids":[],"x":1},
+            "history":[{"author":"me","empty_layer":null}],"os.version":"10.0","new":{"deep":[1]}}"#;
+        let config: ImageConfig = serde_json::from_str(text).unwrap();
+        let written = serde_json::to_value(&config).unwrap();
+        let mut expected: Value = serde_json::from_str(text).unwrap();
+        expected["config"]["Labels"]["a"] = "".into();
+        expected["history"][0].as_object_mut().unwrap().remove("empty_layer");
+        assert_eq!(written, expected);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use olmkit_oci::build::{
     Base, Recipe, build_index, bundle_recipe, catalog_recipe, check_program, directory_recipe, helper_recipe,
-    operator_recipe, path_for, program_for, source_date_epoch, with_index,
+    operator_on_base_recipe, operator_recipe, path_for, program_for, program_on_base, source_date_epoch, with_index,
 };
 use olmkit_oci::layer::LayerBuilder;
 use olmkit_oci::registry::{Client, Platforms};
@@ -19,6 +19,9 @@ use super::build_flags::{BuildFlags, key_value};
 use super::output::Output;
 use crate::registry_flags::RegistryFlags;
 use crate::runtime::block_on;
+
+/// Where Linux distributions keep their certificate authorities.
+const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -56,12 +59,15 @@ enum Kind {
     Operator {
         /// The static binary; {os} and {arch} stand for the platform
         binary: PathBuf,
-        /// File with certificate authorities (PEM) to add
-        #[arg(long, value_name = "FILE", default_value = "/etc/ssl/certs/ca-certificates.crt")]
-        authorities: PathBuf,
+        /// File with certificate authorities (PEM) to add [default: /etc/ssl/certs/ca-certificates.crt, or none with --base]
+        #[arg(long, value_name = "FILE")]
+        authorities: Option<PathBuf>,
         /// Omit certificate authorities
         #[arg(long, conflicts_with = "authorities")]
         no_authorities: bool,
+        /// Base image: any source that `olmkit image copy` accepts
+        #[arg(long, value_name = "IMAGE")]
+        base: Option<Location>,
         #[command(flatten)]
         flags: BuildFlags,
     },
@@ -141,21 +147,15 @@ pub fn run(args: &Args, registry: &RegistryFlags) -> anyhow::Result<ExitCode> {
     let client = registry.client()?;
     let store = Store::write(&Store::default_path()?)?;
     let layout = store.layout();
-    let base = match &args.kind {
-        Kind::Files {
-            base: Some(base @ Location::Store(reference)),
-            ..
-        } => Some((base, Fetched::stored(&store, reference)?)),
-        Kind::Files { base: Some(base), .. } => Some((base, block_on(fetch(&client, base, &Platforms::All))??)),
-        _ => None,
+    let base = match args.kind.base() {
+        Some(base @ Location::Store(reference)) => Some((base, Fetched::stored(&store, reference)?)),
+        Some(base) => Some((base, block_on(fetch(&client, base, &Platforms::All))??)),
+        None => None,
     };
     let mut built = Vec::new();
     for platform in &flags.platforms() {
-        let mut recipe = args.kind.recipe(platform, time)?;
-        if let (Some((name, fetched)), Kind::Files { settings, .. }) = (&base, &args.kind) {
-            recipe.base = Some(on_base(name, fetched, platform)?);
-            settings.apply(&mut recipe);
-        }
+        let base = base.as_ref().map(|(name, fetched)| on_base(name, fetched, platform));
+        let mut recipe = args.kind.recipe(base.transpose()?, platform, time)?;
         flags.apply(&mut recipe)?;
         built.push(recipe.build(layout)?);
     }
@@ -223,7 +223,14 @@ impl Kind {
         }
     }
 
-    fn recipe(&self, platform: &Platform, time: u64) -> anyhow::Result<Recipe> {
+    fn base(&self) -> Option<&Location> {
+        match self {
+            Self::Operator { base, .. } | Self::Files { base, .. } => base.as_ref(),
+            Self::Bundle { .. } | Self::Catalog { .. } | Self::Directory { .. } | Self::Helper { .. } => None,
+        }
+    }
+
+    fn recipe(&self, base: Option<Base>, platform: &Platform, time: u64) -> anyhow::Result<Recipe> {
         let binary = |named: &Option<PathBuf>| helper_binary(named.as_ref(), platform);
         let platform_of = || platform.clone();
         Ok(match self {
@@ -244,7 +251,19 @@ impl Kind {
                 no_authorities,
                 ..
             } => {
-                let authorities = (!no_authorities && authorities.exists()).then_some(authorities.as_path());
+                if let Some(base) = base {
+                    let binary = program_on_base(binary, platform)?;
+                    let authorities = authorities.as_deref();
+                    return Ok(operator_on_base_recipe(
+                        &binary,
+                        authorities,
+                        base,
+                        platform_of(),
+                        time,
+                    )?);
+                }
+                let authorities = authorities.as_deref().unwrap_or(Path::new(AUTHORITIES));
+                let authorities = (!no_authorities && authorities.exists()).then_some(authorities);
                 operator_recipe(&program_for(binary, platform)?, authorities, platform_of(), time)?
             }
             Self::Directory {
@@ -259,6 +278,7 @@ impl Kind {
                 recipe
                     .layers
                     .push(("olmkit image build files".to_owned(), added_files(add, platform)?));
+                recipe.base = base;
                 settings.apply(&mut recipe);
                 recipe
             }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use olmkit_oci::layout::names;
 use olmkit_oci::registry::Platforms;
 use olmkit_oci::source::{deliver_from, fetch_documents};
 use olmkit_oci::spec::Platform;
@@ -76,8 +77,17 @@ pub fn load(args: &LoadArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCode> 
     let folder = olmkit::temporary::Directory::new("archive")?;
     let layout = archive::read(&args.file, folder.path())?;
     let client = flags.client()?;
-    for image in layout.index()?.manifests {
-        let own = image.annotations.get(olmkit_oci::layout::REFERENCE_NAME);
+    let images = layout.index()?.manifests;
+    anyhow::ensure!(
+        args.tag.is_none()
+            || images
+                .iter()
+                .all(|image| Some(&image.digest) == images.first().map(|first| &first.digest)),
+        "{} contains several images; load them without --tag",
+        args.file.display()
+    );
+    for image in images {
+        let own = names(&image).next();
         let reference = match (&args.tag, own) {
             (Some(tag), _) => tag.clone(),
             (None, Some(own)) => own.parse()?,
@@ -115,6 +125,7 @@ fn transfer(
         Location::Registry(reference) | Location::Store(reference) => reference.with_default_tag().to_string(),
         _ => "latest".to_owned(),
     };
+    let is_docker = matches!(target, Location::DockerArchive(..));
     let image = block_on(async {
         if let Location::Registry(reference) = source {
             let fetched = or_in_store(&[source], fetch_documents(&client, reference, &platforms).await)?;
@@ -126,7 +137,9 @@ fn transfer(
             Some(platform) => fetched.image(platform)?.descriptor,
             None => fetched.descriptor.clone(),
         };
-        deliver(&client, &fetched.layout, &image, target, &name, &[]).await?;
+        // Docker archives have full names, which the source may have too.
+        let name = names(&fetched.requested).next().filter(|_| is_docker).unwrap_or(&name);
+        deliver(&client, &fetched.layout, &image, target, name, &[]).await?;
         anyhow::Ok(image)
     })??;
     println!("{}", image.digest);

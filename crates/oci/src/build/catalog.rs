@@ -37,7 +37,7 @@ pub fn catalog_recipe(directory: &Path, binary: &Path, platform: Platform, time:
     recipe
         .config
         .exposed_ports
-        .insert("50051/tcp".to_owned(), serde_json::Map::new());
+        .insert("50051/tcp".to_owned(), serde_json::json!({}));
     recipe.config.user = HELPER_USER.to_string();
     recipe.config.env = vec!["PATH=/bin".to_owned()];
     recipe.config.entrypoint = vec![PROGRAM.to_owned()];

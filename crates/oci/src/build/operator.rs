@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::helper::user_names;
-use super::recipe::Recipe;
+use super::recipe::{Base, Recipe};
 use crate::error::Error;
 use crate::layer::{Content, LayerBuilder};
 use crate::spec::Platform;
@@ -19,6 +19,37 @@ pub fn operator_recipe(
     platform: Platform,
     time: u64,
 ) -> Result<Recipe, Error> {
+    let (path, mut layer) = binary_layer(binary, authorities)?;
+    user_names(&mut layer, "nonroot", OPERATOR_USER)?;
+    let mut recipe = Recipe::new(platform, time);
+    recipe.layers.push(("olmkit image build operator".to_owned(), layer));
+    recipe.config.user = format!("{OPERATOR_USER}:{OPERATOR_USER}");
+    recipe.config.entrypoint = vec![path];
+    Ok(recipe)
+}
+
+/// The recipe of an operator image on a base: the binary and the authorities, if any, in a layer of their own. The user is
+/// the base's unless it has none. Everything else that the base says stays.
+pub fn operator_on_base_recipe(
+    binary: &Path,
+    authorities: Option<&Path>,
+    base: Base,
+    platform: Platform,
+    time: u64,
+) -> Result<Recipe, Error> {
+    let (path, layer) = binary_layer(binary, authorities)?;
+    let mut recipe = Recipe::new(platform, time);
+    recipe.layers.push(("olmkit image build operator".to_owned(), layer));
+    if base.image.config.config.user.is_empty() {
+        recipe.config.user = format!("{OPERATOR_USER}:{OPERATOR_USER}");
+    }
+    recipe.config.entrypoint = vec![path];
+    recipe.base = Some(base);
+    Ok(recipe)
+}
+
+/// The path of a binary in the image, and a layer with it and the authorities.
+fn binary_layer(binary: &Path, authorities: Option<&Path>) -> Result<(String, LayerBuilder), Error> {
     let name = binary
         .file_name()
         .and_then(|name| name.to_str())
@@ -26,7 +57,6 @@ pub fn operator_recipe(
     let path = format!("/{name}");
     let mut layer = LayerBuilder::new();
     layer.file(&path, Content::File(binary.to_owned()), true)?;
-    user_names(&mut layer, "nonroot", OPERATOR_USER)?;
     if let Some(authorities) = authorities {
         layer.file(
             "/etc/ssl/certs/ca-certificates.crt",
@@ -34,9 +64,5 @@ pub fn operator_recipe(
             false,
         )?;
     }
-    let mut recipe = Recipe::new(platform, time);
-    recipe.layers.push(("olmkit image build operator".to_owned(), layer));
-    recipe.config.user = format!("{OPERATOR_USER}:{OPERATOR_USER}");
-    recipe.config.entrypoint = vec![path];
-    Ok(recipe)
+    Ok((path, layer))
 }

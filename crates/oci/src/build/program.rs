@@ -17,6 +17,20 @@ const HEADERS_LIMIT: u16 = 256;
 
 /// Checks that a file is a statically linked Linux program for a platform.
 pub fn check_program(path: &Path, platform: &Platform) -> Result<(), Error> {
+    if check_machine(path, platform)?.dynamic {
+        return Err(Error::Refused {
+            what: path.display().to_string(),
+            reason: "it needs shared libraries, which the image does not have; link it statically (RUSTFLAGS=\"-C \
+             target-feature=+crt-static\" with --target, or a musl target, or CGO_ENABLED=0 for Go), or put the \
+             libraries in with `olmkit image build directory`, or use a --base that has them"
+                .to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// Checks that a file is a Linux program for a platform.
+fn check_machine(path: &Path, platform: &Platform) -> Result<Elf, Error> {
     let refused = |reason: String| Error::Refused {
         what: path.display().to_string(),
         reason,
@@ -32,15 +46,7 @@ pub fn check_program(path: &Path, platform: &Platform) -> Result<(), Error> {
             elf.architecture().unwrap_or("another machine"),
         )));
     }
-    if elf.dynamic {
-        return Err(refused(
-            "it needs shared libraries, which the image does not have; link it statically (RUSTFLAGS=\"-C \
-             target-feature=+crt-static\" with --target, or a musl target, or CGO_ENABLED=0 for Go), or put the \
-             libraries in with `olmkit image build directory`, or use a --base with `olmkit image build files`"
-                .to_owned(),
-        ));
-    }
-    Ok(())
+    Ok(elf)
 }
 
 /// A path with `{os}` and `{arch}` replaced by those of a platform.
@@ -60,6 +66,16 @@ pub fn path_for(path: &Path, platform: &Platform) -> PathBuf {
 pub fn program_for(path: &Path, platform: &Platform) -> Result<PathBuf, Error> {
     let path = path_for(path, platform);
     check_program(&path, platform)?;
+    Ok(path)
+}
+
+/// As [`program_for`], for a base image, which may have the shared libraries.
+///
+/// # Errors
+/// The file is not a Linux program for the platform.
+pub fn program_on_base(path: &Path, platform: &Platform) -> Result<PathBuf, Error> {
+    let path = path_for(path, platform);
+    check_machine(&path, platform)?;
     Ok(path)
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::archive::check_layer_count;
 use crate::error::Error;
 use crate::layer::LayerBuilder;
 use crate::layout::{Image, Layout};
@@ -95,19 +96,25 @@ impl Recipe {
                 os: self.platform.os.clone(),
                 variant: self.platform.variant.clone(),
                 config: self.config.clone(),
-                rootfs: RootFs {
-                    kind: "layers".to_owned(),
-                    diff_ids: Vec::new(),
-                },
+                rootfs: RootFs::default(),
                 history: Vec::new(),
+                other: serde_json::Map::new(),
             };
             return Ok((config, Vec::new()));
         };
+        let what = || format!("base image {}", base.name);
+        check_layer_count(what, base.image.manifest.layers.len(), &base.image.config)?;
         let mut layers = Vec::new();
         for layer in &base.image.manifest.layers {
-            let kind = self.family_layer(&layer.media_type)?;
-            layout.adopt(&base.layout.blob_path(&layer.digest), &layer.digest)?;
-            layers.push(Descriptor::new(kind, layer.digest.clone(), layer.size));
+            let kind = self.family_layer(&layer.media_type)?.to_owned();
+            if layer.foreign_url().is_none() {
+                layout.adopt(&base.layout.blob_path(&layer.digest), &layer.digest)?;
+            }
+            // Addresses of nondistributable layers stay.
+            layers.push(Descriptor {
+                media_type: kind,
+                ..layer.clone()
+            });
         }
         let mut config = base.image.config.clone();
         config.created = created;
@@ -117,14 +124,23 @@ impl Recipe {
 
     /// The media type of a base layer in this recipe's family: the two families differ in names only.
     fn family_layer(&self, media_type: &str) -> Result<&'static str, Error> {
-        match (self.media_types, media_type) {
-            (_, media_type::OCI_LAYER_GZIP | media_type::DOCKER_LAYER_GZIP) => Ok(self.media_types.layer()),
-            (MediaTypes::Oci, media_type::OCI_LAYER | media_type::DOCKER_LAYER) => Ok(media_type::OCI_LAYER),
-            (MediaTypes::Docker, media_type::OCI_LAYER | media_type::DOCKER_LAYER) => Ok(media_type::DOCKER_LAYER),
-            (MediaTypes::Oci, media_type::OCI_LAYER_ZSTD) => Ok(media_type::OCI_LAYER_ZSTD),
-            (_, other) => Err(Error::Refused {
+        let families = [
+            (media_type::OCI_LAYER_GZIP, media_type::DOCKER_LAYER_GZIP),
+            (media_type::OCI_LAYER, media_type::DOCKER_LAYER),
+            (media_type::OCI_LAYER_ZSTD, media_type::DOCKER_LAYER_ZSTD),
+            (media_type::OCI_FOREIGN_GZIP, media_type::DOCKER_FOREIGN_GZIP),
+            (media_type::OCI_FOREIGN, media_type::DOCKER_FOREIGN),
+        ];
+        let found = families
+            .into_iter()
+            .find(|(oci, docker)| [*oci, *docker].contains(&media_type));
+        match (self.media_types, found) {
+            (MediaTypes::Oci, Some((oci, _))) => Ok(oci),
+            (MediaTypes::Docker, Some((_, docker))) => Ok(docker),
+            (MediaTypes::Oci, None) if media_type == media_type::OCI_FOREIGN_ZSTD => Ok(media_type::OCI_FOREIGN_ZSTD),
+            _ => Err(Error::Refused {
                 what: "base image".to_owned(),
-                reason: format!("a layer of media type {other:?} has no counterpart in the media types asked for"),
+                reason: format!("a layer of media type {media_type:?} has no counterpart in the media types asked for"),
             }),
         }
     }
@@ -279,6 +295,47 @@ mod tests {
         assert_eq!(built.config.config.env, ["PATH=/bin", "A=2"]);
         assert!(built.config.config.cmd.is_empty());
         assert_eq!(built.config.rootfs.diff_ids.len(), 2);
+    }
+
+    #[test]
+    fn fields_of_the_base_that_are_not_set_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::create(&folder.path().join("base")).unwrap();
+        let mut base = recipe("/base");
+        let fields = serde_json::json!({"Volumes": {"/data": {}}, "StopSignal": "SIGINT", "StopTimeout": 7, "Shell": ["/bin/bash"],
+            "Healthcheck": {"Test": ["CMD", "/probe"]}, "OnBuild": ["RUN x"], "New": {"Deep": [1, null]}});
+        base.config.other = fields.as_object().unwrap().clone();
+        let descriptor = base.build(&layout).unwrap();
+        let mut image = layout.image(&descriptor, &base.platform).unwrap();
+        image.config.other.insert("os.version".to_owned(), "10.0.1".into());
+        image.config.history[0].other.insert("author".to_owned(), "me".into());
+        let url = serde_json::json!(["https://mcr.test/blob"]);
+        let mut foreign = Descriptor::new(media_type::DOCKER_FOREIGN_GZIP, crate::sha256(b"gone"), 4);
+        foreign.other.insert("urls".to_owned(), url.clone());
+        image.manifest.layers.insert(0, foreign);
+
+        let mut top = recipe("/top");
+        let on = |image: &Image| Base {
+            layout: layout.clone(),
+            image: image.clone(),
+            name: "r.io/base:v1".to_owned(),
+        };
+        top.base = Some(on(&image));
+        let result = Layout::create(&folder.path().join("top")).unwrap();
+        let error = top.build(&result).unwrap_err().to_string();
+        assert!(
+            error.contains("its manifest has 2 layers, its configuration 1"),
+            "{error}"
+        );
+        image.config.rootfs.diff_ids.insert(0, crate::sha256(b"plain"));
+        top.base = Some(on(&image));
+        let built = top.build(&result).unwrap();
+        let built = result.image(&built, &top.platform).unwrap();
+        assert_eq!(&built.config.config.other, fields.as_object().unwrap());
+        assert_eq!(built.config.other["os.version"], "10.0.1");
+        assert_eq!(built.config.history[0].other["author"], "me");
+        assert_eq!(built.manifest.layers[0].media_type, media_type::OCI_FOREIGN_GZIP);
+        assert_eq!(built.manifest.layers[0].other["urls"], url);
     }
 
     #[test]

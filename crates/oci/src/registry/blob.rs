@@ -228,9 +228,12 @@ impl Peer<'_> {
         }
         for from in &self.mount_from {
             let url = self.url(&format!("blobs/uploads/?mount={}&from={from}", blob.digest));
-            let response = self
-                .send(&action, |http| http.post(&url).header(CONTENT_LENGTH, 0))
-                .await?;
+            let time = self.client.options.answer();
+            let request = |http: &reqwest::Client| http.post(&url).header(CONTENT_LENGTH, 0).timeout(time);
+            // Who may not read the other repository uploads the blob.
+            let Ok(response) = self.send_for(&action, Some(from), request).await else {
+                continue;
+            };
             match response.status().as_u16() {
                 201 => return Ok(Some(Arrival::Mounted)),
                 // The registry opened an upload instead: it would, so use it no further than to end it.
@@ -268,6 +271,7 @@ impl Peer<'_> {
     async fn upload(&self, action: &str, blob: &Descriptor, path: &Path, transfer: &dyn Transfer) -> Result<(), Error> {
         let mut failures = Failures::new();
         let mut chunk = self.client.options.chunk_size.filter(|size| *size > 0);
+        let mut fell_back = false;
         loop {
             let url = self.url("blobs/uploads/");
             let response = self
@@ -279,6 +283,9 @@ impl Peer<'_> {
                     .await);
             }
             let session = self.location(action, response.headers(), response.url())?;
+            if let Some(least) = least_chunk(response.headers()) {
+                chunk = chunk.map(|chunk| chunk.max(least));
+            }
             let upload = Upload {
                 action,
                 blob,
@@ -288,7 +295,8 @@ impl Peer<'_> {
             };
             match self.upload_session(&upload, session, &mut failures).await? {
                 Outcome::Done => return Ok(()),
-                Outcome::TooLarge if chunk.is_none_or(|chunk| chunk > FALLBACK_CHUNK) => {
+                Outcome::TooLarge if chunk.is_none_or(|chunk| chunk > FALLBACK_CHUNK) && !fell_back => {
+                    fell_back = true;
                     let host = &self.endpoint.host;
                     self.client.progress.note(&format!(
                         "{host} rejects the blob as too large for one request; sending it in chunks"
@@ -529,6 +537,11 @@ fn file_body(path: &Path, start: u64, end: u64) -> Body {
         }
     });
     Body::wrap_stream(stream)
+}
+
+/// The smallest piece that a registry accepts, except for the last one.
+fn least_chunk(headers: &HeaderMap) -> Option<u64> {
+    headers.get("oci-chunk-min-length")?.to_str().ok()?.trim().parse().ok()
 }
 
 /// Returns true if a partial answer begins where it was asked to.

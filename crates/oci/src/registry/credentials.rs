@@ -44,6 +44,8 @@ pub enum Secret {
     Password(String),
     /// A refresh token for the registry's token server.
     IdentityToken(String),
+    /// A token for the registry itself.
+    RegistryToken(String),
 }
 
 impl fmt::Debug for Credential {
@@ -72,27 +74,27 @@ struct CredentialFile {
     content: Content,
 }
 
+/// A file as docker reads it: `null` is the same as nothing.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Content {
     #[serde(default)]
-    auths: BTreeMap<String, Entry>,
+    auths: Option<Auths>,
     #[serde(default)]
-    cred_helpers: BTreeMap<String, String>,
+    cred_helpers: Option<BTreeMap<String, Option<String>>>,
     #[serde(default)]
     creds_store: Option<String>,
 }
 
+type Auths = BTreeMap<String, Option<Entry>>;
+
 #[derive(Clone, Default, Deserialize)]
 struct Entry {
-    #[serde(default)]
-    auth: String,
-    #[serde(default)]
-    username: String,
-    #[serde(default)]
-    password: String,
-    #[serde(default)]
-    identitytoken: String,
+    auth: Option<String>,
+    username: Option<String>,
+    password: Option<String>,
+    identitytoken: Option<String>,
+    registrytoken: Option<String>,
 }
 
 impl fmt::Debug for Entry {
@@ -188,11 +190,12 @@ impl CredentialFile {
         } else if path.file_name().is_some_and(|name| name == ".dockercfg") {
             // The oldest form has no outer map.
             Content {
-                auths: serde_json::from_slice(&bytes).map_err(settings)?,
+                auths: serde_json::from_slice::<Option<Auths>>(&bytes).map_err(settings)?,
                 ..Content::default()
             }
         } else {
-            serde_json::from_slice(&bytes).map_err(settings)?
+            let content: Option<Content> = serde_json::from_slice(&bytes).map_err(settings)?;
+            content.unwrap_or_default()
         };
         Ok(Some(Self {
             path: path.to_owned(),
@@ -202,20 +205,27 @@ impl CredentialFile {
 
     async fn find(&self, launcher: &Launcher, registry: &str, repository: &str) -> Result<Option<Credential>, Error> {
         let keys = keys(registry, repository);
-        for key in &keys {
-            if let Some(helper) = lookup(&self.content.cred_helpers, key) {
-                return self.ask_helper(launcher, helper, registry).await;
-            }
+        let helpers = self.content.cred_helpers.iter();
+        let named = helpers.flat_map(|helpers| keys.iter().filter_map(|key| lookup(helpers, key)));
+        let named = named.map(|helper| helper.as_deref().unwrap_or_default()).next();
+        if let Some(helper) = named.filter(|helper| !helper.is_empty()) {
+            return self.ask_helper(launcher, helper, registry).await;
         }
-        for key in &keys {
-            if let Some(entry) = lookup(&self.content.auths, key)
+        for (auths, key) in self
+            .content
+            .auths
+            .iter()
+            .flat_map(|auths| keys.iter().map(move |key| (auths, key)))
+        {
+            if let Some(Some(entry)) = lookup(auths, key)
                 && let Some(credential) = self.decode(key, entry)?
             {
                 return Ok(Some(credential));
             }
         }
         match &self.content.creds_store {
-            Some(helper) if !helper.is_empty() => self.ask_helper(launcher, helper, registry).await,
+            // An empty name says that the registry has no helper, not even the general one.
+            Some(helper) if !helper.is_empty() && named.is_none() => self.ask_helper(launcher, helper, registry).await,
             _ => Ok(None),
         }
     }
@@ -223,16 +233,20 @@ impl CredentialFile {
     fn decode(&self, key: &str, entry: &Entry) -> Result<Option<Credential>, Error> {
         let origin = format!("entry {key} of {}", self.path.display());
         let credential = |user: String, secret| Ok(Some(Credential { user, secret, origin }));
-        if !entry.identitytoken.is_empty() {
-            return credential(String::new(), Secret::IdentityToken(entry.identitytoken.clone()));
+        let field = |field: &Option<String>| field.clone().filter(|text| !text.is_empty());
+        if let Some(token) = field(&entry.registrytoken) {
+            return credential(String::new(), Secret::RegistryToken(token));
         }
-        if entry.auth.is_empty() {
-            if entry.username.is_empty() {
+        if let Some(token) = field(&entry.identitytoken) {
+            return credential(String::new(), Secret::IdentityToken(token));
+        }
+        let Some(text) = field(&entry.auth) else {
+            let Some(user) = field(&entry.username) else {
                 return Ok(None);
-            }
-            return credential(entry.username.clone(), Secret::Password(entry.password.clone()));
-        }
-        let text = entry.auth.trim();
+            };
+            return credential(user, Secret::Password(entry.password.clone().unwrap_or_default()));
+        };
+        let text = text.trim();
         let decoded = STANDARD
             .decode(text)
             .or_else(|_| STANDARD_NO_PAD.decode(text.trim_end_matches('=')))
@@ -245,10 +259,11 @@ impl CredentialFile {
             });
         };
         // Some writers of the early format left NUL bytes at the end.
-        credential(
-            user.to_owned(),
-            Secret::Password(password.trim_end_matches('\0').to_owned()),
-        )
+        let password = password.trim_end_matches('\0');
+        if user.is_empty() && password.is_empty() {
+            return Ok(None);
+        }
+        credential(user.to_owned(), Secret::Password(password.to_owned()))
     }
 
     /// Runs `docker-credential-<helper> get` with the registry's name on its input.
@@ -302,18 +317,14 @@ impl CredentialFile {
             return Err(failed(said.trim().chars().take(500).collect()));
         }
         let answer: HelperAnswer = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
-        if answer.secret.is_empty() {
+        let (username, secret) = (answer.username.unwrap_or_default(), answer.secret.unwrap_or_default());
+        if secret.is_empty() {
             return Ok(None);
         }
         let origin = format!("{program}, named in {}", self.path.display());
-        let secret = match answer.username.as_str() {
-            "<token>" => Secret::IdentityToken(answer.secret),
-            _ => Secret::Password(answer.secret),
-        };
-        let user = if answer.username == "<token>" {
-            String::new()
-        } else {
-            answer.username
+        let (user, secret) = match username.as_str() {
+            "<token>" => (String::new(), Secret::IdentityToken(secret)),
+            _ => (username, Secret::Password(secret)),
         };
         Ok(Some(Credential { user, secret, origin }))
     }
@@ -323,9 +334,9 @@ impl CredentialFile {
 #[serde(rename_all = "PascalCase")]
 struct HelperAnswer {
     #[serde(default)]
-    username: String,
+    username: Option<String>,
     #[serde(default)]
-    secret: String,
+    secret: Option<String>,
 }
 
 /// The keys that may stand for a repository, most specific first.
@@ -430,6 +441,50 @@ mod tests {
                 assert!(!format!("{found:?}").contains("secret:with"), "{found:?}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn empty_and_null_settings_are_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let user = auth("me");
+        let cases = [
+            ("null".to_owned(), None),
+            (
+                r#"{"auths":null,"credHelpers":null,"credsStore":null}"#.to_owned(),
+                None,
+            ),
+            (r#"{"auths":{"r.io":null,"r.io/a":{}}}"#.to_owned(), None),
+            (
+                r#"{"auths":{"r.io":{"auth":null,"email":null,"username":null}}}"#.to_owned(),
+                None,
+            ),
+            (r#"{"auths":{"r.io":{"auth":"Og=="}}}"#.to_owned(), None),
+            (
+                format!(r#"{{"auths":{{"r.io":{user},"other":{{"auth":"AAAA"}}}}}}"#),
+                Some("me"),
+            ),
+            (
+                format!(r#"{{"auths":{{"r.io":{user}}},"credHelpers":{{"r.io":""}},"credsStore":"nowhere"}}"#),
+                Some("me"),
+            ),
+            (
+                r#"{"credHelpers":{"r.io":null},"credsStore":"nowhere"}"#.to_owned(),
+                None,
+            ),
+        ];
+        for (text, expected) in cases {
+            let path = file(&folder, "config.json", &text);
+            let credentials = Credentials::load(Some(&path)).unwrap();
+            let found = credentials.find("r.io", "a/b").await.unwrap();
+            assert_eq!(found.map(|found| found.user).as_deref(), expected, "{text}");
+        }
+        let path = file(
+            &folder,
+            "c.json",
+            r#"{"auths":{"r.io":{"registrytoken":"t","auth":"dTpw"}}}"#,
+        );
+        let found = Credentials::load(Some(&path)).unwrap().find("r.io", "a").await.unwrap();
+        assert!(found.is_some_and(|found| found.secret == Secret::RegistryToken("t".to_owned())));
     }
 
     #[tokio::test]

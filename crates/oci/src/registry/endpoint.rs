@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use reqwest::Url;
 use reqwest::redirect::{Action, Attempt, Policy};
+use reqwest::{Proxy, Url};
 
 use super::certificates;
 use super::error::Error;
 use super::loopback::is_loopback;
+use super::proxies::Proxies;
 use super::{Client, Options};
 use crate::limits;
 
@@ -77,7 +78,7 @@ impl Client {
         Ok(endpoint)
     }
 
-    /// A client for the token server of an endpoint. It follows no redirect: the request carries a password or a refresh token.
+    /// A client for the token server of an endpoint. The caller follows redirects: the request may carry a password.
     pub(super) fn token_client(&self, endpoint: &Endpoint) -> Result<reqwest::Client, Error> {
         let time = Some(self.options.answer());
         http_client(
@@ -136,12 +137,11 @@ pub(super) fn http_client(
         .user_agent(concat!("olmkit/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(limits::CONNECT)
         .tcp_keepalive(Duration::from_secs(30));
+    let proxies = Proxies::from_environment();
+    // The proxy is chosen for each request: a registry may redirect to a host that needs another one.
+    builder = builder.no_proxy().proxy(Proxy::custom(move |url| proxies.for_url(url)));
     if let Some(idle) = idle {
         builder = builder.read_timeout(idle);
-    }
-    if is_loopback(host) {
-        // As curl and Go do: a proxy cannot reach what is on this machine.
-        builder = builder.no_proxy();
     }
     if skip_verify {
         builder = builder.tls_danger_accept_invalid_certs(true);

@@ -6,7 +6,7 @@ use super::error::Error;
 use super::transport::Peer;
 use crate::digest::{Algorithm, Digest, Hasher};
 use crate::limits::DOCUMENT_BYTES;
-use crate::spec::{Descriptor, media_type};
+use crate::spec::{Descriptor, check_unambiguous, media_type};
 
 const ACCEPTED: [&str; 5] = [
     media_type::OCI_INDEX,
@@ -40,21 +40,41 @@ impl Peer<'_> {
 
     /// Fetches a manifest or index and checks it against the digest asked for.
     pub(super) async fn fetch_manifest(&self, version: &str) -> Result<(Descriptor, Vec<u8>), Error> {
+        let (digest, header, bytes) = self.fetch_document(version, &ACCEPTED.join(", ")).await?;
+        let header = header.filter(|header| ACCEPTED.contains(&header.as_str()));
+        let action = format!("pull {}", self.image(version));
+        let kind = media_type_of(&bytes, header.as_deref())
+            .ok_or_else(|| self.protocol(&action, "the manifest has no media type".to_owned()))?;
+        for kind in std::iter::once(&kind).chain(&header) {
+            check_unambiguous(&bytes, kind).map_err(|reason| {
+                Error::from(crate::Error::Refused {
+                    what: format!("manifest {digest} of {}", self.name()),
+                    reason,
+                })
+            })?;
+        }
+        Ok((Descriptor::new(&kind, digest, bytes.len() as u64), bytes))
+    }
+
+    /// Fetches a document of the media types in `accept`: its digest, its type in the answer's header, and its bytes.
+    pub(super) async fn fetch_document(
+        &self,
+        version: &str,
+        accept: &str,
+    ) -> Result<(Digest, Option<String>, Vec<u8>), Error> {
         let action = format!("pull {}", self.image(version));
         let url = self.url(&format!("manifests/{version}"));
-        let mut response = self
-            .send(&action, |http| http.get(&url).header(ACCEPT, ACCEPTED.join(", ")))
-            .await?;
+        let mut response = self.send(&action, |http| http.get(&url).header(ACCEPT, accept)).await?;
         if response.status().as_u16() != 200 {
             return Err(self
                 .refused(&action, &format!("image {}", self.image(version)), response)
                 .await);
         }
-        let kind = response
+        let header = response
             .headers()
             .get(CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok())
-            .map(str::to_owned);
+            .and_then(|value| value.to_str().ok());
+        let header = header.map(|header| header.split(';').next().unwrap_or(header).trim().to_owned());
         let mut bytes = Vec::new();
         while let Some(chunk) = response
             .chunk()
@@ -82,9 +102,7 @@ impl Peer<'_> {
                 actual,
             });
         }
-        let kind = media_type_of(&bytes, kind.as_deref())
-            .ok_or_else(|| self.protocol(&action, "the manifest has no media type".to_owned()))?;
-        Ok((Descriptor::new(&kind, actual, bytes.len() as u64), bytes))
+        Ok((actual, header, bytes))
     }
 
     /// Stores a manifest or index under a tag or digest.
@@ -120,13 +138,13 @@ impl Peer<'_> {
 }
 
 /// What a manifest is: its own word for it, else the header's, else what its fields show.
-pub(crate) fn media_type_of(bytes: &[u8], header: Option<&str>) -> Option<String> {
+fn media_type_of(bytes: &[u8], header: Option<&str>) -> Option<String> {
     let document: serde_json::Value = serde_json::from_slice(bytes).ok()?;
-    if let Some(own) = document.get("mediaType").and_then(serde_json::Value::as_str) {
+    let own = document.get("mediaType").and_then(serde_json::Value::as_str);
+    if let Some(own) = own.filter(|own| !own.is_empty()) {
         return Some(own.to_owned());
     }
-    let header = header.map(|header| header.split(';').next().unwrap_or(header).trim());
-    if let Some(header) = header.filter(|header| ACCEPTED.contains(header)) {
+    if let Some(header) = header {
         return Some(header.to_owned());
     }
     if document.get("manifests").is_some() {

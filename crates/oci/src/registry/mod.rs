@@ -17,6 +17,7 @@ pub(crate) mod error;
 mod loopback;
 mod manifest;
 mod progress;
+mod proxies;
 mod pull;
 mod push;
 mod retry;
@@ -81,6 +82,7 @@ pub struct Client {
     progress: Arc<dyn Progress>,
     endpoints: Mutex<HashMap<(String, bool), Endpoint>>,
     tokens: auth::Tokens,
+    offers: auth::Offers,
     renewal: tokio::sync::Mutex<()>,
 }
 
@@ -98,6 +100,7 @@ impl Client {
             progress,
             endpoints: Mutex::default(),
             tokens: auth::Tokens::default(),
+            offers: auth::Offers::default(),
             renewal: tokio::sync::Mutex::default(),
         })
     }

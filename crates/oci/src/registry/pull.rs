@@ -8,9 +8,9 @@ use super::error::Error;
 use super::transport::Peer;
 use super::{Client, Reference};
 use crate::digest::Digest;
-use crate::layout::{Layout, choose_platform, refused_manifest};
+use crate::layout::{Layout, choose_platform, is_document, refused_manifest};
 use crate::limits::{self, INDEX_DEPTH};
-use crate::spec::{Descriptor, Manifest, Platform, is_index, is_manifest};
+use crate::spec::{Descriptor, Manifest, Platform, check_unambiguous, is_index, is_manifest};
 
 /// How many blobs are transferred at the same time.
 pub(super) const AT_ONCE: usize = 4;
@@ -92,7 +92,7 @@ impl Client {
         let reference = self.full_name(reference)?;
         self.try_sources(&reference, async |peer: &Peer<'_>| {
             let mut pull = Pull::new(layout, platforms, Extent::Whole);
-            peer.pull(&reference.version(), &mut pull, INDEX_DEPTH).await
+            peer.pull(&reference.version(), None, &mut pull, INDEX_DEPTH).await
         })
         .await
     }
@@ -103,7 +103,7 @@ impl Client {
         let platforms = Platforms::One(platform.clone());
         self.try_sources(&reference, async |peer: &Peer<'_>| {
             let mut pull = Pull::new(layout, &platforms, Extent::Description);
-            peer.pull(&reference.version(), &mut pull, INDEX_DEPTH).await
+            peer.pull(&reference.version(), None, &mut pull, INDEX_DEPTH).await
         })
         .await
     }
@@ -119,7 +119,7 @@ impl Client {
         let reference = self.full_name(reference)?;
         self.try_sources(&reference, async |peer: &Peer<'_>| {
             let mut pull = Pull::new(layout, platforms, Extent::Documents);
-            peer.pull(&reference.version(), &mut pull, INDEX_DEPTH).await
+            peer.pull(&reference.version(), None, &mut pull, INDEX_DEPTH).await
         })
         .await
     }
@@ -176,8 +176,19 @@ impl Client {
 }
 
 impl Peer<'_> {
-    async fn pull(&self, version: &str, pull: &mut Pull<'_>, depth: usize) -> Result<Pulled, Error> {
+    /// Pulls what a tag or digest stands for. `kind` is the media type that an index gives it.
+    async fn pull(
+        &self,
+        version: &str,
+        kind: Option<&str>,
+        pull: &mut Pull<'_>,
+        depth: usize,
+    ) -> Result<Pulled, Error> {
         let (requested, bytes) = self.fetch_manifest(version).await?;
+        if let Some(Err(reason)) = kind.map(|kind| check_unambiguous(&bytes, kind)) {
+            let what = format!("manifest {} of {}", requested.digest, self.name());
+            return Err(crate::Error::Refused { what, reason }.into());
+        }
         pull.manifests += 1;
         self.limit("pull", "manifests", pull.manifests, limits::MANIFESTS, &requested)?;
         if is_manifest(&requested.media_type) {
@@ -196,7 +207,8 @@ impl Peer<'_> {
         let image = match pull.platforms {
             Platforms::One(platform) => {
                 let chosen = choose_platform(&index, platform, &requested.digest)?;
-                let inner = Box::pin(self.pull(&chosen.digest.to_string(), pull, depth - 1)).await?;
+                let (version, kind) = (chosen.digest.to_string(), Some(chosen.media_type.as_str()));
+                let inner = Box::pin(self.pull(&version, kind, pull, depth - 1)).await?;
                 Descriptor {
                     platform: chosen.platform,
                     ..inner.image
@@ -204,16 +216,38 @@ impl Peer<'_> {
             }
             Platforms::All => {
                 for entry in &index.manifests {
-                    if !pull.complete.contains(&entry.digest) {
-                        Box::pin(self.pull(&entry.digest.to_string(), pull, depth - 1)).await?;
+                    if pull.complete.contains(&entry.digest) {
+                        continue;
+                    }
+                    if is_manifest(&entry.media_type) || is_index(&entry.media_type) {
+                        let (version, kind) = (entry.digest.to_string(), Some(entry.media_type.as_str()));
+                        Box::pin(self.pull(&version, kind, pull, depth - 1)).await?;
+                    } else {
+                        self.pull_unknown(entry, &requested, pull).await?;
                     }
                 }
-                pull.layout.write_blob(&requested.media_type, &bytes)?;
+                pull.layout.write_document(&requested, &bytes)?;
                 pull.complete.insert(requested.digest.clone());
                 requested.clone()
             }
         };
         Ok(Pulled { requested, image })
+    }
+
+    /// Fetches an entry of an index that is neither image nor index: a manifest of another kind, or a blob, as caches of
+    /// builds have them.
+    async fn pull_unknown(&self, entry: &Descriptor, index: &Descriptor, pull: &mut Pull<'_>) -> Result<(), Error> {
+        if is_document(&entry.media_type) {
+            pull.manifests += 1;
+            self.limit("pull", "manifests", pull.manifests, limits::MANIFESTS, index)?;
+            let accept = format!("{}, */*", entry.media_type);
+            let (_, _, bytes) = self.fetch_document(&entry.digest.to_string(), &accept).await?;
+            pull.layout.write_document(entry, &bytes)?;
+        } else if pull.extent == Extent::Whole {
+            self.fetch_blobs(vec![entry], index, pull).await?;
+        }
+        pull.complete.insert(entry.digest.clone());
+        Ok(())
     }
 
     /// Fetches what a manifest points at, then stores the manifest.
@@ -223,13 +257,16 @@ impl Peer<'_> {
             serde_json::from_slice(bytes).map_err(crate::Error::document(format!("manifest {}", descriptor.digest)))?;
         self.limit("manifest", "layers", manifest.layers.len(), limits::LAYERS, descriptor)?;
         let blobs = match pull.extent {
-            Extent::Whole => manifest.layers.iter().chain([&manifest.config]).collect(),
+            // Nondistributable layers stay at their own address.
+            Extent::Whole => {
+                let layers = manifest.layers.iter().filter(|layer| layer.foreign_url().is_none());
+                layers.chain([&manifest.config]).collect()
+            }
             Extent::Description => vec![&manifest.config],
             Extent::Documents => Vec::new(),
         };
         self.fetch_blobs(blobs, descriptor, pull).await?;
-        layout.write_blob(&descriptor.media_type, bytes)?;
-        Ok(())
+        Ok(layout.write_document(descriptor, bytes)?)
     }
 
     /// Fetches the blobs that the layout lacks.

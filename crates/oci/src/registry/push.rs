@@ -1,12 +1,14 @@
 //! Pushing an image of a layout: blobs first, then what points at them.
 
 use futures::stream::{self, StreamExt, TryStreamExt};
+use olmkit::object::UntrustedText;
 
 use super::error::Error;
 use super::progress::Transfer;
 use super::pull::AT_ONCE;
 use super::transport::Peer;
 use super::{Client, Reference};
+use crate::digest::Algorithm;
 use crate::layout::Layout;
 use crate::spec::Descriptor;
 
@@ -21,7 +23,9 @@ impl Client {
         related: &[Reference],
     ) -> Result<(), Error> {
         let reference = self.full_name(reference)?;
+        layout.check_digest(image, &reference)?;
         let peer = self.pushing(&reference, related).await?;
+        self.note_foreign_layers(layout, image)?;
         let (documents, blobs) = layout.documents_and_blobs(image)?;
         stream::iter(&blobs)
             .map(|blob| peer.push_one(blob, layout))
@@ -42,7 +46,9 @@ impl Client {
     ) -> Result<(), Error> {
         let source = self.full_name(source)?;
         let reference = self.full_name(reference)?;
+        layout.check_digest(image, &reference)?;
         let peer = self.pushing(&reference, std::slice::from_ref(&source)).await?;
+        self.note_foreign_layers(layout, image)?;
         let (documents, blobs) = layout.documents_and_blobs(image)?;
         let missing: Vec<Descriptor> = stream::iter(blobs)
             .map(|blob| peer.unless_there(blob))
@@ -59,6 +65,18 @@ impl Client {
             .try_collect::<Vec<()>>()
             .await?;
         peer.put_documents(layout, image, &reference, documents).await
+    }
+
+    /// Reports the layers that stay where they are.
+    pub(crate) fn note_foreign_layers(&self, layout: &Layout, image: &Descriptor) -> Result<(), Error> {
+        for layer in layout.foreign_layers(image)? {
+            let url = UntrustedText::new(layer.foreign_url().unwrap_or_default());
+            self.progress.note(&format!(
+                "layer {} is nondistributable and stays at {url}",
+                layer.digest
+            ));
+        }
+        Ok(())
     }
 
     /// The repository to push to, with those on the same registry that may lend blobs.
@@ -89,12 +107,24 @@ impl Peer<'_> {
         // Each document comes after everything that it points at; the image itself comes last.
         for document in documents {
             let bytes = layout.read_document(&document)?;
-            let version = if document.digest == image.digest {
-                reference.version()
-            } else {
-                document.digest.to_string()
+            let digest = document.digest.to_string();
+            if document.digest != image.digest {
+                self.put_manifest(&digest, &document.media_type, &bytes).await?;
+                continue;
+            }
+            // A registry names what has a tag by its SHA-256 digest only.
+            let is_usual = image.digest.algorithm() == Algorithm::Sha256;
+            let tag = match (reference.tag(), reference.digest()) {
+                (None, None) => Some("latest"),
+                (tag, _) => tag,
             };
-            self.put_manifest(&version, &document.media_type, &bytes).await?;
+            if tag.is_none() || !is_usual && reference.digest().is_some() {
+                let pinned = reference.digest().map_or(digest, ToString::to_string);
+                self.put_manifest(&pinned, &document.media_type, &bytes).await?;
+            }
+            if let Some(tag) = tag {
+                self.put_manifest(tag, &document.media_type, &bytes).await?;
+            }
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use super::answer::{body_text, said};
 use super::endpoint::Endpoint;
 use super::error::Error;
 use super::settings::Source;
-use super::{Client, certificates, retry};
+use super::{Client, auth, certificates, retry};
 use crate::limits::{self, REFUSAL_BYTES};
 
 /// A repository of a registry, with what we are about to do to it.
@@ -47,16 +47,16 @@ impl Peer<'_> {
         format!("{}/{}", self.endpoint.host, self.repository)
     }
 
-    /// The scopes a token must cover.
-    pub(super) fn scopes(&self) -> Vec<String> {
+    /// The scopes a token must cover. A `lender` is a repository to mount a blob from.
+    pub(super) fn scopes(&self, lender: Option<&str>) -> Vec<String> {
         let actions = if self.push { "pull,push" } else { "pull" };
         let own = format!("repository:{}:{actions}", self.repository);
-        let others = self.mount_from.iter().map(|from| format!("repository:{from}:pull"));
-        std::iter::once(own).chain(others).collect()
+        let lender = lender.map(|from| format!("repository:{from}:pull"));
+        std::iter::once(own).chain(lender).collect()
     }
 
-    pub(super) fn token_key(&self) -> String {
-        format!("{} {}", self.endpoint.host, self.scopes().join(" "))
+    pub(super) fn token_key(&self, lender: Option<&str>) -> String {
+        format!("{} {}", self.endpoint.host, self.scopes(lender).join(" "))
     }
 
     /// Sends a request, with authorization, until there is an answer that will not change by asking again. All of the
@@ -76,16 +76,52 @@ impl Peer<'_> {
         action: &str,
         make: impl Fn(&reqwest::Client) -> RequestBuilder,
     ) -> Result<Response, Error> {
-        let used = self.client.tokens.get(&self.token_key());
-        let response = self
-            .try_repeatedly(action, || self.authorized(make(&self.endpoint.http)))
-            .await?;
-        if !self.asks_for_credentials(&response) {
+        self.send_for(action, None, make).await
+    }
+
+    /// As [`Peer::send`], for a request that concerns the repository of a lender too.
+    pub(super) async fn send_for(
+        &self,
+        action: &str,
+        lender: Option<&str>,
+        make: impl Fn(&reqwest::Client) -> RequestBuilder,
+    ) -> Result<Response, Error> {
+        let used = self.client.tokens.get(&self.token_key(lender));
+        let send = || self.try_repeatedly(action, || self.authorized(make(&self.endpoint.http), lender));
+        let response = send().await?;
+        let status = response.status().as_u16();
+        if !self.endpoint.is_own(response.url()) {
+            // A server that the registry redirected to gets no credentials.
             return Ok(response);
         }
-        self.renew(action, response, used).await?;
-        self.try_repeatedly(action, || self.authorized(make(&self.endpoint.http)))
-            .await
+        if status == 401 {
+            self.renew(action, lender, response, used).await?;
+            return send().await;
+        }
+        // Registries may hide what they would show with credentials.
+        if matches!(status, 403 | 404) && used.is_none() && self.authenticate(action, lender).await? {
+            return send().await;
+        }
+        Ok(response)
+    }
+
+    /// Authenticates as the registry asks for at `/v2/`; false if there is nothing to send. A credential that is refused is an
+    /// error, a token that nobody gives us is not: the registry has answered already.
+    async fn authenticate(&self, action: &str, lender: Option<&str>) -> Result<bool, Error> {
+        let offers = self.offers().await;
+        if offers.is_empty() {
+            return Ok(false);
+        }
+        let _one_at_a_time = self.client.renewal.lock().await;
+        if self.client.tokens.get(&self.token_key(lender)).is_some() {
+            return Ok(true);
+        }
+        let has_credential = self.credential().await?.is_some();
+        match self.authorize(action, lender, &offers, "").await {
+            Ok(()) => Ok(true),
+            Err(error) if has_credential => Err(error),
+            Err(_) => Ok(false),
+        }
     }
 
     /// Sends a request of an upload, with `bytes` bytes of content, once. A missing authorization is obtained and the
@@ -96,17 +132,19 @@ impl Peer<'_> {
         bytes: u64,
         make: impl Fn(&reqwest::Client) -> RequestBuilder,
     ) -> Result<Result<Response, reqwest::Error>, Error> {
-        let used = self.client.tokens.get(&self.token_key());
+        let used = self.client.tokens.get(&self.token_key(None));
         let time = self.client.options.answer() + Duration::from_secs(bytes / limits::UPLOAD_RATE);
         let send = async || {
             logged(
                 action,
-                self.authorized(make(&self.endpoint.uploads).timeout(time)).send().await,
+                self.authorized(make(&self.endpoint.uploads).timeout(time), None)
+                    .send()
+                    .await,
             )
         };
         match send().await {
             Ok(response) if self.asks_for_credentials(&response) => {
-                self.renew(action, response, used).await?;
+                self.renew(action, None, response, used).await?;
                 Ok(send().await)
             }
             other => Ok(other),
@@ -120,19 +158,28 @@ impl Peer<'_> {
 
     /// Obtains a new authorization after `used` was refused. Requests that were refused at the same time wait for the
     /// first one's.
-    async fn renew(&self, action: &str, response: Response, used: Option<HeaderValue>) -> Result<(), Error> {
+    async fn renew(
+        &self,
+        action: &str,
+        lender: Option<&str>,
+        response: Response,
+        used: Option<HeaderValue>,
+    ) -> Result<(), Error> {
+        let mut challenges = auth::challenges(response.headers());
+        if challenges.is_empty() {
+            challenges = self.offers().await;
+        }
         let _one_at_a_time = self.client.renewal.lock().await;
-        let current = self.client.tokens.get(&self.token_key());
+        let current = self.client.tokens.get(&self.token_key(lender));
         if current.is_some() && current != used {
             return Ok(());
         }
-        let headers = response.headers().clone();
         let body = body_text(response, REFUSAL_BYTES).await;
-        self.authorize(action, &headers, &body).await
+        self.authorize(action, lender, &challenges, &body).await
     }
 
-    fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
-        with_header(request, self.client.tokens.get(&self.token_key()))
+    fn authorized(&self, request: RequestBuilder, lender: Option<&str>) -> RequestBuilder {
+        with_header(request, self.client.tokens.get(&self.token_key(lender)))
     }
 
     /// Sends requests until one is answered for good.
@@ -218,10 +265,7 @@ impl Peer<'_> {
         let status = response.status().as_u16();
         let body = body_text(response, REFUSAL_BYTES).await;
         match status {
-            401 | 403 => {
-                let credential = self.credential().await.ok().flatten();
-                self.denied(action, status, &body, credential.as_ref())
-            }
+            401 | 403 => self.denial(action, status, &body).await,
             404 => Error::NotFound {
                 registry: self.endpoint.host.clone(),
                 what: what.to_owned(),

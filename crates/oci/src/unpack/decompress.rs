@@ -2,66 +2,52 @@
 
 use std::io::{self, BufReader, Read};
 
-use flate2::bufread::MultiGzDecoder;
-
 use super::limits::Limits;
+use crate::compression::Decoder;
 use crate::error::Error;
 use crate::layout::{BlobReader, Layout};
-use crate::spec::{Descriptor, media_type};
+use crate::spec::{Descriptor, is_layer};
 
 /// A layer's tar stream. After the last entry, [`LayerReader::verify`] checks the blob.
-pub(super) struct LayerReader {
-    inner: Inner,
+pub(crate) struct LayerReader {
+    inner: Decoder<BufReader<BlobReader>>,
     produced: u64,
     allowed: u64,
 }
 
-enum Inner {
-    Gzip(Box<MultiGzDecoder<BufReader<BlobReader>>>),
-    Plain(Box<BlobReader>),
-}
-
 impl LayerReader {
-    pub(super) fn open(layout: &Layout, layer: &Descriptor, limits: &Limits) -> Result<Self, Error> {
+    pub(crate) fn open(layout: &Layout, layer: &Descriptor, limits: &Limits) -> Result<Self, Error> {
+        let what = || format!("layer {}", layer.digest);
+        if !is_layer(&layer.media_type) {
+            return Err(Error::Refused {
+                what: what(),
+                reason: format!("media type {:?} is not a file system layer", layer.media_type),
+            });
+        }
+        if let Some(url) = layer.foreign_url().filter(|_| !layout.has_blob(&layer.digest)) {
+            return Err(Error::Refused {
+                what: what(),
+                reason: format!("it is nondistributable and not part of the image; its files are at {url}"),
+            });
+        }
         let blob = layout.open_blob(layer)?;
-        let inner = match layer.media_type.as_str() {
-            media_type::OCI_LAYER_GZIP | media_type::DOCKER_LAYER_GZIP => {
-                Inner::Gzip(Box::new(MultiGzDecoder::new(BufReader::with_capacity(64 << 10, blob))))
-            }
-            media_type::OCI_LAYER | media_type::DOCKER_LAYER => Inner::Plain(Box::new(blob)),
-            media_type::OCI_LAYER_ZSTD => {
-                return Err(Error::Refused {
-                    what: format!("layer {}", layer.digest),
-                    reason:
-                        "it is compressed with Zstandard, which olmkit does not read; push the image with gzip layers"
-                            .to_owned(),
-                });
-            }
-            other => {
-                return Err(Error::Refused {
-                    what: format!("layer {}", layer.digest),
-                    reason: format!("media type {other:?} is not a file system layer"),
-                });
-            }
-        };
-        let by_ratio = layer.size.saturating_mul(limits.ratio).max(Limits::RATIO_FREE);
+        let inner = Decoder::new(BufReader::with_capacity(64 << 10, blob)).map_err(|error| Error::Refused {
+            what: what(),
+            reason: error.to_string(),
+        })?;
         Ok(Self {
             inner,
             produced: 0,
-            allowed: by_ratio.min(limits.layer_bytes),
+            allowed: limits.unpacked_layer(layer.size),
         })
     }
 
     /// Reads what is left and checks the blob against its descriptor.
-    pub(super) fn verify(mut self) -> Result<(), Error> {
+    pub(crate) fn verify(mut self) -> Result<(), Error> {
         // What comes after the archive's end is not looked at, but it belongs to the digest.
         let drained = io::copy(&mut self, &mut io::sink());
-        let checked = match self.inner {
-            Inner::Gzip(decoder) => decoder.into_inner().into_inner().verify(),
-            Inner::Plain(blob) => blob.verify(),
-        };
         // A wrong digest explains broken compression; the other way round it would not.
-        checked?;
+        self.inner.into_inner().into_inner().verify()?;
         drained.map(|_| ()).map_err(|source| Error::File {
             action: "decompress",
             path: "layer".into(),
@@ -72,10 +58,7 @@ impl LayerReader {
 
 impl Read for LayerReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = match &mut self.inner {
-            Inner::Gzip(decoder) => decoder.read(buffer)?,
-            Inner::Plain(blob) => blob.read(buffer)?,
-        };
+        let count = self.inner.read(buffer)?;
         self.produced += count as u64;
         if self.produced > self.allowed {
             return Err(io::Error::other(format!(

@@ -69,7 +69,8 @@ pub fn for_each_entry(
                 mode: entry.mode,
                 has_capabilities: entry.has_capabilities,
             };
-            visit(number, entry, content)
+            // Holes of sparse files cost nothing to announce.
+            visit(number, entry, &mut content.take(limits.file_bytes))
         })?;
     }
     Ok(())

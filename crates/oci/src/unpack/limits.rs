@@ -8,7 +8,7 @@ pub struct Limits {
     pub entries: usize,
     /// Bytes of all entry names and link targets together; with `entries`, what bounds memory.
     pub name_bytes: usize,
-    /// Bytes of one file.
+    /// Bytes of one file that is written or kept.
     pub file_bytes: u64,
     /// Bytes that are written to disk.
     pub written_bytes: u64,
@@ -27,6 +27,12 @@ pub struct Limits {
 impl Limits {
     /// Below this size a layer may be compressed as well as it likes.
     pub const RATIO_FREE: u64 = 64 << 20;
+
+    /// Bytes that a layer of this size may have after decompression.
+    pub(crate) fn unpacked_layer(&self, size: u64) -> u64 {
+        let by_ratio = size.saturating_mul(self.ratio).max(Self::RATIO_FREE);
+        by_ratio.min(self.layer_bytes)
+    }
 
     /// For an archive of reports that is kept in memory.
     pub const REPORTS: Self = Self {

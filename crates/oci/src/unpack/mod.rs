@@ -22,7 +22,7 @@ use std::path::Path;
 use super::error::Error;
 use super::layout::{Image, Layout};
 use super::spec::Descriptor;
-use decompress::LayerReader;
+pub(crate) use decompress::LayerReader;
 use tree::{Place, Tree};
 
 /// What unpacking an image left out and brought.
@@ -37,7 +37,8 @@ pub struct Unpacked {
     pub left_out: Vec<String>,
 }
 
-/// Unpacks an image into a directory, which must be empty or not exist.
+/// Unpacks an image into a directory, which must be empty or not exist. Bytes of names that are not UTF-8 become characters
+/// from U+F780 to U+F7FF.
 ///
 /// `selection` names the directories and files wanted, as absolute paths in the image; they land at the same place
 /// below `target`. An empty selection takes everything. A selected name that the image does not have is not an error: the
@@ -50,8 +51,8 @@ pub fn unpack(
     limits: &Limits,
 ) -> Result<Unpacked, Error> {
     let tree = read_tree(layout, image, limits)?;
-    let plan = write::Plan::new(&tree, selection, limits)?;
-    plan.write(layout, image, target, limits, tree.special)
+    let plan = write::Plan::new(&tree, &image.manifest.layers, selection, limits)?;
+    plan.write(layout, image, target, limits)
 }
 
 /// The regular files of a tar archive with their clean paths; everything else is left out. For archives of others that fit into
@@ -68,7 +69,7 @@ pub fn files(archive: &mut dyn Read, limits: &Limits) -> Result<BTreeMap<String,
             return Ok(());
         };
         kept = kept.saturating_add(size);
-        if kept > limits.written_bytes {
+        if kept > limits.written_bytes || size > limits.file_bytes {
             return Err(Error::Refused {
                 what: what.to_owned(),
                 reason: format!("its files have more than {} bytes", limits.written_bytes),

@@ -29,8 +29,14 @@ pub(super) struct Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Node {
     Directory,
-    File { place: Place, size: u64, executable: bool },
+    File {
+        place: Place,
+        size: u64,
+        executable: bool,
+    },
     Symlink(String),
+    /// A device or a pipe. It hides what lower layers have, and is never made.
+    Special,
 }
 
 /// All names of an image.
@@ -45,8 +51,6 @@ pub(super) struct Tree {
     resolving: Cell<u64>,
     name_bytes: usize,
     entries: usize,
-    /// Entries that are devices or pipes, for the report.
-    pub special: Vec<String>,
 }
 
 impl Tree {
@@ -106,21 +110,20 @@ impl Tree {
                 self.name_bytes += target.len();
                 Node::Symlink(target)
             }
-            Kind::HardLink(target) => match self.nodes.get(&target) {
-                Some(node @ (Node::File { .. } | Node::Symlink(_))) => node.clone(),
-                _ => {
-                    return Err(refused(format!(
-                        "{:?} is a hard link to {target:?}, which is not a file of the image",
-                        entry.path
-                    )));
+            Kind::HardLink(target) => {
+                // Directories in the target's name may be links.
+                let target = self.real_place(&target, limits);
+                match self.nodes.get(&target) {
+                    Some(node) if *node != Node::Directory => node.clone(),
+                    _ => {
+                        return Err(refused(format!(
+                            "{:?} is a hard link to {target:?}, which is not a file of the image",
+                            entry.path
+                        )));
+                    }
                 }
-            },
-            Kind::Special => {
-                if self.special.len() < 100 {
-                    self.special.push(entry.path);
-                }
-                return Ok(());
             }
+            Kind::Special => Node::Special,
         };
         self.place_parents(&entry.path, limits)?;
         if !(node == Node::Directory && self.nodes.get(&entry.path) == Some(&Node::Directory)) {
@@ -255,7 +258,9 @@ impl Tree {
                     }
                     pending.extend(target.rsplit('/').map(str::to_owned));
                 }
-                Node::File { .. } if pending.iter().any(|part| !matches!(part.as_str(), "" | ".")) => return None,
+                Node::File { .. } | Node::Special if pending.iter().any(|part| !matches!(part.as_str(), "" | ".")) => {
+                    return None;
+                }
                 _ => {}
             }
         }

@@ -12,6 +12,7 @@ use super::limits::Limits;
 use super::tree::{Node, Place, Tree};
 use super::{Error, Unpacked};
 use crate::layout::{Image, Layout};
+use crate::spec::Descriptor;
 
 /// What will be written, all paths relative to the target.
 pub(super) struct Plan {
@@ -31,7 +32,7 @@ struct Output {
 }
 
 impl Plan {
-    pub(super) fn new(tree: &Tree, selection: &[&str], limits: &Limits) -> Result<Self, Error> {
+    pub(super) fn new(tree: &Tree, layers: &[Descriptor], selection: &[&str], limits: &Limits) -> Result<Self, Error> {
         let mut plan = Self {
             directories: BTreeSet::new(),
             files: BTreeMap::new(),
@@ -51,22 +52,51 @@ impl Plan {
                 plan.take(tree, &real, &name.join("/"), limits, limits.links)?;
             }
         }
-        let total: u64 = plan
-            .files
-            .values()
-            .map(|output| output.size)
-            .fold(0, u64::saturating_add);
+        plan.check_sizes(layers, limits)?;
+        Ok(plan)
+    }
+
+    /// Bytes of the content that is written. Other names of a file are links to it.
+    fn bytes(&self) -> u64 {
+        let sizes = self.files.values().map(|output| output.size);
+        sizes.fold(0, u64::saturating_add)
+    }
+
+    /// Checks what will be written. The holes of sparse files count: a layer yields no more than it could without them.
+    fn check_sizes(&self, layers: &[Descriptor], limits: &Limits) -> Result<(), Error> {
+        let refused = |what: String, reason: String| Err(Error::Refused { what, reason });
+        let mut of_layers: BTreeMap<u32, u64> = BTreeMap::new();
+        for (place, output) in &self.files {
+            if output.size > limits.file_bytes {
+                let name = output.names.first().map(String::as_str).unwrap_or_default();
+                let reason = format!(
+                    "it has {} bytes, at most {} are written",
+                    output.size, limits.file_bytes
+                );
+                return refused(format!("file {name:?}"), reason);
+            }
+            let sum = of_layers.entry(place.layer).or_default();
+            *sum = sum.saturating_add(output.size);
+        }
+        for (index, bytes) in of_layers {
+            let Some(layer) = layers.get(index as usize) else {
+                continue;
+            };
+            let allowed = limits.unpacked_layer(layer.size);
+            if bytes > allowed {
+                let reason = format!("its files have {bytes} bytes, a layer of this size may have {allowed}");
+                return refused(format!("layer {}", layer.digest), reason);
+            }
+        }
+        let total = self.bytes();
         if total > limits.written_bytes {
             let reason = format!(
                 "its files have {total} bytes, at most {} are written",
                 limits.written_bytes
             );
-            return Err(Error::Refused {
-                what: "image".to_owned(),
-                reason,
-            });
+            return refused("image".to_owned(), reason);
         }
-        Ok(plan)
+        Ok(())
     }
 
     fn take_all(&mut self, tree: &Tree, limits: &Limits) -> Result<(), Error> {
@@ -154,24 +184,17 @@ impl Plan {
         image: &Image,
         target: &Path,
         limits: &Limits,
-        special: Vec<String>,
     ) -> Result<Unpacked, Error> {
         prepare(target)?;
-        let total = self
-            .files
-            .values()
-            .map(|output| output.size)
-            .fold(0, u64::saturating_add);
-        crate::space::check(target, total, "image")?;
+        crate::space::check(target, self.bytes(), "image")?;
         for directory in &self.directories {
             let path = target.join(directory);
             fs::create_dir_all(&path).map_err(Error::file("create", &path))?;
         }
         let mut report = Unpacked {
-            left_out: special,
+            left_out: self.left_out.clone(),
             ..Unpacked::default()
         };
-        report.left_out.extend(self.left_out.iter().cloned());
         for (index, layer) in image.manifest.layers.iter().enumerate() {
             let number = index as u32;
             let wanted = |entry: u32| self.files.get(&Place { layer: number, entry });

@@ -180,10 +180,12 @@ fn docker_archive(path: &Path, names: usize, layers: usize) {
     let names: Vec<String> = (0..names).map(|at| format!("r.io/a:v{at}")).collect();
     let saved = serde_json::json!([{"Config": "c.json", "RepoTags": names, "Layers": vec!["l.tar"; layers]}]);
     let mut archive = tar::Builder::new(fs::File::create(path).unwrap());
-    let config = br#"{"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[]}}"#;
+    let diff_ids = vec![sha256(&[0; 1024]).to_string(); layers];
+    let rootfs = serde_json::json!({"type": "layers", "diff_ids": diff_ids});
+    let config = serde_json::json!({"architecture": "amd64", "os": "linux", "rootfs": rootfs}).to_string();
     let manifest = saved.to_string();
     for (name, bytes) in [
-        ("c.json", config.as_slice()),
+        ("c.json", config.as_bytes()),
         ("l.tar", &[0; 1024]),
         ("manifest.json", manifest.as_bytes()),
     ] {

@@ -119,11 +119,9 @@ fn image(layers: Vec<Descriptor>) -> Image {
             os: "linux".to_owned(),
             variant: None,
             config: RunConfig::default(),
-            rootfs: RootFs {
-                kind: "layers".to_owned(),
-                diff_ids: Vec::new(),
-            },
+            rootfs: RootFs::default(),
             history: Vec::new(),
+            other: serde_json::Map::new(),
         },
     }
 }
@@ -288,6 +286,164 @@ fn hard_links_reach_only_files_of_the_image() {
 }
 
 #[test]
+fn hard_links_through_linked_directories_are_found() {
+    let trap = Trap::new();
+    let layers = [
+        tar(&[file("usr/lib/a", "x"), link(SYMLINK, "lib", "usr/lib")]),
+        tar(&[link(HARD_LINK, "lib/b", "/lib/a"), link(HARD_LINK, "c", "x/../lib/b")]),
+    ];
+    trap.unpack(&layers, &["/usr", "/c"]).unwrap();
+    let expected = [("c", "x"), ("usr/lib/a", "x"), ("usr/lib/b", "x")];
+    assert_eq!(
+        trap.files(),
+        expected.map(|(name, text)| (name.to_owned(), text.to_owned())).into()
+    );
+}
+
+#[test]
+fn names_that_no_one_asked_for_do_not_matter() {
+    let trap = Trap::new();
+    let mut bytes = tar(&[file("lib/bad-", "1"), file("lib/bad+", "2"), file("a/../etc/b", "x")]);
+    // Two names that differ only in bytes that are not UTF-8.
+    for (header, byte) in [(0, 0xff), (1024, 0xfe)] {
+        bytes[header + 7] = byte;
+        bytes[header + 148..header + 156].fill(b' ');
+        let sum: u32 = bytes[header..header + 512].iter().map(|byte| u32::from(*byte)).sum();
+        bytes[header + 148..header + 156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    }
+    trap.unpack(&[bytes.clone()], &["/etc"]).unwrap();
+    assert_eq!(trap.files(), BTreeMap::from([("etc/b".into(), "x".into())]));
+    let all = Trap::new();
+    all.unpack(&[bytes], &[]).unwrap();
+    assert_eq!(all.files().len(), 3, "{:?}", all.files());
+}
+
+#[test]
+fn a_device_hides_the_file_below_it() {
+    let trap = Trap::new();
+    trap.unpack(&[tar(&[file("a", "x")]), tar(&[link(b'3', "a", "")])], &["/a"])
+        .unwrap();
+    assert_eq!(trap.files(), BTreeMap::new());
+}
+
+#[test]
+fn compression_is_what_the_bytes_show() {
+    let tar = tar(&[file("a", "x")]);
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(&tar).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let zstd = ruzstd::encoding::compress_to_vec(tar.as_slice(), ruzstd::encoding::CompressionLevel::Fastest);
+    for bytes in [tar, gzip, zstd] {
+        for kind in [
+            media_type::OCI_LAYER,
+            media_type::OCI_LAYER_GZIP,
+            media_type::OCI_LAYER_ZSTD,
+            media_type::DOCKER_LAYER,
+            media_type::DOCKER_FOREIGN_GZIP,
+        ] {
+            let trap = Trap::new();
+            let layer = trap.layout.write_blob(kind, &bytes).unwrap();
+            unpack(
+                &trap.layout,
+                &image(vec![layer]),
+                &trap.target(),
+                &[],
+                &Limits::default(),
+            )
+            .unwrap();
+            assert_eq!(trap.files(), BTreeMap::from([("a".into(), "x".into())]));
+        }
+    }
+}
+
+/// A sparse file without data: a PAX map, and a size.
+fn hole(size: u64) -> Vec<u8> {
+    let mut text = Vec::new();
+    for (key, value) in [
+        ("GNU.sparse.map", "0,0".to_owned()),
+        ("GNU.sparse.size", size.to_string()),
+    ] {
+        let bare = key.len() + value.len() + 3;
+        let length = (bare..)
+            .find(|length| length - length.to_string().len() == bare)
+            .unwrap();
+        text.extend(format!("{length} {key}={value}\n").bytes());
+    }
+    let text = String::from_utf8(text).unwrap();
+    let mut bytes = tar(&[
+        Raw {
+            kind: b'x',
+            ..file("pax", &text)
+        },
+        file("hole", ""),
+        file("a", "x"),
+    ]);
+    bytes.truncate(bytes.len() - 1024);
+    bytes
+}
+
+#[test]
+fn holes_of_sparse_files_are_bounded_like_bombs() {
+    for size in [BOMB, 1 << 40, u64::MAX] {
+        let trap = Trap::new();
+        let error = trap.unpack(&[hole(size)], &[]).unwrap_err().to_string();
+        assert!(error.contains("bytes"), "{error}");
+        // Nobody asked for it.
+        let trap = Trap::new();
+        trap.unpack(&[hole(size)], &["/a"]).unwrap();
+        assert_eq!(trap.files(), BTreeMap::from([("a".into(), "x".into())]));
+    }
+    let trap = Trap::new();
+    trap.unpack(&[hole(1 << 20)], &[]).unwrap();
+    assert_eq!(fs::metadata(trap.target().join("hole")).unwrap().len(), 1 << 20);
+}
+
+#[test]
+fn a_zstd_bomb_is_stopped() {
+    let trap = Trap::new();
+    // A frame with a window of 1 MiB, and blocks of one byte that stands for 128 KiB each.
+    let mut bytes = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 10 << 3];
+    let block = |last: u32| ((128_u32 << 10) << 3 | 1 << 1 | last).to_le_bytes();
+    for last in std::iter::repeat_n(0, 2000).chain([1]) {
+        bytes.extend_from_slice(&block(last)[..3]);
+        bytes.push(0);
+    }
+    let layer = trap.layout.write_blob(media_type::OCI_LAYER_ZSTD, &bytes).unwrap();
+    let result = unpack(
+        &trap.layout,
+        &image(vec![layer]),
+        &trap.target(),
+        &[],
+        &Limits::default(),
+    );
+    let error = result.unwrap_err().to_string();
+    assert!(error.contains("unpacks to more than"), "{error}");
+    let memory = peak_memory();
+    assert!(memory < 256 << 20, "{memory} bytes");
+}
+
+#[test]
+fn nondistributable_layers_are_named() {
+    let trap = Trap::new();
+    let mut layer = Descriptor::new(media_type::DOCKER_FOREIGN_GZIP, olmkit_oci::sha256(b"gone"), 4);
+    layer
+        .other
+        .insert("urls".to_owned(), serde_json::json!(["https://mcr.test/blob"]));
+    let result = unpack(
+        &trap.layout,
+        &image(vec![layer]),
+        &trap.target(),
+        &[],
+        &Limits::default(),
+    );
+    let error = result.unwrap_err().to_string();
+    assert!(
+        error.contains("nondistributable") && error.contains("https://mcr.test/blob"),
+        "{error}"
+    );
+}
+
+#[test]
 fn links_without_end_are_left_out() {
     let trap = Trap::new();
     let entries = [
@@ -328,7 +484,7 @@ fn devices_and_pipes_are_not_made() {
         file("a", "x"),
     ];
     let unpacked = trap.unpack(&[tar(&entries)], &[]).unwrap();
-    assert_eq!(unpacked.left_out, ["dev/zero", "dev/sda", "pipe"]);
+    assert_eq!(unpacked.left_out, ["dev/sda", "dev/zero", "pipe"]);
     assert_eq!(trap.files(), BTreeMap::from([("a".into(), "x".into())]));
 }
 

@@ -7,5 +7,6 @@ mod fake;
 mod hostile;
 mod killed;
 mod proxy;
+mod quirks;
 mod registry;
 mod token;

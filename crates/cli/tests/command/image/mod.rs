@@ -1,6 +1,7 @@
 //! `olmkit image` as a user types it, without a registry: build, look, save, load, copy, compare.
 
 mod buildah;
+mod cases;
 mod environment;
 
 use std::fs;
@@ -253,4 +254,103 @@ fn the_store_is_source_and_target_at_once() {
     desk.succeed("image prune --all");
     assert_eq!(desk.succeed("image list").lines().count(), 1);
     assert_eq!(std::fs::read_dir(desk.path("store/blobs/sha256")).unwrap().count(), 0);
+}
+
+/// Changes the configuration of the only image of a layout.
+fn change_config(layout: &Path, change: impl FnOnce(&mut Value)) {
+    let read = |path: &Path| -> Value { serde_json::from_slice(&fs::read(path).unwrap()).unwrap() };
+    let blob = |descriptor: &Value| {
+        let digest = descriptor["digest"].as_str().unwrap();
+        layout.join("blobs").join(digest.replace(':', "/"))
+    };
+    let write = |document: &Value, descriptor: &mut Value| {
+        let bytes = serde_json::to_vec(document).unwrap();
+        descriptor["digest"] = olmkit_oci::sha256(&bytes).to_string().into();
+        descriptor["size"] = bytes.len().into();
+        fs::write(blob(descriptor), bytes).unwrap();
+    };
+    let mut index = read(&layout.join("index.json"));
+    let mut manifest = read(&blob(&index["manifests"][0]));
+    let mut config = read(&blob(&manifest["config"]));
+    change(&mut config);
+    write(&config, &mut manifest["config"]);
+    write(&manifest, &mut index["manifests"][0]);
+    fs::write(layout.join("index.json"), index.to_string()).unwrap();
+}
+
+#[test]
+fn images_on_a_base_keep_the_fields_that_are_not_set() {
+    let desk = Desk::new();
+    fs::write(desk.path("file"), "x").unwrap();
+    desk.succeed("image build files --add file:/etc/base --cmd old --env A=1 -t base:v1 -o oci:base");
+    let kept = serde_json::json!({"Volumes": {"/data": {}}, "StopSignal": "SIGINT", "Healthcheck": {"Test": ["CMD", "/probe"]},
+        "Shell": ["/bin/bash", "-c"], "StopTimeout": 7, "OnBuild": ["RUN x"], "User": "7", "New": [null]});
+    change_config(&desk.path("base"), |config| {
+        config["os.version"] = "10.0".into();
+        config["config"]
+            .as_object_mut()
+            .unwrap()
+            .extend(kept.as_object().unwrap().clone());
+    });
+    // On a base a program may need shared libraries, as this one does.
+    fs::copy(std::env::current_exe().unwrap(), desk.path("program")).unwrap();
+    desk.succeed("image build operator program --base oci:base -t operator:v1");
+    desk.succeed("image build files --add file:/etc/more --base oci:base -t files:v1");
+    for (image, cmd, entrypoint) in [
+        ("operator", Value::Null, serde_json::json!(["/program"])),
+        ("files", serde_json::json!(["old"]), Value::Null),
+    ] {
+        let config = &desk.inspect(&format!("store:{image}:v1"))["config"];
+        assert_eq!(config["os.version"], "10.0", "{image}");
+        for (name, value) in kept.as_object().unwrap() {
+            assert_eq!(&config["config"][name], value, "{image}: {name}");
+        }
+        assert_eq!(
+            (&config["config"]["Cmd"], &config["config"]["Entrypoint"]),
+            (&cmd, &entrypoint)
+        );
+    }
+    // Without a user in the base the operator gets one.
+    change_config(&desk.path("base"), |config| config["config"]["User"] = "".into());
+    desk.succeed("image build operator program --base oci:base -t operator:v2");
+    assert_eq!(
+        desk.inspect("store:operator:v2")["config"]["config"]["User"],
+        "65532:65532"
+    );
+}
+
+#[test]
+fn docker_archives_have_a_name_with_a_tag_or_none() {
+    let desk = Desk::new();
+    let name = "registry.test/demo:v1";
+    desk.succeed(&format!(
+        "image build bundle {} -t {name} -o oci:layout -o store",
+        bundle()
+    ));
+    for (target, expected) in [
+        ("named.tar", Some("registry.test/demo:v1")),
+        ("named.tar:a.test/b", Some("a.test/b:latest")),
+        ("named.tar:a.test/b:v2", Some("a.test/b:v2")),
+    ] {
+        desk.succeed(&format!("image copy oci:layout docker-archive:{target}"));
+        let loaded = desk.succeed("image load named.tar");
+        let expected: olmkit_oci::Reference = expected.unwrap().parse().unwrap();
+        assert!(loaded.starts_with(&format!("{}@", expected.name())), "{loaded}");
+        assert!(desk.succeed("image list").contains(&expected.to_string()));
+    }
+    // A bare tag, and a digest, are no names.
+    desk.succeed("image copy oci:layout oci:tagged:v1");
+    desk.succeed("image copy oci:tagged docker-archive:unnamed.tar");
+    assert!(desk.fail("image load unnamed.tar").contains("has no name"));
+    desk.succeed("image load unnamed.tar --tag c.test/d:v1");
+    // Another configuration than the layers' is not written.
+    change_config(&desk.path("layout"), |config| {
+        config["rootfs"]["diff_ids"] = serde_json::json!([])
+    });
+    let error = desk.fail("image copy oci:layout docker-archive:wrong.tar");
+    assert!(
+        error.contains("its manifest has 1 layers, its configuration 0"),
+        "{error}"
+    );
+    assert!(!desk.path("wrong.tar").exists());
 }

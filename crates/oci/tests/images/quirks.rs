@@ -1,0 +1,634 @@
+//! Registries, token servers and images of other tools, each with a quirk of its own.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+
+use olmkit_oci::registry::{Client, Error, NoProgress, Options, Platforms, Progress, Transfer};
+use olmkit_oci::source::{deliver_from, fetch_documents};
+use olmkit_oci::spec::{Platform, media_type};
+use olmkit_oci::{Layout, Location, Reference, sha256};
+use serde_json::{Value, json};
+use sha2::Digest as _;
+use tempfile::TempDir;
+
+use crate::fake::{INDEX, MANIFEST};
+
+/// A request as it came.
+#[derive(Clone)]
+struct Request {
+    method: String,
+    path: String,
+    authorization: Option<String>,
+    body: Vec<u8>,
+}
+
+/// An answer by hand.
+struct Answer(u16, Vec<(&'static str, String)>, Vec<u8>);
+
+fn answer(status: u16) -> Option<Answer> {
+    Some(Answer(status, Vec::new(), Vec::new()))
+}
+
+#[derive(Default)]
+struct State {
+    blobs: HashMap<String, Vec<u8>>,
+    manifests: HashMap<(String, String), (String, Vec<u8>)>,
+    uploads: Vec<Vec<u8>>,
+    log: Vec<Request>,
+}
+
+/// A registry in memory. A quirk answers a request itself, or leaves it.
+struct Registry {
+    host: String,
+    state: Arc<Mutex<State>>,
+}
+
+impl Registry {
+    fn start(quirk: impl Fn(&Request) -> Option<Answer> + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let host = format!("127.0.0.1:{}", listener.local_addr().unwrap().port());
+        let state: Arc<Mutex<State>> = Arc::default();
+        let (shared, quirk) = (state.clone(), Arc::new(quirk));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (state, quirk) = (shared.clone(), quirk.clone());
+                std::thread::spawn(move || {
+                    let mut reader = BufReader::new(stream);
+                    let Some((request, kind)) = read(&mut reader) else {
+                        return;
+                    };
+                    state.lock().unwrap().log.push(request.clone());
+                    let answer = quirk(&request);
+                    let Answer(status, headers, body) =
+                        answer.unwrap_or_else(|| serve(&request, kind, &mut state.lock().unwrap()));
+                    let mut head = format!(
+                        "HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n",
+                        body.len()
+                    );
+                    for (name, value) in headers {
+                        head += &format!("{name}: {value}\r\n");
+                    }
+                    let out = reader.get_mut();
+                    let _ = out.write_all((head + "\r\n").as_bytes());
+                    if request.method != "HEAD" {
+                        let _ = out.write_all(&body);
+                    }
+                });
+            }
+        });
+        Self { host, state }
+    }
+
+    fn plain() -> Self {
+        Self::start(|_| None)
+    }
+
+    fn add(&self, repository: &str, versions: &[&str], kind: &str, document: &[u8]) {
+        let mut state = self.state.lock().unwrap();
+        for version in versions
+            .iter()
+            .copied()
+            .chain([sha256(document).to_string().as_str(), &sha512(document)])
+        {
+            let key = (repository.to_owned(), version.to_owned());
+            state.manifests.insert(key, (kind.to_owned(), document.to_vec()));
+        }
+    }
+
+    /// Adds an image with one layer as `a/b:v1`; its manifest.
+    fn add_image(&self) -> Vec<u8> {
+        let (layer, manifest) = self.image(&json!({}));
+        self.add("a/b", &["v1"], MANIFEST, &manifest);
+        drop(layer);
+        manifest
+    }
+
+    /// The layer and the manifest of an image whose blobs are there.
+    fn image(&self, more: &Value) -> (Vec<u8>, Vec<u8>) {
+        let layer = vec![0; 1024];
+        let rootfs = json!({"type": "layers", "diff_ids": [sha256(&layer).to_string()]});
+        let config = json!({"os": "linux", "architecture": "amd64", "rootfs": rootfs}).to_string();
+        let mut manifest = json!({"schemaVersion": 2, "mediaType": MANIFEST,
+            "config": descriptor(media_type::OCI_CONFIG, config.as_bytes()),
+            "layers": [descriptor(media_type::OCI_LAYER, &layer)]});
+        for (key, value) in more.as_object().unwrap() {
+            manifest[key] = value.clone();
+        }
+        let mut state = self.state.lock().unwrap();
+        for blob in [&layer, config.as_bytes()] {
+            state.blobs.insert(sha256(blob).to_string(), blob.to_vec());
+        }
+        (layer, manifest.to_string().into_bytes())
+    }
+
+    fn manifest(&self, repository: &str, version: &str) -> Option<Vec<u8>> {
+        let state = self.state.lock().unwrap();
+        let found = state.manifests.get(&(repository.to_owned(), version.to_owned()));
+        found.map(|(_, document)| document.clone())
+    }
+
+    fn requests(&self, wanted: impl Fn(&Request) -> bool) -> Vec<Request> {
+        self.state
+            .lock()
+            .unwrap()
+            .log
+            .iter()
+            .filter(|request| wanted(request))
+            .cloned()
+            .collect()
+    }
+}
+
+fn descriptor(kind: &str, content: &[u8]) -> Value {
+    json!({"mediaType": kind, "digest": sha256(content).to_string(), "size": content.len()})
+}
+
+fn sha512(content: &[u8]) -> String {
+    let hash = sha2::Sha512::digest(content);
+    format!(
+        "sha512:{}",
+        hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    )
+}
+
+/// A request, and its media type.
+fn read(reader: &mut impl BufRead) -> Option<(Request, String)> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
+        lines.push(std::mem::take(&mut line).trim_end().to_owned());
+    }
+    let mut words = lines.first()?.split(' ').map(str::to_owned);
+    let (method, path) = (words.next()?, words.next()?);
+    let header = |wanted: &str| {
+        lines.iter().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case(wanted).then(|| value.trim().to_owned())
+        })
+    };
+    let length = header("content-length")
+        .and_then(|length| length.parse().ok())
+        .unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    let (authorization, kind) = (header("authorization"), header("content-type").unwrap_or_default());
+    let request = Request {
+        method,
+        path,
+        authorization,
+        body,
+    };
+    Some((request, kind))
+}
+
+fn serve(request: &Request, kind: String, state: &mut State) -> Answer {
+    let created = |location: String| Answer(201, vec![("Location", location)], Vec::new());
+    let path = request.path.split('?').next().unwrap().trim_start_matches("/v2/");
+    let method = request.method.as_str();
+    if path.is_empty() {
+        return Answer(200, Vec::new(), Vec::new());
+    }
+    if let Some((repository, upload)) = path.split_once("/blobs/uploads/") {
+        let at = |number: usize| vec![("Location", format!("/v2/{repository}/blobs/uploads/{number}"))];
+        if method == "POST" {
+            state.uploads.push(Vec::new());
+            return Answer(202, at(state.uploads.len() - 1), Vec::new());
+        }
+        let number: usize = upload.parse().unwrap();
+        state.uploads[number].extend(&request.body);
+        if method == "PUT" {
+            let digest = request.path.split("digest=").nth(1).unwrap().replace("%3A", ":");
+            state.blobs.insert(digest, state.uploads[number].clone());
+            return created("/".to_owned());
+        }
+        return Answer(202, at(number), Vec::new());
+    }
+    if let Some((repository, version)) = path.split_once("/manifests/") {
+        let key = (repository.to_owned(), version.to_owned());
+        if method == "PUT" {
+            for version in [version.to_owned(), sha256(&request.body).to_string()] {
+                state
+                    .manifests
+                    .insert((repository.to_owned(), version), (kind.clone(), request.body.clone()));
+            }
+            return created("/".to_owned());
+        }
+        if let Some((kind, document)) = state.manifests.get(&key) {
+            return Answer(200, vec![("Content-Type", kind.clone())], document.clone());
+        }
+    }
+    let blob = path.rsplit('/').next().and_then(|digest| state.blobs.get(digest));
+    blob.map_or(Answer(404, Vec::new(), Vec::new()), |blob| {
+        Answer(200, Vec::new(), blob.clone())
+    })
+}
+
+/// A client with the credential file `auth`, and the folder of its files.
+fn client(auth: &Value, change: impl FnOnce(&mut Options)) -> (Client, TempDir) {
+    client_with(auth, Arc::new(NoProgress), change)
+}
+
+fn client_with(auth: &Value, progress: Arc<dyn Progress>, change: impl FnOnce(&mut Options)) -> (Client, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        Some(path)
+    };
+    let mut options = Options {
+        auth_file: file("auth.json", &auth.to_string()),
+        registries_conf: file("registries.conf", ""),
+        attempts: 1,
+        ..Options::default()
+    };
+    change(&mut options);
+    (Client::new(options, progress).unwrap(), folder)
+}
+
+fn login(host: &str, entry: Value) -> Value {
+    json!({"auths": {host: entry}})
+}
+
+/// The credential of user `u` with password `p`, in a file and in a request.
+fn password() -> Value {
+    json!({"auth": "dTpw"})
+}
+const PASSWORD: &str = "Basic dTpw";
+
+async fn pull(client: &Client, name: &str) -> Result<(TempDir, Layout), Error> {
+    let folder = tempfile::tempdir().unwrap();
+    let layout = Layout::create(folder.path()).unwrap();
+    client.pull(&name.parse().unwrap(), &layout, &Platforms::All).await?;
+    Ok((folder, layout))
+}
+
+/// Copies an image as `olmkit image copy` does.
+async fn copy(client: &Client, from: &str, to: &str) -> Result<(), olmkit_oci::Error> {
+    let source: Reference = from.parse().unwrap();
+    let fetched = fetch_documents(client, &source, &Platforms::All).await?;
+    let target: Location = to.parse().unwrap();
+    deliver_from(client, &source, &fetched, &target, from).await
+}
+
+#[tokio::test]
+async fn repositories_that_hide_from_anonymous_requests_are_found() {
+    for status in [404, 403, 401] {
+        let registry = Registry::start(move |request| match request.authorization.as_deref() {
+            Some(PASSWORD) => None,
+            _ if request.path == "/v2/" => Some(Answer(
+                401,
+                vec![("WWW-Authenticate", "Basic realm=\"x\"".to_owned())],
+                Vec::new(),
+            )),
+            _ => answer(status),
+        });
+        registry.add_image();
+        let name = format!("{}/a/b:v1", registry.host);
+        let (known, _folder) = client(&login(&registry.host, password()), |_| {});
+        known.resolve(&name.parse().unwrap()).await.unwrap();
+        pull(&known, &name).await.unwrap();
+        copy(&known, &name, &format!("{}/c/d:v1", registry.host)).await.unwrap();
+        let (anonymous, _folder) = client(&json!({}), |_| {});
+        let error = pull(&anonymous, &name).await.unwrap_err().to_string();
+        assert!(
+            status == 404 || error.contains("no credential was sent, none was found"),
+            "{error}"
+        );
+        let wrong = login(&registry.host, json!({"username": "me", "password": "wrong"}));
+        let (wrong, _folder) = client(&wrong, |_| {});
+        let error = pull(&wrong, &name).await.unwrap_err().to_string();
+        assert!(status == 404 || error.contains("user \"me\" was sent"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_credential_that_was_not_sent_is_not_blamed() {
+    let registry = Registry::start(|request| answer(403).filter(|_| request.path != "/v2/"));
+    let (client, _folder) = client(&login(&registry.host, password()), |_| {});
+    let error = pull(&client, &format!("{}/a/b:v1", registry.host))
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("no credential was sent") && error.contains("auth.json"),
+        "{error}"
+    );
+}
+
+/// A token server, and a registry that asks for its token `secret`.
+fn with_tokens(
+    challenge: &'static str,
+    tokens: impl Fn(&Request) -> Option<Answer> + Send + Sync + 'static,
+) -> (Registry, Registry) {
+    let tokens = Registry::start(move |request| {
+        tokens(request).or_else(|| Some(Answer(200, Vec::new(), br#"{"token":"secret"}"#.to_vec())))
+    });
+    let realm = format!("Bearer realm=\"http://{}/token\",service=\"s\"", tokens.host);
+    let registry = Registry::start(move |request| {
+        let headers = challenge
+            .split('|')
+            .map(|text| ("WWW-Authenticate", text.replace("BEARER", &realm)));
+        let is_known = request.authorization.as_deref() == Some("Bearer secret");
+        (!is_known).then(|| Answer(401, headers.collect(), Vec::new()))
+    });
+    registry.add_image();
+    (registry, tokens)
+}
+
+#[tokio::test]
+async fn any_order_and_number_of_challenges_is_met() {
+    for challenge in [
+        "BEARER",
+        "Basic realm=\"x\"|BEARER",
+        "Basic realm=\"x\", BEARER",
+        "BEARER, Basic realm=\"x\"",
+        "Negotiate|NTLM, BEARER",
+    ] {
+        let (registry, _tokens) = with_tokens(challenge, |_| None);
+        let name = format!("{}/a/b:v1", registry.host);
+        for auth in [json!({}), login(&registry.host, password())] {
+            let (client, _folder) = client(&auth, |_| {});
+            pull(&client, &name)
+                .await
+                .unwrap_or_else(|error| panic!("{challenge}: {error}"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_registry_token_is_sent_as_it_is() {
+    let (registry, tokens) = with_tokens("BEARER", |_| answer(500));
+    let (client, _folder) = client(&login(&registry.host, json!({"registrytoken": "secret"})), |_| {});
+    pull(&client, &format!("{}/a/b:v1", registry.host)).await.unwrap();
+    assert!(tokens.requests(|_| true).is_empty());
+}
+
+#[tokio::test]
+async fn token_servers_may_redirect_on_their_own_host() {
+    for (status, entry) in [
+        (307, password()),
+        (302, password()),
+        (308, json!({"identitytoken": "refresh"})),
+    ] {
+        let (registry, tokens) = with_tokens("BEARER", move |request| {
+            let rest = request.path.strip_prefix("/token")?;
+            Some(Answer(status, vec![("Location", format!("/auth{rest}"))], Vec::new()))
+        });
+        let (client, _folder) = client(&login(&registry.host, entry.clone()), |_| {});
+        pull(&client, &format!("{}/a/b:v1", registry.host)).await.unwrap();
+        let followed = tokens.requests(|request| request.path.starts_with("/auth"));
+        let is_complete = |request: &Request| match entry.get("identitytoken") {
+            Some(_) => {
+                request.method == "POST" && String::from_utf8_lossy(&request.body).contains("refresh_token=refresh")
+            }
+            None => request.authorization.as_deref() == Some(PASSWORD),
+        };
+        assert!(!followed.is_empty() && followed.iter().all(is_complete));
+    }
+}
+
+#[tokio::test]
+async fn tokens_of_any_form_are_used() {
+    for body in [
+        r#"{"token":null,"access_token":"secret"}"#,
+        r#"{"token":"","access_token":"secret","expires_in":"300"}"#,
+        r#"{"token":"secret","expires_in":null,"issued_at":null}"#,
+        r#"{"token":"secret","expires_in":-1.5,"issued_at":7}"#,
+    ] {
+        let (registry, _tokens) = with_tokens("BEARER", move |_| Some(Answer(200, Vec::new(), body.into())));
+        let (client, _folder) = client(&json!({}), |_| {});
+        let pulled = pull(&client, &format!("{}/a/b:v1", registry.host)).await;
+        pulled.unwrap_or_else(|error| panic!("{body}: {error}"));
+    }
+}
+
+#[tokio::test]
+async fn scopes_are_asked_for_alone_where_two_are_refused() {
+    let refuse = |request: &Request| answer(400).filter(|_| request.path.matches("scope=").count() > 1);
+    for challenge in ["BEARER", "BEARER,scope=\"registry:catalog:*\""] {
+        let (registry, _tokens) = with_tokens(challenge, refuse);
+        let (client, _folder) = client(&json!({}), |_| {});
+        let host = &registry.host;
+        copy(&client, &format!("{host}/a/b:v1"), &format!("{host}/c/d:v1"))
+            .await
+            .unwrap();
+        assert!(registry.manifest("c/d", "v1").is_some());
+    }
+}
+
+#[tokio::test]
+async fn the_least_piece_of_a_registry_is_obeyed() {
+    let registry = Registry::start(|request| {
+        let is_start = request.method == "POST" && request.path.ends_with("/uploads/");
+        is_start.then(|| {
+            let headers = vec![
+                ("Location", "/v2/c/d/blobs/uploads/0".to_owned()),
+                ("OCI-Chunk-Min-Length", "2500000".to_owned()),
+            ];
+            Answer(202, headers, Vec::new())
+        })
+    });
+    registry.state.lock().unwrap().uploads.push(Vec::new());
+    let folder = tempfile::tempdir().unwrap();
+    let layout = Layout::create(folder.path()).unwrap();
+    let blob = layout
+        .write_blob("application/octet-stream", &vec![7; 6_000_000])
+        .unwrap();
+    let (client, _folder) = client(&json!({}), |options| options.chunk_size = Some(1 << 20));
+    // A manifest of a single blob would bring a second upload.
+    let name: Reference = format!("{}/c/d:v1", registry.host).parse().unwrap();
+    let _ = client.push(&layout, &blob, &name, &[]).await;
+    let pieces = registry.requests(|request| request.method == "PATCH");
+    let sizes: Vec<usize> = pieces.iter().map(|piece| piece.body.len()).collect();
+    assert_eq!(sizes, [2_500_000, 2_500_000, 1_000_000]);
+}
+
+#[tokio::test]
+async fn sha512_works_everywhere() {
+    let registry = Registry::plain();
+    let (_, manifest) = registry.image(&json!({}));
+    registry.add("a/b", &["v1"], MANIFEST, &manifest);
+    let mut entry = descriptor(MANIFEST, &manifest);
+    entry["digest"] = sha512(&manifest).into();
+    entry["platform"] = json!({"os": "linux", "architecture": "amd64"});
+    let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry]}).to_string();
+    registry.add("a/b", &["all"], INDEX, index.as_bytes());
+    let (client, folder) = client(&json!({}), |_| {});
+    let host = &registry.host;
+    let pinned = format!("{host}/a/b@{}", sha512(&manifest));
+    for (from, to) in [(pinned.clone(), "c/d"), (format!("{host}/a/b:all"), "e/f")] {
+        let (_folder, layout) = pull(&client, &from).await.unwrap();
+        drop(layout);
+        copy(&client, &from, &format!("{host}/{to}:v1")).await.unwrap();
+        let archive = folder.path().join("a.tar");
+        copy(&client, &from, &format!("oci-archive:{}:v1", archive.display()))
+            .await
+            .unwrap();
+        let layout = olmkit_oci::archive::read_oci(&archive, &folder.path().join(to.replace('/', "-"))).unwrap();
+        let platform: Platform = "linux/amd64".parse().unwrap();
+        assert_eq!(
+            layout
+                .image(&layout.find(None).unwrap(), &platform)
+                .unwrap()
+                .manifest
+                .layers
+                .len(),
+            1
+        );
+    }
+    assert_eq!(registry.manifest("e/f", &sha512(&manifest)).unwrap(), manifest);
+    // A pinned target gets its tag, and the digest it names.
+    let target = format!("{host}/g/h:v1@{}", sha512(&manifest));
+    copy(&client, &pinned, &target).await.unwrap();
+    assert!(registry.manifest("g/h", "v1").is_some() && registry.manifest("g/h", &sha512(&manifest)).is_some());
+}
+
+#[tokio::test]
+async fn pinned_targets_get_their_tag_or_are_refused() {
+    let registry = Registry::plain();
+    let manifest = registry.add_image();
+    let (client, _folder) = client(&json!({}), |_| {});
+    let (host, digest) = (&registry.host, sha256(&manifest));
+    let from = format!("{host}/a/b:v1");
+    copy(&client, &from, &format!("{host}/c/d:v2@{digest}")).await.unwrap();
+    assert!(registry.manifest("c/d", "v2").is_some());
+    copy(&client, &from, &format!("{host}/e/f@{digest}")).await.unwrap();
+    assert!(registry.manifest("e/f", &digest.to_string()).is_some());
+    let wrong = format!("{host}/g/h:v1@{}", sha256(b"other"));
+    let error = copy(&client, &from, &wrong).await.unwrap_err().to_string();
+    assert!(error.contains(&format!("its digest is {digest}")), "{error}");
+    assert!(
+        registry
+            .requests(|request| request.path.starts_with("/v2/g/h"))
+            .is_empty()
+    );
+}
+
+/// Remembers notes.
+#[derive(Default)]
+struct Notes(Mutex<Vec<String>>);
+
+impl Progress for Notes {
+    fn begin(&self, what: &str, size: u64) -> Box<dyn Transfer> {
+        NoProgress.begin(what, size)
+    }
+
+    fn note(&self, text: &str) {
+        self.0.lock().unwrap().push(text.to_owned());
+    }
+}
+
+#[tokio::test]
+async fn nondistributable_layers_stay_where_they_are() {
+    for kind in [
+        media_type::DOCKER_FOREIGN_GZIP,
+        media_type::OCI_FOREIGN_GZIP,
+        media_type::OCI_FOREIGN,
+    ] {
+        let registry = Registry::plain();
+        let mut foreign = descriptor(kind, b"not here");
+        foreign["urls"] = json!(["https://mcr.test/blob"]);
+        let own = descriptor(media_type::OCI_LAYER, &[0; 1024]);
+        let (_, manifest) = registry.image(&json!({"layers": [foreign, own]}));
+        registry.add("a/b", &["v1"], MANIFEST, &manifest);
+        let notes = Arc::new(Notes::default());
+        let (client, folder) = client_with(&json!({}), notes.clone(), |_| {});
+        let (host, path) = (&registry.host, folder.path().display().to_string());
+        for to in [
+            format!("{host}/c/d:v1"),
+            format!("oci:{path}/o"),
+            format!("oci-archive:{path}/a.tar"),
+        ] {
+            notes.0.lock().unwrap().clear();
+            copy(&client, &format!("{host}/a/b:v1"), &to).await.unwrap();
+            let notes = notes.0.lock().unwrap();
+            let expected = format!(
+                "layer {} is nondistributable and stays at https://mcr.test/blob",
+                sha256(b"not here")
+            );
+            assert_eq!(*notes, [expected], "{to}");
+        }
+        assert_eq!(registry.manifest("c/d", "v1").unwrap(), manifest);
+    }
+}
+
+#[tokio::test]
+async fn documents_of_two_kinds_are_refused_in_every_form() {
+    let registry = Registry::plain();
+    let manifest = registry.add_image();
+    let entry = descriptor(MANIFEST, &manifest);
+    let mut both: Value = serde_json::from_slice(&manifest).unwrap();
+    both["manifests"] = json!([entry]);
+    let mut without = both.clone();
+    without.as_object_mut().unwrap().remove("mediaType");
+    let mut other_case: Value = serde_json::from_slice(&manifest).unwrap();
+    other_case["Manifests"] = json!([entry]);
+    let plain: Value = serde_json::from_slice(&manifest).unwrap();
+    let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry]});
+    let (client, _folder) = client(&json!({}), |_| {});
+    for (document, header) in [
+        (&both, MANIFEST),
+        (&both, INDEX),
+        (&without, MANIFEST),
+        (&without, INDEX),
+        (&without, "text/plain"),
+        (&other_case, MANIFEST),
+        (&plain, INDEX),
+        (&index, MANIFEST),
+    ] {
+        registry.add("a/b", &["v2"], header, document.to_string().as_bytes());
+        let error = pull(&client, &format!("{}/a/b:v2", registry.host))
+            .await
+            .map(|_| ())
+            .unwrap_err();
+        assert!(
+            error.to_string().contains("is refused: it "),
+            "{document} {header}: {error}"
+        );
+    }
+    // An index that calls another index a manifest.
+    registry.add("a/b", &["inner"], INDEX, index.to_string().as_bytes());
+    let wrong = descriptor(MANIFEST, index.to_string().as_bytes());
+    let outer = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [wrong]});
+    registry.add("a/b", &["outer"], INDEX, outer.to_string().as_bytes());
+    let error = pull(&client, &format!("{}/a/b:outer", registry.host))
+        .await
+        .map(|_| ())
+        .unwrap_err();
+    assert!(error.to_string().contains("is refused: it "), "{error}");
+}
+
+#[tokio::test]
+async fn indexes_of_other_things_are_copied_as_they_are() {
+    let registry = Registry::plain();
+    let manifest = registry.add_image();
+    let other = br#"{"mediaType":"application/vnd.test.manifest.v1+json"}"#;
+    registry.add("a/b", &[], "application/vnd.test.manifest.v1+json", other);
+    registry
+        .state
+        .lock()
+        .unwrap()
+        .blobs
+        .insert(sha256(b"cache").to_string(), b"cache".to_vec());
+    let mut image = descriptor(MANIFEST, &manifest);
+    image["annotations"] = json!({"a": null});
+    let index = json!({"schemaVersion": 2, "mediaType": INDEX, "annotations": null, "manifests": [
+        image,
+        descriptor("application/vnd.test.manifest.v1+json", other),
+        descriptor("application/vnd.buildkit.cacheconfig.v0", b"cache"),
+    ]});
+    let index = index.to_string();
+    registry.add("a/b", &["all"], INDEX, index.as_bytes());
+    let (client, folder) = client(&json!({}), |_| {});
+    let (host, path) = (&registry.host, folder.path().display());
+    copy(&client, &format!("{host}/a/b:all"), &format!("{host}/c/d:all"))
+        .await
+        .unwrap();
+    assert_eq!(registry.manifest("c/d", "all").unwrap(), index.as_bytes());
+    assert_eq!(registry.manifest("c/d", &sha256(other).to_string()).unwrap(), other);
+    copy(&client, &format!("{host}/a/b:all"), &format!("oci:{path}/o:all"))
+        .await
+        .unwrap();
+}
