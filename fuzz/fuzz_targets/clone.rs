@@ -29,6 +29,6 @@ fuzz_target!(|data: &[u8]| {
             let _ = format!("{error:#}");
         }
         assert_eq!(hostile.ran(), "", "{arguments:?} started a program");
-        assert_eq!(names(), before, "{arguments:?} wrote beside the repository");
+        assert_eq!(names(), before, "{arguments:?} wrote outside the repository");
     }
 });
