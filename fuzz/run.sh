@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds and runs one fuzz target for some time with the stable compiler; `cargo fuzz` is not needed.
-# Usage: fuzz/run.sh arguments|bundle|catalog|catalog_index|cel|commands|decode|definition|images|picture|policy|reader|registry|repository [SECONDS] [FOLDER]
+# Usage: fuzz/run.sh arguments|bundle|catalog|catalog_index|cel|clone|commands|decode|definition|images|picture|policy|reader|registry|repository [SECONDS] [FOLDER]
 # Seeds are those below seeds/TARGET, which every run takes, and files of the folder, of bundles or of catalogs (see OLMKIT_CORPUS);
 # without one, of those in this repository.
 # What breaks a target is left in artifacts/TARGET. TIMEOUT (5) is how many seconds one input may take; more on a machine that is busy.
@@ -45,7 +45,7 @@ if [ -z "$(ls -A "corpus/$target")" ]; then
         done
       done
       find corpus/commands -type f -size +64k -delete ;;
-    cel | policy | registry) ;;
+    cel | clone | policy | registry) ;;
     arguments)
       # Commands as the documentation writes them, one word on each line.
       grep -hoE '^\$? ?olmkit [^#|>]+' ../docs/*.md ../README.md | sed 's/^\$ *//; s/^olmkit //' | sort -u | while read -r line; do
@@ -89,6 +89,6 @@ if [ -z "$(ls -A "corpus/$target")" ]; then
   esac
 fi
 quiet=
-case $target in commands) quiet=-close_fd_mask=3 ;; esac
+case $target in clone | commands) quiet=-close_fd_mask=3 ;; esac
 exec "$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/release/$target" -max_total_time="$seconds" -rss_limit_mb="$([ "$target" = images ] && echo 256 || echo 512)" \
   -timeout="${TIMEOUT:-5}" -print_final_stats=1 -max_len=65536 -artifact_prefix="artifacts/$target/" $quiet "corpus/$target" "seeds/$target"

@@ -4,6 +4,7 @@
     compare.py --upstream PROGRAM --olmkit PROGRAM catalogs --seed 7 --count 1000
     compare.py --upstream PROGRAM --olmkit PROGRAM bundles --seed 7 --count 1000
     compare.py --upstream PROGRAM --olmkit PROGRAM real DIRECTORY...      # each with one or more packages
+    compare.py --upstream PROGRAM --olmkit PROGRAM operators GIT-DIR@COMMIT...  # all bundles of each operator of a repository
 """
 import argparse
 import collections
@@ -16,8 +17,11 @@ import sys
 import tempfile
 import time
 
+import yaml
+
 import generate
 
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 VERSION_AT_END = re.compile(r"[.-]v?(\d+\.\d+\.\d+.*)$")
 
 
@@ -166,27 +170,38 @@ class Comparison:
     def bundles(self):
         number = 0
         while self.figures["bundle sets"] < self.args.count and time.monotonic() < self.end:
-            bundles = generate.bundles(self.args.seed, number)
+            self.index(generate.bundles(self.args.seed, number))
             number += 1
-            for mode in ["replaces", "semver"]:
-                question = {"bundles": bundles, "mode": mode}
-                (theirs,) = self.upstream.ask([question])
-                if theirs.get("error"):
-                    self.figures[f"{mode}: sets that operator-registry rejects"] += 1
-                    continue
-                self.figures["bundle sets"] += mode == "replaces"
-                self.figures[f"{mode}: sets"] += 1
-                (ours,) = self.olmkit.ask([question])
-                # The order in which one call adds bundles is random in replaces-mode, and so is its default channel.
-                equal = shown(theirs) == shown(ours) if mode == "semver" else shown(theirs)[0] == shown(ours)[0]
-                if not equal:
-                    self.differ(mode, question, theirs, ours)
-                if mode == "replaces":
-                    (single,) = self.upstream.ask([{**question, "oneByOne": True}])
-                    if not single.get("error"):
-                        self.figures["replaces: sets, added one by one"] += 1
-                        if shown(single) != shown(ours):
-                            self.differ("replaces, one by one", question, single, ours)
+
+    def operators(self, repositories):
+        for repository in repositories:
+            for bundles in operators(repository):
+                if time.monotonic() > self.end:
+                    return
+                self.figures["operators"] += 1
+                self.figures["bundles"] += len(bundles)
+                self.index(bundles)
+
+    def index(self, bundles):
+        for mode in ["replaces", "semver"]:
+            question = {"bundles": bundles, "mode": mode}
+            (theirs,) = self.upstream.ask([question])
+            if theirs.get("error"):
+                self.figures[f"{mode}: sets that operator-registry rejects"] += 1
+                continue
+            self.figures["bundle sets"] += mode == "replaces"
+            self.figures[f"{mode}: sets"] += 1
+            (ours,) = self.olmkit.ask([question])
+            # The order in which one call adds bundles is random in replaces-mode, and so is its default channel.
+            equal = shown(theirs) == shown(ours) if mode == "semver" else shown(theirs)[0] == shown(ours)[0]
+            if not equal:
+                self.differ(mode, question, theirs, ours)
+            if mode == "replaces":
+                (single,) = self.upstream.ask([{**question, "oneByOne": True}])
+                if not single.get("error"):
+                    self.figures["replaces: sets, added one by one"] += 1
+                    if shown(single) != shown(ours):
+                        self.differ("replaces, one by one", question, single, ours)
 
     def real(self, directories):
         for directory in directories:
@@ -205,6 +220,56 @@ class Comparison:
         for what, question, theirs, ours in self.different:
             print(f"\n{what}: {json.dumps(question)}\n  upstream: {json.dumps(theirs)}\n  olmkit:   {json.dumps(ours)}")
         return any(name.startswith("different") for name in self.figures)
+
+
+def operators(argument):
+    """The bundles of each operator in a bare git repository, in version order."""
+    path, _, commit = argument.partition("@")
+    git = ["git", "--git-dir", path]
+    names = subprocess.run([*git, "ls-tree", "-r", "-z", commit, "operators/"], capture_output=True, check=True).stdout.decode(errors="replace")
+    files = collections.defaultdict(lambda: collections.defaultdict(list))
+    for line in filter(None, names.split("\0")):
+        meta, name = line.split("\t", 1)
+        parts = name.split("/")
+        if len(parts) == 5 and (parts[3] == "manifests" and ".clusterserviceversion." in parts[4] or parts[3:] == ["metadata", "annotations.yaml"]):
+            files[parts[1]][parts[2]].append(meta.split()[2])
+    reader = subprocess.Popen([*git, "cat-file", "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def read(digest):
+        reader.stdin.write((digest + "\n").encode())
+        reader.stdin.flush()
+        length = reader.stdout.readline().split()[2:]
+        data = reader.stdout.read(int(length[0]) + 1) if length else b""
+        try:
+            return yaml.load(data, Loader=LOADER) or {}
+        except (yaml.YAMLError, ValueError):
+            return {}
+
+    for operator, versions in sorted(files.items()):
+        made = [bundle([read(digest) for digest in digests]) for digests in versions.values()]
+        made = [each for each in made if each]
+        yield sorted(made, key=lambda each: order(each["version"]))
+
+
+def order(version):
+    """A key that sorts versions. A prerelease is lower than its release."""
+    numbers, _, rest = version.split("+")[0].partition("-")
+    part = lambda text: (0, int(text), "") if text.isdigit() else (1, 0, text)
+    return [part(text) for text in numbers.split(".")], not rest, [part(text) for text in rest.split(".")]
+
+
+def bundle(documents):
+    """The fields that place a bundle in an index, or None if one is missing."""
+    csv = next((each for each in documents if each.get("kind") == "ClusterServiceVersion"), None)
+    labels = next((each["annotations"] for each in documents if isinstance(each.get("annotations"), dict)), None)
+    prefix = "operators.operatorframework.io.bundle."
+    if not csv or not labels or not csv.get("spec", {}).get("version"):
+        return None
+    spec, annotations = csv["spec"], csv["metadata"].get("annotations") or {}
+    made = {"name": csv["metadata"]["name"], "version": str(spec["version"]), "channels": str(labels.get(prefix + "channels.v1") or ""),
+            "defaultChannel": str(labels.get(prefix + "channel.default.v1") or ""), "replaces": str(spec.get("replaces") or ""),
+            "skips": [str(each) for each in spec.get("skips") or []], "skipRange": str(annotations.get("olm.skipRange") or "")}
+    return {key: value for key, value in made.items() if value or key in ("name", "version", "channels")}
 
 
 def shown(answer):
@@ -236,16 +301,18 @@ def main():
     parser.add_argument("--examples", type=int, default=5)
     parser.add_argument("--minutes", type=float, help="stop after this time, and print the figures so far")
     parser.add_argument("--extra", action="store_true", help="targets and drawings, too")
-    parser.add_argument("what", choices=["catalogs", "bundles", "real"])
+    parser.add_argument("what", choices=["catalogs", "bundles", "real", "operators"])
     parser.add_argument("directories", nargs="*")
     args = parser.parse_args()
     comparison = Comparison(args)
-    print(f"{args.what}, seed {args.seed}" if args.what != "real" else f"{len(args.directories)} directories")
+    print(f"{args.what}, seed {args.seed}" if not args.directories else f"{args.what} of {' '.join(args.directories)[:300]}")
     if args.what == "catalogs":
         with tempfile.TemporaryDirectory(prefix="graph-") as folder:
             comparison.catalogs(folder)
     elif args.what == "bundles":
         comparison.bundles()
+    elif args.what == "operators":
+        comparison.operators(args.directories)
     else:
         comparison.real(args.directories)
     sys.exit(1 if comparison.report() else 0)

@@ -4,8 +4,9 @@
 #   dev/graph/compare.sh catalogs --seed 7 --count 1000 --extra     # random catalogs
 #   dev/graph/compare.sh bundles --seed 7 --count 1000              # random bundles, added to an empty index
 #   dev/graph/compare.sh real DIRECTORY...                          # file-based catalogs
+#   dev/graph/compare.sh operators GIT-DIR@COMMIT...                # all bundles of each operator of a repository
 #
-# It needs Go, a C compiler (for SQLite), Python 3 and the Go module proxy. It exits with 1 if anything differs.
+# It needs Go, a C compiler (for SQLite), Python 3 with PyYAML and the Go module proxy. It exits with 1 if anything differs.
 set -eu
 cd "$(dirname "$0")"
 built=$(mktemp -d)

@@ -104,7 +104,7 @@ pub fn verify(root: &Path, olmkit: &Path, xtask: &Path) -> Vec<Job> {
     vec![
         job("format", "cargo fmt --all --check", 5, 1.0),
         job("prose", &format!("{} prose", xtask.display()), 5, 1.0),
-        job("dependencies", "dev/deny.sh", 5, 1.0),
+        job("dependencies", "dev/dependencies.sh", 5, 1.0),
         job("Go vectors", "dev/generated-by-go.sh", 20, 1.5).after(&[GO_JOB]),
         job("workflows", "dev/lint-workflows.sh", 5, 1.0).after(&[NODE_JOB]),
         job("lints", &clippy, 120, 2.0).after(&[TESTS_JOB]),

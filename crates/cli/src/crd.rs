@@ -11,7 +11,7 @@ use olmkit::diagnostics::{Finding, Report, TextOptions, counted, write_text};
 use olmkit::limits;
 use olmkit::object::UntrustedText;
 use olmkit::olmv1::{self, Object};
-use olmkit::validate::olm_v1::{BlockedChange, blocked_changes};
+use olmkit::validate::olm_v1::{BlockedChange, blocked_changes_between};
 
 use crate::bundle::source;
 
@@ -47,18 +47,17 @@ struct Diff {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let CrdCommand::Diff(diff) = &args.command;
     let (old, new) = (definitions(&diff.old)?, definitions(&diff.new)?);
-    let mut by_name: BTreeMap<&str, &Object> = BTreeMap::new();
-    for object in &old {
-        by_name.entry(object.name()).or_insert(object);
+    let mut by_name: BTreeMap<String, Object> = BTreeMap::new();
+    for object in old {
+        by_name.entry(object.name().to_owned()).or_insert(object);
     }
     let mut changes = Vec::new();
     let mut compared = 0;
-    for object in &new {
-        if let Some(earlier) = by_name.get(object.name()) {
+    for object in new {
+        if let Some(earlier) = by_name.remove(object.name()) {
             compared += 1;
-            changes.extend(blocked_changes(
-                &earlier.value,
-                Some(earlier),
+            changes.extend(blocked_changes_between(
+                earlier,
                 object,
                 &diff.old.display().to_string(),
             )?);

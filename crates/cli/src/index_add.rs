@@ -1,9 +1,10 @@
 //! `opm index add`: the command of operator-sdk's Makefile, which built SQLite catalogs. What it builds here is a
 //! file-based catalog, and it says so.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use anyhow::Context as _;
 use olmkit::catalog::accumulate::{self, Channels, Mode};
@@ -11,6 +12,7 @@ use olmkit::catalog::render::bundle::Source;
 use olmkit::catalog::render::reference::{CONFIGS_LABEL, Images as _, Options, render};
 use olmkit::catalog::render::{MigrateLevel, migrate};
 use olmkit::catalog::{Catalog, init, order, validate, write};
+use olmkit::process::{Environment, Launcher, Run};
 use olmkit_oci::build::{bundle_labels, catalog_recipe, source_date_epoch, with_index};
 use olmkit_oci::spec::Platform;
 use olmkit_oci::store::Store;
@@ -21,6 +23,7 @@ use super::catalog::images::RegistryImages;
 use super::image::build::helper_binary;
 use super::registry_flags::RegistryFlags;
 use crate::runtime::block_on;
+use crate::terminal;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -164,20 +167,33 @@ fn build(args: &Args, directory: &Path) -> anyhow::Result<()> {
     let client = args.registry.client()?;
     block_on(deliver(&client, store.layout(), &image, &place, &name, &[]))??;
     crate::image::warn_of_damage(&store.layout().prune()?);
-    let mut load = Command::new(tool);
+    load(&Launcher::default(), tool, &archive, &name)
+}
+
+/// Loads an archive with a container tool. The tool inherits the environment, which names its daemon and storage.
+fn load(launcher: &Launcher, tool: &str, archive: &Path, name: &str) -> anyhow::Result<()> {
     // buildah has no `load`, but pulls from archives.
-    if Path::new(tool).file_name() == Some(OsStr::new("buildah")) {
-        load.arg("pull").arg(format!("docker-archive:{}", archive.display()));
+    let arguments: Vec<OsString> = if Path::new(tool).file_name() == Some(OsStr::new("buildah")) {
+        let mut place = OsString::from("docker-archive:");
+        place.push(archive);
+        vec!["pull".into(), place]
     } else {
-        load.args(["load", "--input"]).arg(&archive);
-    }
-    let status = load
-        .status()
-        .with_context(|| {
-            format!(
-                "cannot run {tool}; pass --container-tool none to keep the image in olmkit's own store, and push it with `olmkit image push {name}`"
-            )
-        })?;
-    anyhow::ensure!(status.success(), "{load:?} failed: {status}");
+        vec!["load".into(), "--input".into(), archive.into()]
+    };
+    let run = Run {
+        shows_errors: true,
+        ..Run::new(OsStr::new(tool), Environment::Except(&["GIT_*"])).arguments(arguments)
+    };
+    let ended = launcher.run(run).with_context(|| {
+        format!(
+            "cannot run {tool}; pass --container-tool none to keep the image in olmkit's own store, and push it with `olmkit image push {name}`"
+        )
+    })?;
+    terminal::output().write_all(&ended.output)?;
+    anyhow::ensure!(
+        ended.status.success(),
+        "{tool} failed to load the image: {}",
+        ended.status
+    );
     Ok(())
 }

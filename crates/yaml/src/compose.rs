@@ -278,7 +278,10 @@ impl<'a> Composer<'a> {
     fn close(&mut self, end: Position) -> Result<(), Error> {
         let Some(frame) = self.frames.pop() else { return Ok(()) };
         let value = match frame.content {
-            Content::Sequence(items) => Value::Sequence(items),
+            Content::Sequence(mut items) => {
+                items.shrink_to_fit();
+                Value::Sequence(items)
+            }
             Content::Mapping(builder) => Value::Mapping(builder.finish()),
         };
         let end = if frame.style == Style::Flow { end } else { frame.end };

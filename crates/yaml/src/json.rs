@@ -23,7 +23,7 @@ impl Node {
                 serde_json::Value::Array(items.iter().map(Node::to_json).collect::<Result<_, _>>()?)
             }
             Value::Mapping(entries) => {
-                let mut map = Map::new();
+                let mut map = Map::with_capacity(entries.len());
                 for (key, value) in entries {
                     let name = key.key().ok_or_else(|| unsupported_key(key, value))?;
                     map.insert(name.into_owned(), value.to_json()?);

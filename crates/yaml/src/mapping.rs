@@ -62,7 +62,9 @@ impl MappingBuilder {
     }
 
     /// The entries in source order.
-    pub(super) fn finish(self) -> Vec<(Node, Node)> {
+    pub(super) fn finish(mut self) -> Vec<(Node, Node)> {
+        // Schemas have thousands of mappings with one or two entries. A new vector has room for four.
+        self.entries.shrink_to_fit();
         self.entries
     }
 

@@ -5,6 +5,7 @@ mod corpus;
 pub mod demo_bundle;
 pub mod files;
 pub mod hostile;
+pub mod hostile_repository;
 pub mod killed;
 pub mod process;
 pub mod registry;

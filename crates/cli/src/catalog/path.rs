@@ -71,6 +71,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let channel = match &args.channel {
         _ if args.all_channels => None,
         Some(name) => Some(name.as_str()),
+        None if package.default_channel.is_empty() => anyhow::bail!(
+            "package {} has no default channel; name one with --channel, or pass --all-channels",
+            limits::name(&package.name)
+        ),
         None => Some(package.default_channel.as_str()),
     };
     let question = Question {

@@ -76,7 +76,7 @@ impl<'a> Printer<'a> {
         let fails = outcome.fails(self.worst);
         let report = report(outcome, self.repository);
         match &mut self.form {
-            Form::Text { in_full } => text(report, *in_full, self.short),
+            Form::Text { in_full } => text(self.repository, report, *in_full, self.short),
             Form::Many(many) => many.add(name, &report.findings, fails),
             Form::Github => Ok(write_github(&report, &mut terminal::workflow_commands())?),
             Form::Concise => Ok(write_concise(&report, &mut terminal::data())?),
@@ -139,9 +139,23 @@ impl<'a> Printer<'a> {
 }
 
 /// Findings with source lines, in full or what repeats once.
-fn text(mut report: Report, in_full: bool, short: bool) -> anyhow::Result<()> {
+fn text(repository: &Path, mut report: Report, in_full: bool, short: bool) -> anyhow::Result<()> {
     if !in_full {
         report.findings = fold_repeated(report.findings);
+    }
+    let root = std::fs::canonicalize(repository).ok();
+    for finding in &mut report.findings {
+        let real = finding
+            .file
+            .as_deref()
+            .and_then(|file| std::fs::canonicalize(file).ok());
+        if real
+            .zip(root.as_ref())
+            .is_some_and(|(real, root)| !real.starts_with(root))
+        {
+            // The link leads out of the repository. Without a position, the file is not opened for its source line.
+            (finding.position, finding.end) = (None, None);
+        }
     }
     let options = TextOptions {
         short,

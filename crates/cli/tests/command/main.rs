@@ -19,3 +19,4 @@ mod scaffold;
 mod scorecard;
 mod traps;
 mod unwritable;
+mod workflows;

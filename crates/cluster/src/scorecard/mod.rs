@@ -130,13 +130,7 @@ impl<'a> Run<'a> {
     /// # Errors
     /// [`Error::Request`], [`Error::Bundle`] when the bundle does not get into a pod.
     pub async fn run(&self, bundle: &Bundle<'_>, stages: &[Stage]) -> Result<TestList, Error> {
-        let pods = pods_of(stages);
-        if pods > limits::SCORECARD_PODS.count() {
-            let limit = limits::SCORECARD_PODS.exceeded();
-            let reason = format!("the configuration selects {pods} tests that run in pods: {limit}");
-            return Err(Error::Bundle(reason));
-        }
-        let ready = match pods {
+        let ready = match allowed_pods(stages).map_err(Error::Bundle)? {
             0 => None,
             _ => Some(self.prepare(bundle).await?),
         };
@@ -314,6 +308,18 @@ pub fn pods_of(stages: &[Stage]) -> usize {
     tests.filter(|test| Builtin::of(test).is_none()).count()
 }
 
+/// The number of pods that the tests need, or an error if it exceeds the limit. The bundle's author chooses the number of tests.
+fn allowed_pods(stages: &[Stage]) -> Result<usize, String> {
+    let pods = pods_of(stages);
+    if pods > limits::SCORECARD_PODS.count() {
+        let limit = limits::SCORECARD_PODS.exceeded();
+        return Err(format!(
+            "the configuration selects {pods} tests that run in pods: {limit}"
+        ));
+    }
+    Ok(pods)
+}
+
 /// What a test printed. It must be a `TestStatus` and nothing else.
 fn parsed(name: &str, log: &str) -> TestStatus {
     let reason = match serde_json::from_str::<TestStatus>(log) {
@@ -343,6 +349,36 @@ mod tests {
     use olmkit::scorecard::State;
 
     use super::*;
+
+    #[test]
+    fn a_run_starts_a_limited_number_of_pods() {
+        let stage = |tests: usize, image: &str, command: &str| Stage {
+            parallel: true,
+            tests: vec![
+                TestConfiguration {
+                    image: image.to_owned(),
+                    entrypoint: vec![command.to_owned()],
+                    ..TestConfiguration::default()
+                };
+                tests
+            ],
+        };
+        let builtin = stage(
+            500,
+            "quay.io/operator-framework/scorecard-test:v1.42.0",
+            "scorecard-test",
+        );
+        let most = limits::SCORECARD_PODS.count();
+        let own = |tests| stage(tests, "quay.io/example/tests:v1", "run");
+        // Built-in tests need no pods.
+        assert_eq!(allowed_pods(std::slice::from_ref(&builtin)), Ok(0));
+        assert_eq!(allowed_pods(&[own(most - 1), builtin.clone(), own(1)]), Ok(most));
+        let refusal = allowed_pods(&[own(most), builtin, own(1)]).unwrap_err();
+        assert!(
+            refusal.contains("selects 101 tests") && refusal.contains("--limit scorecard-pods=VALUE"),
+            "{refusal}"
+        );
+    }
 
     #[test]
     fn a_test_prints_its_status_and_nothing_else() {

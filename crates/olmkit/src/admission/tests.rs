@@ -117,6 +117,16 @@ fn deployments_are_rejected_later() {
             "{pointer} {value}: {found:?}"
         );
     }
+    // The schema of the CRD drops a null, so the selector is empty.
+    for labels in [json!({"app": null}), json!({})] {
+        let selector = json!({"matchLabels": labels});
+        let empty = check_csv(&with(&format!("{DEPLOYMENT}/spec/selector"), selector.clone()));
+        assert_eq!(
+            empty.first().map(|rejection| rejection.message.as_str()),
+            Some("must not be empty"),
+            "{selector}"
+        );
+    }
     let selector = check_csv(&with(
         &format!("{DEPLOYMENT}/spec/selector"),
         json!({"matchLabels": {"app": "other"}}),

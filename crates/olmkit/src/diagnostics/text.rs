@@ -47,7 +47,7 @@ pub fn write_text(report: &Report, options: TextOptions, out: &mut dyn Write) ->
         let source = finding
             .file
             .as_deref()
-            .filter(|_| !options.short)
+            .filter(|_| !options.short && finding.position.is_some())
             .and_then(|file| sources.get(file));
         writeln!(out, "{}", render(finding, source, longest, &renderer))?;
         if !options.short {

@@ -178,7 +178,7 @@ impl<'t> Decoder<'t> {
     }
 
     fn map(&mut self, entries: &Map<String, Value>, inner: &Type, target: Option<&'t Type>) -> Value {
-        let mut out = Map::new();
+        let mut out = Map::with_capacity(entries.len());
         for (key, item) in entries {
             let target = self.target_of_key(target, key);
             self.pointer.push(key.clone());

@@ -120,7 +120,7 @@ fn print(table: &Structs, kind: &Type, value: Option<&Value>) -> Value {
 }
 
 fn fields(table: &Structs, entry: &Struct, value: Option<&Value>) -> Value {
-    let mut out = Map::new();
+    let mut out = Map::with_capacity(value.and_then(Value::as_object).map_or(0, Map::len));
     collect(table, entry, value, &mut out);
     Value::Object(out)
 }

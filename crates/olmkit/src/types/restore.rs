@@ -69,7 +69,7 @@ impl Restorer {
                 Ok(Some(Value::Array(out)))
             }
             (Type::Map(inner), Value::Object(entries)) => {
-                let mut out = Map::new();
+                let mut out = Map::with_capacity(entries.len());
                 for (key, item) in entries {
                     let item = self.below(key, item, inner)?.unwrap_or_default();
                     out.insert(key.clone(), item);
@@ -77,7 +77,7 @@ impl Restorer {
                 Ok(Some(Value::Object(out)))
             }
             (Type::Struct(at), Value::Object(entries)) => {
-                let mut out = Map::new();
+                let mut out = Map::with_capacity(entries.len());
                 self.fields(entries, *at, &mut out)?;
                 Ok(Some(Value::Object(out)))
             }

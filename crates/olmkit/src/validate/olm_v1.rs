@@ -3,7 +3,7 @@
 use super::checked::Checked;
 use super::context::Context;
 use super::lints::olm_v1::{V1_1, V1_2, V1_3};
-use crate::crd::upgrade::TooManyProperties;
+use crate::crd::upgrade::{Problem, Side, TooManyProperties};
 use crate::diagnostics::{Finding, Origin, Proof, Rule, Severity, Witness, define_rules, json_path};
 use crate::olmv1::{self, Bundle, Place, Release, RenderError};
 
@@ -421,12 +421,48 @@ pub fn blocked_changes(
     new: &olmv1::Object,
     earlier: &str,
 ) -> Result<Vec<BlockedChange>, TooManyProperties> {
-    use crate::crd::upgrade::{Side, check, stored_versions};
-    let old = crate::types::restore::restore(old, "v1.CustomResourceDefinition").unwrap_or_else(|_| old.clone());
+    use crate::crd::upgrade::{check, stored_versions};
+    let restored = crate::types::restore::restore(old, "v1.CustomResourceDefinition").ok();
+    let old = restored.as_ref().unwrap_or(old);
+    let problems = check(old, &new.value, &stored_versions(old))?;
+    drop(restored);
+    Ok(changes(problems, old_object, new, new.name(), earlier))
+}
+
+/// Like [`blocked_changes`], for two CRDs from files. A CRD can have megabytes, so each value is dropped before the comparison.
+///
+/// # Errors
+/// See [`TooManyProperties`].
+pub fn blocked_changes_between(
+    mut old: olmv1::Object,
+    mut new: olmv1::Object,
+    earlier: &str,
+) -> Result<Vec<BlockedChange>, TooManyProperties> {
+    use crate::crd::upgrade::{check_printed, printed, stored_versions};
+    let name = new.name().to_owned();
+    let stored = stored_versions(&old.value);
+    let replaced = |object: &mut olmv1::Object| {
+        let printed = printed(&object.value);
+        object.value = std::sync::Arc::default();
+        printed
+    };
+    let (old_printed, new_printed) = (replaced(&mut old), replaced(&mut new));
+    let problems = check_printed(&old_printed, &new_printed, &stored)?;
+    drop((old_printed, new_printed));
+    Ok(changes(problems, Some(&old), &new, &name, earlier))
+}
+
+/// The findings of problems, each at its place.
+fn changes(
+    problems: Vec<Problem>,
+    old: Option<&olmv1::Object>,
+    new: &olmv1::Object,
+    name: &str,
+    earlier: &str,
+) -> Vec<BlockedChange> {
     let mut places = new.places();
-    let mut old_places = old_object.map(olmv1::Object::places);
-    let problems = check(&old, &new.value, &stored_versions(&old))?;
-    let changes = problems
+    let mut old_places = old.map(olmv1::Object::places);
+    problems
         .into_iter()
         .map(|problem| {
             // What was removed is to be seen in the earlier definition only.
@@ -437,17 +473,16 @@ pub fn blocked_changes(
             };
             let place = places.find(pointer);
             let mut finding = Finding::new(&V1_13, V1_13.severity, problem.to_string())
-                .object(format!("CustomResourceDefinition/{}", new.name()))
+                .object(format!("CustomResourceDefinition/{name}"))
                 .file(&place.file)
                 .path(json_path(pointer))
                 .hint(hint_to_change_back(earlier));
             finding.position = place.position;
             BlockedChange {
-                definition: new.name().to_owned(),
+                definition: name.to_owned(),
                 validation: problem.validation,
                 finding,
             }
         })
-        .collect();
-    Ok(changes)
+        .collect()
 }

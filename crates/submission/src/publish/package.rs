@@ -43,7 +43,11 @@ pub(super) struct Missing {
 
 /// The mode that `ci.yaml` names.
 pub(super) fn mode(operator: &Operator) -> Result<Mode, PublishError> {
-    let mode = operator.config()?.view().get("updateGraph")?;
+    let config = operator.config()?;
+    if matches!(config.root.value, crate::python::Value::None) {
+        return Ok(Mode::Replaces);
+    }
+    let mode = config.view().get("updateGraph")?;
     match mode.node.as_str() {
         Some("semver-mode") => Ok(Mode::Semver),
         Some("replaces-mode") => Ok(Mode::Replaces),

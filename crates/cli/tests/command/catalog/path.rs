@@ -138,3 +138,25 @@ fn cycles_are_shown_and_exit_with_1() {
     let found = desk.run(&["catalog", "validate", "shop"]).ok();
     assert!(found.contains("catalog-upgrade-cycle"), "{found}");
 }
+
+#[test]
+fn a_package_without_default_channel_needs_a_channel() {
+    let desk = Desk::new();
+    catalog(
+        &desk,
+        &[(
+            "stable",
+            json!([{"name": "shop.v1.0.0"}, {"name": "shop.v1.1.0", "replaces": "shop.v1.0.0"}]),
+        )],
+    );
+    let file = desk.path("shop/catalog.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(
+        &file,
+        text.replace("\"defaultChannel\":\"stable\"", "\"defaultChannel\":\"\""),
+    )
+    .unwrap();
+    path(&desk, &["1.0.0"])
+        .refused("package shop has no default channel; name one with --channel, or pass --all-channels");
+    path(&desk, &["1.0.0", "-c", "stable"]).ok();
+}

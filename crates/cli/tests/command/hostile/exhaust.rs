@@ -61,6 +61,24 @@ fn text_that_aliases_repeat() {
 }
 
 #[test]
+fn countless_renamed_properties() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["old", "new"] {
+        let properties: String = (0..100_000)
+            .map(|number| format!("          {name}{number}:\n            type: string\n"))
+            .collect();
+        let text = format!(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: widgets.example.com\nspec:\n  group: \
+             example.com\n  scope: Namespaced\n  names: {{kind: Widget, plural: widgets}}\n  versions:\n  - name: v1\n    served: true\n    \
+             storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n{properties}"
+        );
+        write(folder.path(), &format!("{name}.yaml"), &text);
+    }
+    let said = bounded(folder.path(), "crd diff old.yaml new.yaml");
+    assert!(said.contains("OLM v1 blocks 200000 changes"), "{said:.300}");
+}
+
+#[test]
 fn roles_that_grant_countless_rights() {
     let folder = tempfile::tempdir().unwrap();
     demo_bundle::copy(folder.path(), "bundle", &[]);

@@ -6,6 +6,7 @@ mod inputs;
 mod links;
 mod names;
 mod repeated;
+mod repositories;
 
 use std::collections::BTreeSet;
 use std::process::Output;

@@ -184,3 +184,17 @@ fn a_comment_before_the_document_of_ci_yaml_stays() {
         "{ci}"
     );
 }
+
+#[test]
+fn an_empty_ci_yaml_gets_the_mapping() {
+    for text in ["", "---\n", "# nothing yet\n"] {
+        let desk = with_bundles();
+        desk.write("operators/hello/ci.yaml", text);
+        desk.run(&["onboard", "hello"]).fine();
+        let ci = desk.text("operators/hello/ci.yaml");
+        assert!(
+            ci.starts_with(text) && ci.contains("fbc:\n  catalog_mapping:\n"),
+            "{text:?}: {ci}"
+        );
+    }
+}

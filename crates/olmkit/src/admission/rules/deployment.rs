@@ -7,8 +7,10 @@ use crate::admission::walk::{Walk, whole};
 
 pub(super) fn deployment(walk: &mut Walk<'_>, map: &Fields) {
     if let Some(selector) = object(map, "selector") {
-        let labels = object(selector, "matchLabels").is_none_or(Map::is_empty);
-        if labels && list(selector, "matchExpressions").is_empty() {
+        // The schema drops a null.
+        let has_labels =
+            object(selector, "matchLabels").is_some_and(|labels| labels.values().any(|value| !value.is_null()));
+        if !has_labels && list(selector, "matchExpressions").is_empty() {
             walk.reject_at(&["selector"], "must not be empty");
         } else {
             selects(walk, map, selector);
@@ -33,7 +35,6 @@ fn selects(walk: &mut Walk<'_>, map: &Fields, selector: &Fields) {
     let missing = object(selector, "matchLabels")
         .into_iter()
         .flatten()
-        // The schema drops a null.
         .find(|(key, value)| !value.is_null() && own.get(*key).and_then(Value::as_str) != value.as_str());
     if let Some((key, _)) = missing {
         walk.reject_at(&["selector", "matchLabels", key], crate::admission::UNSELECTED);

@@ -171,11 +171,19 @@ fn check_size(new: &Value, before: &[Version<'_>], now: &[Version<'_>]) -> Resul
 /// # Errors
 /// See [`TooManyProperties`].
 pub fn check(old: &Value, new: &Value, stored: &[String]) -> Result<Vec<Problem>, TooManyProperties> {
-    let print = |definition| encode_with(newer(), definition, "v1.CustomResourceDefinition");
-    let (old, new) = (print(old), print(new));
-    let (before, now) = (versions(&old), versions(&new));
-    check_size(&new, &before, &now)?;
-    let mut problems = scope(&old, &new);
+    check_printed(&printed(old), &printed(new), stored)
+}
+
+/// A CRD as Go prints it. [`check_printed`] compares this form.
+pub(crate) fn printed(definition: &Value) -> Value {
+    encode_with(newer(), definition, "v1.CustomResourceDefinition")
+}
+
+/// Like [`check`], for CRDs that are already [`printed`].
+pub(crate) fn check_printed(old: &Value, new: &Value, stored: &[String]) -> Result<Vec<Problem>, TooManyProperties> {
+    let (before, now) = (versions(old), versions(new));
+    check_size(new, &before, &now)?;
+    let mut problems = scope(old, new);
     let before_flat: Vec<Flat<'_>> = before.iter().map(Version::flat).collect();
     let now_flat: Vec<Flat<'_>> = now.iter().map(Version::flat).collect();
     let mut first_of: HashMap<&str, usize> = HashMap::new();
@@ -207,7 +215,7 @@ pub fn check(old: &Value, new: &Value, stored: &[String]) -> Result<Vec<Problem>
             );
         }
     }
-    problems.extend(served::check(&new, (&before, &before_flat), (&now, &now_flat)));
+    problems.extend(served::check(new, (&before, &before_flat), (&now, &now_flat)));
     Ok(problems)
 }
 

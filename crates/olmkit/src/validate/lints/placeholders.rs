@@ -27,7 +27,7 @@ define_rules! {
 }
 
 /// Beginnings of texts that generators write, in lower case.
-const BEGINNINGS: [&str; 9] = [
+const BEGINNINGS: [&str; 12] = [
     "describe here ",
     "describe your operator",
     "description here",
@@ -37,6 +37,9 @@ const BEGINNINGS: [&str; 9] = [
     "add a description",
     "lorem ipsum",
     "your description",
+    "your operator description",
+    "replace this ",
+    "write a description",
 ];
 
 /// Words that mark an unfinished text, as whole words in this spelling.
@@ -168,7 +171,11 @@ fn is_placeholder(text: &str) -> bool {
     let text = text.trim();
     let lower = text.get(..text.len().min(SHORT)).unwrap_or(text).to_lowercase();
     let begins = BEGINNINGS.iter().any(|beginning| lower.starts_with(beginning));
-    let is_word = |word: &str| MARKS.contains(&word.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+    // `TODO(user): …` is kubebuilder's.
+    let is_word = |word: &str| {
+        let word = word.split(['(', ':']).next().unwrap_or_default();
+        MARKS.contains(&word.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '_'))
+    };
     begins || text.len() <= SHORT && text.split_whitespace().any(is_word)
 }
 
@@ -216,6 +223,9 @@ mod tests {
             "Cache Operator description. TODO.",
             "Describe here what the operator does, in Markdown.\n",
             "TBD",
+            "TODO(user): Add simple overview of use/purpose",
+            "FIXME: describe",
+            "Your operator description goes here",
             "Lorem ipsum dolor sit amet",
         ] {
             assert!(is_placeholder(text), "{text}");
