@@ -1,4 +1,4 @@
-//! What an evaluation may take, and how it can end without a value.
+//! The budget of an evaluation, and the reasons why it can end without a value.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ impl Budget {
         Self { steps, bytes }
     }
 
-    /// What all rules of a schema may take for one object.
+    /// The budget of all rules of a schema for one object.
     pub fn for_object() -> Self {
         Self::new(limits::OBJECT_STEPS, limits::OBJECT_BYTES)
     }
@@ -89,7 +89,7 @@ impl Budget {
         }
     }
 
-    /// Takes the steps to look at a text.
+    /// Takes the steps for reading a string of this length.
     pub(crate) fn read(&mut self, length: usize) -> Result<(), Failure> {
         self.step(u64::try_from(length / 10 + 1).unwrap_or(u64::MAX))
     }
@@ -98,9 +98,9 @@ impl Budget {
 /// Why an evaluation has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// The API server's evaluation fails too; its words.
+    /// The API server's evaluation fails too, with this message.
     Error(String),
-    /// We do not know what the API server does; why.
+    /// The API server's behavior is unknown; the reason.
     Undecided(String),
     /// The budget is exhausted.
     Exhausted,
@@ -119,7 +119,7 @@ impl Failure {
         Self::Error("no such overload".to_owned())
     }
 
-    /// Of two failures of terms of `&&` or `||`, the one that says less.
+    /// Combines the failures of two terms of `&&` or `||`: the less specific one.
     pub(crate) fn or(self, known: Option<Self>) -> Self {
         match known {
             None => self,

@@ -1,6 +1,6 @@
-//! What an expression costs at most, as the API server estimates it when a CustomResourceDefinition is created: the rules of
-//! cel-go's estimator and of the one that Kubernetes puts before it. Sizes have a least and a largest value; of costs only the
-//! largest counts, and no least cost takes part in it.
+//! Maximum cost of an expression, as the API server estimates it when a CustomResourceDefinition is created. Implements
+//! cel-go's estimator and the one that Kubernetes adds. Sizes have a minimum and a maximum. Costs need only the
+//! maximum, because no minimum cost affects it.
 
 mod calls;
 mod folds;
@@ -110,7 +110,7 @@ impl Coster<'_> {
         self.known.get(&key(node)).and_then(|known| known.path.clone())
     }
 
-    /// The path of what a node's value holds.
+    /// The path of the items or values of a node.
     fn path_below(&self, node: &Node, name: &str) -> Path {
         Path::below(self.path(node), name)
     }
@@ -278,7 +278,7 @@ fn sum(costs: impl Iterator<Item = u64>) -> u64 {
     costs.fold(0, u64::saturating_add)
 }
 
-/// The size of what is written out.
+/// The size of a literal.
 fn written_size(expr: &Expr) -> Option<Size> {
     let count = match expr {
         Expr::Literal(Literal::String(text)) => text.chars().count(),

@@ -9,9 +9,9 @@ pub struct ParseError {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// True if one of our own bounds was met, which need not be one of the API server.
+    /// True if the expression exceeds one of olmkit's limits, which the API server may not have.
     pub is_limit: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Cuts the text of an expression into tokens.
+//! Splits an expression into tokens.
 
 use crate::error::ParseError;
 use crate::literal;

@@ -1,10 +1,11 @@
 //! Bounds on expressions and on what their evaluation may take.
 
-/// Most characters of an expression. The API server refuses longer ones.
+/// Maximum characters of an expression. The API server rejects longer ones.
 pub const EXPRESSION_CHARACTERS: usize = 100_000;
 
-/// Most levels of an expression's tree, which bounds every recursion over it: so many fit into a stack of one MiB in programs that
-/// are not optimised. Rules of public operators have 11 at most. cel-go ends at 250; what lies between is undecided.
+/// Maximum depth of an expression's tree, which bounds every recursion over it. This depth fits into a stack of one MiB
+/// in debug builds. Rules of public operators have a depth of 11 at most. cel-go's limit is 250; depths between the two
+/// are undecided.
 pub const DEPTH: usize = 64;
 
 /// Most digits behind the point that `format` writes.

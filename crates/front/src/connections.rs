@@ -1,9 +1,9 @@
-//! The connections of a listener, and what they hold.
+//! The connections of a listener, and the memory of their answers.
 //!
-//! A listener has room for a number of connections and for a number of bytes that wait to be taken. When one of the two
-//! is used up, a connection that is of no use makes room: nobody is locked out by others who are merely there. A
-//! connection is of use while it completes requests and takes the pieces of its answers; answering pings, or taking
-//! a byte now and then, does not count.
+//! A listener has limits for connections and for answer bytes that clients have not read. When one of the two is used
+//! up, an idle connection is closed to make room, so that idle clients cannot lock out others. A connection is active
+//! while it completes requests and reads the pieces of its answers; answering pings, or reading a byte now and then,
+//! does not count.
 
 mod handle;
 mod stream;
@@ -25,11 +25,12 @@ pub use handle::{Call, Handle, Paused, Reserved, Working};
 pub use stream::Guarded;
 use stream::Open;
 
-/// Who waits for room looks again after this time at the latest.
+/// Maximum time between two capacity checks.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// The same for who waits until its own client takes something, of whom there may be many.
+/// The same for tasks that wait until their own client reads, of which there may be many.
 const LOOK_AGAIN_OWN: Duration = Duration::from_secs(1);
-/// After a connection that could not be accepted, the listener rests: too many open files do not go away at once.
+/// Pause of the listener after a connection that could not be accepted: a lack of file descriptors takes time to
+/// resolve.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// A client sends a TLS handshake and the header of a request in not many more pieces.
 const REPRIEVES: u64 = 4;
@@ -48,7 +49,8 @@ struct Shared {
     state: Mutex<State>,
     /// Something was taken or closed.
     released: Notify,
-    /// Who waits for room in memory, one connection at a time: new clients, and those that have taken an answer before.
+    /// Locks that let one connection at a time wait for memory: one for new clients, and one for those that have read
+    /// an answer before.
     turns: [tokio::sync::Mutex<()>; 2],
 }
 
@@ -87,7 +89,7 @@ struct Entry {
     working: usize,
 }
 
-/// What a connection's task and its judges share.
+/// State shared between a connection's task and the listener.
 #[derive(Debug)]
 struct Link {
     closed: AtomicBool,
@@ -98,7 +100,7 @@ struct Link {
     rest: AtomicU64,
     /// True if a call has begun on it.
     has_asked: AtomicBool,
-    /// How often bytes of its client have crossed the decision to close it.
+    /// How often bytes from the client arrived after the decision to close.
     reprieves: AtomicU64,
     /// When the client began with the request that is not complete yet.
     began: Mutex<Option<Instant>>,
@@ -227,7 +229,7 @@ impl Connections {
             {
                 let mut state = self.0.state();
                 let beyond = state.open.len().checked_sub(self.0.limits.connections);
-                // One that is closed goes at once, so that its successor need not wait for it.
+                // A closed connection is removed immediately, so that its successor need not wait for it.
                 let closing = || state.open.values().filter(|entry| entry.link.is_closed()).count();
                 let is_free = match beyond {
                     None => true,
@@ -294,8 +296,8 @@ impl Connections {
         }
     }
 
-    /// Closes connections whose time is over; ends never. `handshake`: what a client must have sent in the time for
-    /// handshakes.
+    /// Closes connections that exceed a time limit; never returns. `handshake`: data that a client must send within the
+    /// handshake time.
     pub async fn watch(self, handshake: Handshake) {
         let limits = self.0.limits;
         let shortest = limits.handshake.min(limits.send).min(limits.idle);
@@ -315,7 +317,7 @@ impl Connections {
     }
 }
 
-/// What counts as having begun to speak the protocol.
+/// Condition for a completed handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handshake {
     /// The connection preface of HTTP/2.
@@ -326,7 +328,7 @@ pub enum Handshake {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Numbers are in order even if a thread panicked meanwhile.
+        // The counters remain consistent even if a thread panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -337,8 +339,8 @@ impl State {
         self.next
     }
 
-    /// Closes the connection that has been of no use for the longest time: those that never were first. As long as there are
-    /// such, one that is in use stays, even if nothing can be closed at this moment.
+    /// Closes the connection that has been inactive for the longest time, those that never were active first. While
+    /// there are such connections, an active one remains open, even if none can be closed now.
     fn close_least_useful(&mut self, limits: &Limits) -> bool {
         let now = Instant::now();
         let all_proven = self.open.values().all(|entry| entry.proven);
@@ -358,8 +360,8 @@ impl State {
         true
     }
 
-    /// Closes the connections whose oldest pieces have waited for the longest time, until what they hold is `room` bytes: whoever
-    /// asks next then finds some. Those that have never taken an answer go first.
+    /// Closes the connections whose oldest pieces have waited for the longest time, until they have `room` bytes in
+    /// total, which the next request can use. Connections that have never read an answer are closed first.
     fn close_slowest(&mut self, limits: &Limits, asking: u64, room: usize) {
         let now = Instant::now();
         let waiting = self.open.iter().filter(|(id, _)| **id != asking);
@@ -387,7 +389,7 @@ impl State {
 }
 
 impl Entry {
-    /// How long it stays after it was of use.
+    /// How long it remains open after its last activity.
     fn spared(&self, limits: &Limits) -> Duration {
         if self.proven {
             limits.spared_proven
@@ -483,7 +485,7 @@ mod tests {
         tokio::time::sleep(Limits::default().spared * 2).await;
         connections.0.state().close_slowest(&Limits::default(), u64::MAX, 1500);
         assert_eq!(closed(&servers), [false, true, true, false]);
-        // What those hold is enough.
+        // Closing the other connections frees enough.
         connections.0.state().close_slowest(&Limits::default(), u64::MAX, 2000);
         assert_eq!(closed(&servers), [false, true, true, false]);
         drop((pieces, call, handles, servers));

@@ -59,7 +59,7 @@ impl<B: Body<Data = Bytes> + Unpin> Waiting<B> {
         self
     }
 
-    /// Makes the first piece, if it can be made at once.
+    /// Makes the first piece, if possible without waiting.
     pub fn fill(&mut self, context: &mut Context<'_>) {
         if let Poll::Ready(Some(frame)) = self.next(context) {
             self.first = Some(frame);
@@ -73,7 +73,7 @@ impl<B: Body<Data = Bytes> + Unpin> Waiting<B> {
                 .as_ref()
                 .is_none_or(|frame| frame.as_ref().is_ok_and(Frame::is_trailers))
         {
-            // This is asked for when there is room for what came before.
+            // The body is polled when there is room for the previous piece.
             meter.handle.prove();
         }
         let counted = |frame: Frame<Bytes>| match &self.meter {
@@ -115,7 +115,7 @@ where
     }
 
     fn size_hint(&self) -> SizeHint {
-        // A piece that was made in advance is no longer in what the inner body counts.
+        // The inner body no longer counts a piece that was made in advance.
         match &self.first {
             None => self.inner.size_hint(),
             Some(_) => SizeHint::default(),

@@ -89,7 +89,7 @@ impl Operand<'_> {
     }
 }
 
-/// Integers stay integers, as in the untyped objects of Kubernetes; `encoding/json` alone makes floats of them.
+/// Integers remain integers, as in the untyped objects of Kubernetes; plain `encoding/json` makes floats of them.
 impl<'a> From<&'a Value> for Operand<'a> {
     fn from(value: &'a Value) -> Self {
         match value {

@@ -1,4 +1,4 @@
-//! How long the output of `compress/gzip` is.
+//! Output size of `compress/gzip`.
 //!
 //! Programs print the compressed size of a bundle. Another compressor that is as good comes to other numbers, so this one follows the
 //! matches and codes of Go's `compress/flate` at its default level (its `deflate.go` and `huffman_bit_writer.go`), and counts bits
@@ -8,12 +8,12 @@ mod code;
 
 use code::Block;
 
-/// How far back a match may be.
+/// Maximum distance of a match.
 const WINDOW: usize = 1 << 15;
 /// The shortest and the longest match.
 const LEAST: usize = 4;
 const MOST: usize = 258;
-/// A match that is as long is taken at once, and one as long as that keeps the search from trying the next position.
+/// A match of this length is used immediately. The search also skips the next position after one of this length.
 const NICE: usize = 128;
 const LAZY: usize = 16;
 /// Earlier places with the same hash that are tried.
@@ -47,7 +47,7 @@ struct Deflate<'a> {
     /// none.
     heads: Vec<usize>,
     previous: Vec<usize>,
-    /// Where the buffer begins, which holds twice the window. Go forgets what is before it.
+    /// Start of the buffer, whose size is twice the window. Go drops everything before it.
     base: usize,
     block: Block,
     block_start: usize,
@@ -57,7 +57,7 @@ struct Deflate<'a> {
 impl Deflate<'_> {
     fn run(&mut self) {
         let (mut index, mut length, mut offset) = (0, LEAST - 1, 0);
-        // Whether the byte before `index` is neither a literal yet nor in a match.
+        // True if the byte before `index` is neither a literal yet nor in a match.
         let mut is_pending = false;
         let mut chain = 0;
         loop {
@@ -168,7 +168,7 @@ impl Deflate<'_> {
     }
 
     fn end_block(&mut self, index: usize) {
-        // Go can store a block as it is only while its buffer has all of it.
+        // Go can store a block uncompressed only while its buffer has all of it.
         let stored = (self.block_start >= self.base).then_some(index - self.block_start);
         self.block_start = index;
         match std::mem::take(&mut self.block).bits(stored) {
@@ -177,7 +177,7 @@ impl Deflate<'_> {
         }
     }
 
-    /// A block of bytes as they are.
+    /// An uncompressed block.
     fn store(&mut self, bytes: usize) {
         self.bits = (self.bits + 3).next_multiple_of(8) + 32 + 8 * bytes as u64;
     }

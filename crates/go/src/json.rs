@@ -1,4 +1,4 @@
-//! JSON text as Go's `encoding/json` writes and refuses it.
+//! JSON as Go's `encoding/json` writes and rejects it.
 
 mod scanner;
 
@@ -56,7 +56,7 @@ fn string_len(text: &str) -> usize {
     text.len() + 2 + longer + 3 * separators
 }
 
-/// How many bytes longer a byte is when it is escaped.
+/// Number of additional bytes when a byte is escaped.
 fn added_by_escape(byte: u8) -> usize {
     match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
@@ -250,7 +250,7 @@ fn end_of_string(bytes: &[u8], index: usize) -> usize {
     bytes.len()
 }
 
-/// What decoding errors call a value: `string`, `number`, `bool`, `array`, `object`, `null`.
+/// The name of a value's kind in decoding errors: `string`, `number`, `bool`, `array`, `object`, `null`.
 #[must_use]
 pub fn kind(value: &Value) -> &'static str {
     match value {

@@ -132,7 +132,7 @@ impl<'a> Parser<'a> {
         Ok(format!("{user}@{domain}"))
     }
 
-    /// An address in brackets, of which the first was read.
+    /// An address in brackets, after its opening bracket.
     fn domain_literal(&mut self) -> Result<String, String> {
         let bad = |c: char| c != ']' && (!is_visible(c) || matches!(c, '[' | '\\'));
         let end = self.rest.find(|c| c == ']' || bad(c));
@@ -217,7 +217,7 @@ impl<'a> Parser<'a> {
         Err("mail: unclosed quoted-string".to_owned())
     }
 
-    /// A word with dots; `permissive` allows them at its ends and beside each other.
+    /// A word with dots; `permissive` allows them at its ends and next to each other.
     fn atom(&mut self, permissive: bool) -> Result<&'a str, String> {
         let end = self.rest.find(|c| !is_atom_text(c)).unwrap_or(self.rest.len());
         if end == 0 {
@@ -247,7 +247,7 @@ impl<'a> Parser<'a> {
         self.rest = self.rest.trim_start_matches([' ', '\t']);
     }
 
-    /// Skips blanks and comments in parentheses.
+    /// Skips spaces and comments in parentheses.
     fn skip_comments(&mut self) -> Result<(), String> {
         self.skip_space();
         while self.consume('(') {
@@ -257,7 +257,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// The text of a comment whose parenthesis was read.
+    /// The content of a comment after its opening parenthesis.
     fn comment(&mut self) -> Result<String, String> {
         let mut text = String::new();
         let mut depth = 1usize;
@@ -288,7 +288,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Decodes `=?charset?encoding?text?=`; `None` for every other word, also for one that is encoded wrongly.
+/// Decodes `=?charset?encoding?text?=`; `None` for every other word, including malformed ones.
 ///
 /// # Errors
 /// The charset is not one of the three that Go supports.

@@ -9,7 +9,7 @@ use crate::strconv::quote_bytes;
 pub struct Addr {
     /// The address.
     pub ip: IpAddr,
-    /// What is behind `%`; else empty.
+    /// The part after `%`, or empty.
     pub zone: String,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn parse_addr_bytes(bytes: &[u8]) -> Result<Addr, String> {
     })
 }
 
-/// What is wrong, and the text from there on where Go shows it.
+/// The error, and the rest of the input if Go prints it.
 struct Fault<'t> {
     problem: &'static str,
     at: &'t str,

@@ -2,7 +2,7 @@
 
 mod tables;
 
-/// `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the plain blank.
+/// `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII space.
 #[must_use]
 pub fn is_print(character: char) -> bool {
     if character.is_ascii() {

@@ -9,7 +9,7 @@ use crate::strconv::{quote, quote_bytes};
 pub struct Url {
     /// In lower case; empty for a relative reference.
     pub scheme: String,
-    /// What follows the scheme if that does not start with `/`.
+    /// The part after the scheme if it does not start with `/`.
     pub opaque: String,
     /// Name and password in front of the host.
     pub user: Option<Userinfo>,
@@ -21,7 +21,7 @@ pub struct Url {
     pub raw_query: String,
     /// The URL ends with its only `?`.
     pub force_query: bool,
-    /// What is behind `#`.
+    /// The part after `#`.
     pub fragment: String,
 }
 
@@ -31,7 +31,7 @@ pub struct Url {
 pub struct Userinfo {
     /// The name.
     pub username: String,
-    /// What is behind the first colon.
+    /// The part after the first colon.
     pub password: Option<String>,
 }
 
@@ -123,7 +123,7 @@ fn parse_without_fragment(text: &str, via_request: bool) -> Result<Url, String> 
     Ok(url)
 }
 
-/// The scheme and what follows it. A text that cannot be one has none.
+/// The scheme and the rest. A string without a valid scheme has none.
 fn split_scheme(text: &str) -> Result<(&str, &str), String> {
     for (at, character) in text.char_indices() {
         match character {

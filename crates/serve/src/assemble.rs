@@ -1,8 +1,8 @@
 //! Reads a catalog and writes its index, in one pass over the files.
 //!
-//! A package that is wrong is left out, and the index says so; the others are served. Packages do not depend on each
-//! other for being valid, so each is checked by itself. A file that breaks off may have held anything: every package
-//! whose name it mentions counts as wrong.
+//! An invalid package is omitted and reported in the index; the others are served. The validity of a package does not
+//! depend on other packages, so each is checked separately. A truncated file may have contained anything: every package
+//! whose name it mentions counts as invalid.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -39,10 +39,10 @@ pub enum Error {
     Enforced(index::OpenError),
 }
 
-/// What an index is to hold.
+/// Contents of an index.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wanted {
-    /// The text of every blob too, which the HTTP API serves.
+    /// Also the source of every blob, which the HTTP API serves.
     pub blobs: bool,
     /// Everything or nothing: a package that is wrong is an error.
     pub whole: bool,
@@ -99,12 +99,12 @@ pub fn build<W: Write>(root: &Path, out: W, fingerprint: &[u8], wanted: Wanted) 
     })?)
 }
 
-/// What is kept of a blob while the index is built.
+/// Summary of a blob that is kept while the index is built.
 struct Light {
     blob: Blob,
     /// A bundle's messages, or why there are none.
     prepared: Option<Result<Prepared, record::Error>>,
-    /// The text, and what it is found by.
+    /// The source, and the keys that find it.
     text: Option<(String, BlobSlot)>,
 }
 
@@ -113,7 +113,7 @@ impl Light {
     fn of(mut blob: Blob, value: &Value<'_>, with_text: bool) -> Self {
         let mut prepared = None;
         if let Blob::Bundle(bundle) = &mut blob {
-            // Validation says why properties are not right.
+            // Validation reports why properties are invalid.
             if property::parse(bundle).is_ok() {
                 prepared = Some(record::prepare(bundle));
                 for property in &mut bundle.properties {
@@ -144,7 +144,7 @@ struct Parts<W> {
     catalog: Catalog,
     /// Package and place of each blob whose text is stored.
     blobs: Vec<(String, BlobSlot)>,
-    /// Packages, and what is wrong with them beside what validation finds.
+    /// Packages, and errors that validation does not report.
     wrong: Vec<(String, String)>,
     /// Files that break off.
     unreadable: Vec<load::Error>,
@@ -265,7 +265,7 @@ fn custom_can_be_served(custom: &Custom) -> Result<(), String> {
     record::custom(&custom.json).map(|_| ())
 }
 
-/// The catalog's packages, each as a catalog of its own. Blobs without a package stand under the empty name.
+/// The catalog's packages, each as a separate catalog. Blobs without a package have the empty name as key.
 fn by_package(catalog: Catalog) -> BTreeMap<String, Catalog> {
     let mut packages: BTreeMap<String, Catalog> = BTreeMap::new();
     for blob in olmkit::catalog::order::blobs(catalog) {
@@ -274,7 +274,7 @@ fn by_package(catalog: Catalog) -> BTreeMap<String, Catalog> {
     packages
 }
 
-/// Returns true if a name stands in a text, by itself and not as part of a longer one, an image's for instance.
+/// Returns true if a text contains a name, separately and not as part of a longer one, an image's for instance.
 fn mentions(text: &str, name: &str) -> bool {
     let part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"-_./:@".contains(byte));
     !name.is_empty()
@@ -284,7 +284,7 @@ fn mentions(text: &str, name: &str) -> bool {
         })
 }
 
-/// Runs of files of some megabytes; a large file is a run of its own.
+/// Batches of files with some megabytes each; a large file is a batch by itself.
 fn batches(files: Vec<PathBuf>) -> Vec<Vec<PathBuf>> {
     let mut batches: Vec<Vec<PathBuf>> = Vec::new();
     let mut room = 0;

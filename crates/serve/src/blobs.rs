@@ -47,7 +47,7 @@ impl Query {
     }
 }
 
-/// The texts of the blobs that a query takes, in the catalog's order, from one byte to another. Read piece by piece.
+/// The blobs that a query selects, in the catalog's order, from one byte to another. Read piece by piece.
 pub struct Texts {
     index: Arc<Index>,
     query: Query,
@@ -127,7 +127,7 @@ impl Iterator for Texts {
     }
 }
 
-/// Compresses what comes.
+/// Compresses a stream.
 pub struct Gzip<I> {
     texts: I,
     encoder: Option<flate2::write::GzEncoder<Vec<u8>>>,
@@ -149,7 +149,7 @@ impl<I: Iterator<Item = io::Result<Bytes>>> Iterator for Gzip<I> {
 
     fn next(&mut self) -> Option<io::Result<Bytes>> {
         use io::Write as _;
-        /// What is compressed is handed on in pieces of at least this many bytes.
+        /// Compressed data is sent in pieces of at least this many bytes.
         const PIECE: usize = 16 << 10;
 
         loop {

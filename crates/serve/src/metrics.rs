@@ -1,4 +1,4 @@
-//! What the server counts, for Prometheus.
+//! Prometheus metrics of the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,14 +32,14 @@ struct ResultLabel {
     result: &'static str,
 }
 
-/// How an attempt to get an index ended.
+/// Results of attempts to load an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexLoad {
     /// The prepared index was used.
     Prepared,
     /// A new one was built.
     Built,
-    /// The catalog could not be served; what was served before still is.
+    /// The catalog could not be served; the previous index remains in use.
     Failed,
 }
 
@@ -120,7 +120,7 @@ impl Metrics {
         self.0.seconds.observe(duration.as_secs_f64());
     }
 
-    /// Notes what is served from now on.
+    /// Records the index that is served from now on.
     pub fn serving(&self, index: &Index) {
         let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let (bundles, entries) = index.counts();

@@ -22,7 +22,7 @@ use super::providers::{Wanted, channel_entry, providers};
 use super::record;
 use olmkit_go::strconv::quote;
 
-/// The services, over whatever index is current. A call that has begun stays with the index it began with.
+/// The services, on the current index. A call keeps the index with which it began.
 #[derive(Clone)]
 pub struct Service {
     current: Current,
@@ -43,7 +43,7 @@ impl Service {
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// The items one after the other. They are counted as long as the connection has them.
+/// Sends the items one after the other. The connection counts their memory until they are sent.
 fn stream<T: prost::Message + 'static>(items: Vec<T>, connection: Option<&Handle>) -> Response<Answers<T>> {
     let reserved = connection.map(|connection| connection.reserve(size_of_items(&items)));
     let items = items.into_iter().map(move |item| {
@@ -83,7 +83,7 @@ fn add_manifests(
 ) -> Result<(), Status> {
     let piece = index.piece(extent).map_err(|error| damaged(&error))?;
     let piece = ManifestsPiece::decode(piece).map_err(|_| Status::data_loss("the index is damaged"))?;
-    // Only a CSV that is put together shows what the package is.
+    // Only a generated CSV needs the package's display data.
     let package = piece
         .metadata
         .as_ref()

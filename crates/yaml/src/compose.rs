@@ -11,7 +11,7 @@ use super::mapping::{Duplicate, MappingBuilder};
 use super::resolve::{Scalar, resolve_plain, resolve_tagged};
 use super::{Error, MAX_DEPTH, MAX_DOCUMENT_BYTES, MAX_NODES, Node, Position, Style, Value, block, json, tags};
 
-/// One document and what a strict reader would say about it.
+/// One document and the errors that a strict reader would report.
 #[derive(Debug, Clone)]
 pub struct Document {
     /// The tree; null for a document without content.
@@ -20,7 +20,7 @@ pub struct Document {
     pub duplicates: Vec<Duplicate>,
 }
 
-/// Reads the first document of a text, as `sigs.k8s.io/yaml` does. What follows a second `---` is not looked at.
+/// Reads the first document of a stream, as `sigs.k8s.io/yaml` does. Ignores everything after a second `---`.
 ///
 /// # Errors
 ///
@@ -53,14 +53,14 @@ pub(super) fn parse_part(bytes: &[u8], lines_before: u32) -> Result<Document, Er
     }
 }
 
-/// Reads a document with the event parser, which knows all of YAML.
+/// Reads a document with the event parser, which supports all of YAML.
 pub(super) fn parse_fully(input: &Input<'_>, lines_before: u32) -> Result<Document, Error> {
     tags::check(&input.text).map_err(|error| shift_lines(error, lines_before))?;
     compose(input, lines_before)
 }
 
-/// Builds the tree. The event parser is not ours and knows texts on which it panics; none of them may end a server, or a run over
-/// many files.
+/// Builds the tree. The event parser is a third-party crate and panics on some inputs. A panic must not end a server,
+/// or a run over many files.
 pub(super) fn compose(input: &Input<'_>, lines_before: u32) -> Result<Document, Error> {
     let composed = catch_unwind(AssertUnwindSafe(|| Composer::new(input, lines_before).run()));
     composed.unwrap_or_else(|_| Err(Error::without_line("the parser failed on this text", None)))
@@ -98,11 +98,11 @@ enum Content {
     Mapping(MappingBuilder),
 }
 
-/// What an anchor refers to.
+/// The target of an anchor.
 enum Anchor {
     /// Its node is still being read, so an alias to it would contain itself.
     Open,
-    /// Its node, how many decoding steps go-yaml takes for it, and the bytes of its texts.
+    /// Its node, the number of decoding steps in go-yaml, and the bytes of its strings.
     Done(Node, u64, usize),
 }
 
@@ -114,11 +114,11 @@ struct Composer<'a> {
     anchors: HashMap<String, Anchor>,
     root: Option<Node>,
     duplicates: Vec<Duplicate>,
-    /// go-yaml reads the whole document before it looks at aliases, tags and merges, so such an error waits until the
-    /// rest has proved sound.
+    /// go-yaml reads the whole document before it resolves aliases, tags and merges, so such an error is reported only
+    /// if the rest is valid.
     waiting: Option<Error>,
     nodes: usize,
-    /// Bytes of texts that anchors and aliases copy: go-yaml shares them, our tree does not.
+    /// Bytes of strings copied by anchors and aliases: go-yaml shares them, our tree does not.
     copied: usize,
     /// Steps that go-yaml's decoder takes up to here, and those of them that aliases cause.
     decoded: u64,

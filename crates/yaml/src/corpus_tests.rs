@@ -127,8 +127,8 @@ fn splits_streams_as_go_does() {
     report("stream", vectors.len(), &failures);
 }
 
-/// go-yaml's order of keys is not an order on this set: `v10` < `v1alpha1` < `v2` < `v10`. What Go writes then depends on
-/// its random order of maps.
+/// go-yaml's order of keys is not transitive on this set: `v10` < `v1alpha1` < `v2` < `v10`. Go's output then depends
+/// on its random map order.
 const WITHOUT_ORDER: &str = "v1alpha1: 1\nv1beta1: 1\nv1beta2: 1";
 
 #[test]

@@ -1,5 +1,5 @@
 //! From the tree to typed values, by the rules of Go's `sigs.k8s.io/yaml`: field names match in any case (the exact one
-//! first), numbers and booleans become text where the type wants text, null counts as absent, bytes are base64.
+//! first), numbers and booleans become strings if the type requires a string, null counts as absent, bytes are base64.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -67,7 +67,7 @@ enum Path<'p> {
 }
 
 impl Path<'_> {
-    /// What Go's errors call a place: the innermost struct and the names of all fields on the way.
+    /// The path in Go's errors: the innermost struct and the names of all fields on the way.
     fn go_place(&self) -> String {
         let (mut names, mut innermost, mut at) = (Vec::new(), None, self);
         loop {
@@ -154,7 +154,8 @@ struct Decoder<'n, 'p> {
 }
 
 impl<'n> Decoder<'n, '_> {
-    /// Infinities and NaN have a form as text only. Anything else fails on the way to JSON, before any type is asked.
+    /// Infinities and NaN can only become strings. Anything else fails when it is converted to JSON, before the target
+    /// type matters.
     fn check_finite(&self) -> Result<(), Failure> {
         if matches!(self.node.value, Value::Float(_)) {
             self.node.check_json().map_err(Failure)
@@ -440,8 +441,8 @@ impl<'de> de::Deserializer<'de> for Decoder<'de, '_> {
     }
 }
 
-/// Which entry fills which field: the exact name first, then any case. Nulls are left out, they count as absent. Of
-/// several entries for one field the one whose name sorts last wins, which is the last that Go reads.
+/// Assigns entries to fields: the exact name first, then any case. Nulls count as absent and are dropped. If several
+/// entries match one field, the one whose name sorts last wins, because Go reads it last.
 fn by_field<'n>(
     entries: &'n [(Node, Node)],
     fields: &'static [&'static str],

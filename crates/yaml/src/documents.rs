@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::json_text::{First, first_value};
 use super::{Document, Error, Node, Position, compose};
 
-/// How far opm looks into a stream to see whether it is JSON.
+/// Number of bytes that opm reads to detect JSON.
 const LOOKAHEAD: usize = 4096;
 
 /// The documents of a stream of YAML or JSON. A line that starts with `---` separates; several of them in a row make
@@ -67,7 +67,7 @@ impl Iterator for Documents<'_> {
 }
 
 impl<'a> Documents<'a> {
-    /// The next document with its notes about duplicate keys; `next` gives the tree alone.
+    /// The next document with its duplicate keys; `next` returns only the tree.
     pub fn next_document(&mut self) -> Option<Result<Document, Error>> {
         let item = match self.mode {
             Mode::Json => self.next_json(),
@@ -113,7 +113,7 @@ impl<'a> Documents<'a> {
         }
     }
 
-    /// A stream that began with at most one JSON value may go on as YAML after the rest of that line.
+    /// A stream that began with at most one JSON value may continue as YAML after the rest of that line.
     fn turn_to_yaml(&mut self, json_error: Error) -> Option<Result<Document, Error>> {
         if self.skip_blanks_of_line().is_none() {
             return Some(Err(json_error));
@@ -154,7 +154,7 @@ impl<'a> Documents<'a> {
         Some(document.map_err(|error| Error::Convert(Box::new(error))))
     }
 
-    /// The text of the next document and the line it starts on.
+    /// The next document's bytes and the line it starts on.
     fn next_chunk(&mut self) -> Option<Result<(&'a [u8], u32), Error>> {
         let (start, first_line) = (self.at, self.line);
         loop {
@@ -220,7 +220,7 @@ fn with_last_line_end(chunk: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned([chunk, b"\n"].concat())
 }
 
-/// What follows the dashes of a separator, if it is more than blanks and a comment.
+/// The rest of a separator line after the dashes, if it is more than spaces and a comment.
 fn not_a_comment(after: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(after);
     let text = text.trim();

@@ -353,7 +353,7 @@ fn equal(args: &[Argument<'_>]) -> Option<Answer> {
 
 /// The size of a string in which each part is replaced.
 fn replaced(text: Size, from: Size, to: Size) -> Size {
-    /// How many parts of a string of this size are replaced, and how much of it is kept.
+    /// How many parts of a string of this size are replaced, and how much of it remains.
     fn parts(size: u64, part: u64, is_kept: bool) -> (u64, u64) {
         if part == 0 {
             (size.saturating_add(1), size)

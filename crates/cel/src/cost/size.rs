@@ -68,7 +68,7 @@ pub(super) fn scaled(number: u64, factor: f64) -> u64 {
     (number as f64 * factor).ceil() as u64
 }
 
-/// The sizes of what a list or a map holds.
+/// The sizes of the items of a list, or of the keys and values of a map.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub(super) is_list: bool,

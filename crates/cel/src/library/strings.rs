@@ -1,4 +1,4 @@
-//! Functions of texts.
+//! String functions.
 
 use super::Found;
 use super::print;
@@ -78,7 +78,7 @@ fn find_all(runtime: &mut Runtime, text: &str, pattern: &str, most: i64) -> Outc
         if items.len() >= most {
             break;
         }
-        // Each search begins anew, and may look at all that is left.
+        // Each search starts at the end of the last match, and may read the whole rest.
         runtime.budget.step(compiled.steps(text.len() - found.end()))?;
         runtime.budget.allocate(found.len() + 2 * ITEM)?;
         // Go leaves out an empty match behind another match.
@@ -192,7 +192,7 @@ fn split(runtime: &mut Runtime, text: &str, separator: &str, most: i64) -> Outco
     runtime.list(items)
 }
 
-/// Each character; the last part is what is left.
+/// Splits into characters; the last part is the rest.
 fn by_characters(text: &str, most: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Macros: calls that bind variables or look at the form of their argument.
+//! Macros: calls that bind variables or inspect the form of their argument.
 
 use super::Parser;
 use crate::ast::{Expr, Fold, FoldKind, Node};

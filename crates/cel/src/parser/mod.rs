@@ -1,4 +1,4 @@
-//! Reads an expression: a descent over the brackets, with a stack of its own for the operators.
+//! Parses an expression: recursive descent for brackets, and an explicit stack for operators.
 
 mod macros;
 mod primary;
@@ -14,7 +14,7 @@ use crate::token::Token;
 /// # Errors
 /// A fault of syntax with its place, or a bound of [`limits`] that the text passes.
 pub fn parse(text: &str) -> Result<Node, ParseError> {
-    // Characters are at least one byte each, so that most texts are not counted.
+    // A character has at least one byte, so most expressions need no count.
     if text.len() > limits::EXPRESSION_CHARACTERS {
         let size = text.chars().count();
         if size > limits::EXPRESSION_CHARACTERS {
@@ -165,7 +165,7 @@ impl Parser<'_> {
         Ok(node)
     }
 
-    /// `a ? b : c`, or what binds tighter.
+    /// `a ? b : c`, or an expression that binds tighter.
     fn expression(&mut self) -> Result<Node, ParseError> {
         self.depth += 1;
         if self.depth > limits::DEPTH {
@@ -218,7 +218,7 @@ impl Parser<'_> {
             };
             let node = match (operator, left) {
                 (Operator::Binary(binary), left) => self.node(offset, Expr::Binary(binary, Box::new((left, right))))?,
-                // A chain stays one node, whose height need not be counted over all terms again.
+                // A chain remains one node, whose height need not be recomputed for each term.
                 (
                     Operator::And,
                     Node {
@@ -259,7 +259,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `!x`, `-x`, or what binds tighter. An even number of signs means nothing.
+    /// `!x`, `-x`, or an expression that binds tighter. An even number of signs has no effect.
     fn unary(&mut self) -> Result<Node, ParseError> {
         let offset = self.offset;
         for (punct, operator) in [("!", Unary::Not), ("-", Unary::Negate)] {

@@ -44,9 +44,9 @@ pub enum Value {
     Semver(Rc<semver::Version>),
     /// A named format of the format library.
     Format(&'static str),
-    /// Data without a schema, of which only equality is known.
+    /// Data without a schema, which supports only equality.
     Preserved(Rc<Json>),
-    /// To look at the value fails.
+    /// A value that fails when it is read.
     Broken(Rc<Failure>),
 }
 
@@ -133,7 +133,7 @@ impl Value {
         Self::Broken(Rc::new(failure))
     }
 
-    /// The value, unless to look at it fails.
+    /// The value, or the failure of reading it.
     pub(crate) fn sound(self) -> Result<Self, Failure> {
         match self {
             Self::Broken(failure) => Err((*failure).clone()),
@@ -176,7 +176,7 @@ impl Value {
         })
     }
 
-    /// What the value is, by the name of its type.
+    /// The name of the value's type.
     pub fn type_name(&self) -> &str {
         match self {
             Self::Null => "null_type",

@@ -53,7 +53,7 @@ const FIRST: i64 = -62_135_596_800;
 const LAST: i64 = 253_402_300_799;
 
 impl Timestamp {
-    /// A moment, unless CEL does not know it.
+    /// A timestamp, unless it is outside CEL's range.
     pub fn new(seconds: i64, nanos: u32) -> Option<Self> {
         (FIRST..=LAST).contains(&seconds).then_some(Self {
             seconds,

@@ -1,4 +1,4 @@
-//! What answers hold on a connection: calls, memory and the turn to take more of it.
+//! Per-connection accounting: open calls, buffered bytes, and the lock for buffering more.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{Entry, LOOK_AGAIN, LOOK_AGAIN_OWN, Link, Shared, State};
 use crate::limits::{ALL_CALLS, CALLS_IN_NEED, Limits, PROOF_BYTES, ROOM_AT_ONCE};
 
-/// A connection, for those who answer on it.
+/// A connection, for the code that answers its requests.
 #[derive(Debug, Clone)]
 pub struct Handle(pub(super) Arc<Registered>);
 
@@ -104,8 +104,8 @@ impl Handle {
         self.wait_for_room(true).await;
     }
 
-    /// As [`Handle::may_answer_soon`], for an answer that has begun. It waits for no turn: such an answer is looked at only when
-    /// its client can take more, and would keep its turn meanwhile.
+    /// As [`Handle::may_answer_soon`], for an answer that has begun. It takes no lock: such an answer is polled only
+    /// when its client can take more, and would keep the lock in between.
     pub async fn may_go_on_soon(&self) {
         self.wait_for_room(false).await;
     }
@@ -119,7 +119,7 @@ impl Handle {
             match self.may_answer() {
                 Ok(()) => return,
                 Err(Full::Connection) => {
-                    // Only what this client takes makes room.
+                    // Only data that this client reads frees memory.
                     turn = None;
                     let _ = tokio::time::timeout(LOOK_AGAIN_OWN, own).await;
                     continue;
@@ -176,7 +176,7 @@ impl Handle {
     }
 }
 
-/// Why no further piece may be made now.
+/// Why no further piece can be made now.
 enum Full {
     /// The connection has enough to take.
     Connection,

@@ -2,12 +2,12 @@
 
 use crate::strconv::quote;
 
-/// A syntax error in Go's words.
+/// A syntax error with Go's message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// What is wrong: `invalid character 'x' looking for beginning of value`.
+    /// The message: `invalid character 'x' looking for beginning of value`.
     pub message: String,
-    /// How many bytes were read, the faulty one included.
+    /// Number of bytes read, including the invalid one.
     pub offset: usize,
 }
 
@@ -41,7 +41,7 @@ pub fn check_first(text: &str) -> Result<(), SyntaxError> {
     Scanner::over(text, false).value()
 }
 
-/// `encoding/json` refuses deeper nesting.
+/// `encoding/json` rejects deeper nesting.
 const MAX_DEPTH: usize = 10_000;
 
 struct Scanner<'t> {
@@ -51,7 +51,7 @@ struct Scanner<'t> {
     whole: bool,
 }
 
-/// What is open around the place that is read.
+/// The innermost open object or array at the current position.
 #[derive(Clone, Copy, PartialEq)]
 enum Open {
     List,
@@ -95,7 +95,7 @@ impl<'t> Scanner<'t> {
                 }
                 _ => self.scalar()?,
             }
-            // It has ended; so may what is around it.
+            // It has ended; its parents may have ended too.
             loop {
                 let Some(around) = open.last() else { return Ok(()) };
                 match (self.token()?, around) {
@@ -154,7 +154,8 @@ impl<'t> Scanner<'t> {
         })
     }
 
-    /// The next byte where white space is not allowed. At the end `json.Unmarshal` tries whether a blank would end the value.
+    /// The next byte if white space is not allowed. At the end, `json.Unmarshal` tests whether a space would complete
+    /// the value.
     fn inner_byte(&self) -> Result<u8, SyntaxError> {
         match self.peek() {
             None if self.whole => Ok(b' '),
@@ -164,7 +165,7 @@ impl<'t> Scanner<'t> {
 
     /// The byte at hand is wrong.
     fn invalid(&self, context: &str) -> SyntaxError {
-        // Go takes the byte for a character.
+        // Go treats the byte as a character.
         let shown = match char::from(self.peek().unwrap_or(b' ')) {
             '\'' => "\\'".to_owned(),
             '"' => "\"".to_owned(),

@@ -26,7 +26,7 @@ pub enum OpenError {
     /// The index was made from other content.
     #[error("the index was made from another catalog")]
     Stale,
-    /// The index is not what its catalog gives.
+    /// The index differs from its catalog.
     #[error(
         "the index is not what its catalog gives; somebody has changed it, or another version of this program made it"
     )]
@@ -73,7 +73,7 @@ impl Index {
         if trailer != MAGIC || format != FORMAT {
             return Err(OpenError::Foreign);
         }
-        // The directory stands right before the trailer.
+        // The directory directly precedes the trailer.
         if offset.checked_add(length) != Some(end) {
             return Err(OpenError::Damaged);
         }
@@ -114,7 +114,7 @@ impl Index {
         &self.directory.broken
     }
 
-    /// Returns true if the blobs' texts are in the index.
+    /// Returns true if the blobs' sources are in the index.
     pub fn has_blobs(&self) -> bool {
         self.directory.with_blobs
     }
@@ -124,7 +124,7 @@ impl Index {
         self.opened
     }
 
-    /// Length of all blobs' texts in bytes.
+    /// Length of all blobs' sources in bytes.
     pub fn blob_bytes(&self) -> u64 {
         self.directory.blob_bytes
     }

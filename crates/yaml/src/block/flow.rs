@@ -1,5 +1,5 @@
-//! Lists and maps in brackets, as people and JSON writers write them: `["get", list]`, `{app: x}`, `{"a":1}`, `{}`, over one
-//! line or many. Strings and words stay on their line.
+//! Lists and maps in brackets, as written by hand or by JSON writers: `["get", list]`, `{app: x}`, `{"a":1}`, `{}`,
+//! over one line or several. Strings and words must fit on one line.
 
 use std::borrow::Cow;
 
@@ -49,7 +49,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
                 return None;
             }
             self.at += 1;
-            // Behind a word the colon needs a blank, behind a quote it does not.
+            // After a word the colon needs a space. After a quote it does not.
             if is_plain && !matches!(self.byte(self.at), b' ' | b'\n') {
                 return None;
             }

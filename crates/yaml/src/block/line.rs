@@ -4,11 +4,11 @@ use memchr::{memchr, memchr3_iter};
 
 use super::{Build, Line, Reader};
 
-/// Returns true if the text holds only characters whose treatment is beyond doubt: no control characters but tab and line
+/// Returns true if the input contains only characters with a certain meaning: no control characters except tab and line
 /// feed, no byte order marks, none of Unicode's further line breaks, no noncharacters.
 pub(super) fn only_known_characters(text: &str) -> bool {
     let bytes = text.as_bytes();
-    // Without an early end, so that the processor looks at many bytes at a time.
+    // No early exit, so that the compiler can vectorize the loop.
     let control = |byte: u8| (byte < 0x20 && byte != b'\n' && byte != b'\t') || byte == 0x7f;
     if bytes.iter().fold(false, |found, &byte| found | control(byte)) {
         return false;
@@ -69,7 +69,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         Some(())
     }
 
-    /// The next line with content, from a position at the start of a line. Skips blank lines and comments, and leaves
+    /// The next line with content, from a position at the start of a line. Skips empty lines and comments, and leaves
     /// the position at the start of the line found.
     pub(super) fn next_line(&mut self) -> Option<Option<Line>> {
         while self.at < self.text.len() {
@@ -97,7 +97,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         rest.starts_with(b"---") || rest.starts_with(b"...") || rest.starts_with(b"%")
     }
 
-    /// Skips blank lines: how many, and the indentation of the line that follows.
+    /// Skips empty lines: returns their number, and the indentation of the next line.
     pub(super) fn blank_lines(&mut self) -> Option<(usize, usize)> {
         let mut blank = 0;
         loop {
@@ -115,7 +115,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
     }
 }
 
-/// Joins two lines of a scalar: a single break becomes a blank, further ones stay.
+/// Joins two lines of a scalar: a single break becomes a space, further ones are kept.
 pub(super) fn fold(out: &mut String, blank: usize) {
     if blank == 0 {
         out.push(' ');

@@ -1,13 +1,13 @@
 //! A quick reader for block-style YAML.
 //!
-//! It knows what tools write and people mostly write: block mappings and lists, plain, quoted and block scalars, lists
-//! and maps in brackets on one line, comments. Anything else (anchors, tags, complex keys, tabs between tokens,
-//! directives, syntax errors) makes it give up, and the full reader takes the document. So it never has to report an
-//! error, and it must never accept what the full reader would refuse, or read it in another way; a property test holds
-//! it to that.
+//! Supports the YAML that tools and most people write: block mappings and lists, plain, quoted and block scalars, lists
+//! and maps in brackets on one line, comments. On anything else (anchors, tags, complex keys, tabs between tokens,
+//! directives, syntax errors) it returns `None`, and the full reader parses the document. So it never has to report an
+//! error. It must never accept a document that the full reader rejects, or read it differently; a property test checks
+//! this.
 //!
-//! What becomes of the values is up to a [`Build`]: trees with positions for manifests ([`nodes`]), bare values that
-//! borrow from the text for catalogs.
+//! A [`Build`] receives the values: trees with positions for manifests ([`nodes`]), bare values that borrow from the
+//! input for catalogs.
 
 mod flow;
 mod line;
@@ -28,7 +28,7 @@ pub use positions::Positions;
 /// Deeper documents are left to the full reader and its limits.
 const MAX_DEPTH: usize = 64;
 
-/// Makes values out of what the reader finds. `None` makes the reader give up.
+/// Builds values from the reader's events. `None` makes the reader stop.
 pub trait Build<'a> {
     /// A key of a mapping.
     type Key;
@@ -106,7 +106,7 @@ struct Line {
 
 struct Reader<'a, B: Build<'a>> {
     text: &'a str,
-    /// Offset of what is read next.
+    /// Offset of the next byte to read.
     at: usize,
     /// The line of that offset, counted from 0, and where it starts.
     line: u32,

@@ -9,8 +9,9 @@ pub struct Positions<'a> {
     text: &'a str,
     is_ascii: bool,
     lines_before: u32,
-    /// The place that was asked for last, and the characters before it in its line. The next one is near, and is counted from
-    /// there: counted from the start of the line, a list of a million words in one line would take a million times its length.
+    /// The last position returned, and the number of characters before it in its line. The next one is usually near and
+    /// is counted from there: counting from the start of the line would be quadratic for a list of a million words in
+    /// one line.
     last: Place,
     characters: usize,
     #[cfg(test)]

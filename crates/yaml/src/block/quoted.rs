@@ -79,7 +79,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         Some(())
     }
 
-    /// Reads what follows a backslash.
+    /// Reads an escape sequence after its backslash.
     fn escape(&mut self, out: &mut String) -> Option<()> {
         let at = self.at;
         let hexadecimal = |digits: usize| {
@@ -100,7 +100,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
             b'U' => (hexadecimal(8)?, 9),
             b' ' => (' ', 1),
             b'\n' => {
-                // The line goes on below; its leading spaces do not count.
+                // The string continues on the next line; its leading spaces do not count.
                 self.end_line(at);
                 if self.at_marker() {
                     return None;

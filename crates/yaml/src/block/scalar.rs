@@ -7,7 +7,7 @@ use memchr::{memchr, memchr_iter, memchr2_iter};
 use super::line::fold;
 use super::{Build, FoundKey, Place, Reader, Scalar, Span, Style};
 
-/// The full reader takes 1024 characters for a key, and its line.
+/// The full reader accepts 1024 characters for a key, and its line.
 pub(super) const MAX_KEY: usize = 1000;
 
 impl<'a, B: Build<'a>> Reader<'a, B> {
@@ -204,7 +204,8 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         Some(breaks)
     }
 
-    /// The indentation of the first line with content. Blank lines above it that are longer are left to the full reader.
+    /// The indentation of the first line with content. If empty lines above it are indented more, the full reader
+    /// decides.
     fn detect_indent(&self) -> Option<usize> {
         let mut start = self.at;
         let mut longest = 0;

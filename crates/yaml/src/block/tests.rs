@@ -14,7 +14,8 @@ fn fully(text: &str) -> Result<Document, Error> {
     parse_fully(&prepare(text.as_bytes())?, 0)
 }
 
-/// What the quick reader accepts, the full one reads alike: values, spellings, styles and places.
+/// The quick reader must agree with the full one on everything that it accepts: values, spellings, styles and
+/// positions.
 fn check(text: &str) -> Result<Option<Node>, String> {
     let Some(quick) = nodes::read(text, 0) else {
         return Ok(None);
