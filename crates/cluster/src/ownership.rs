@@ -1,7 +1,7 @@
 //! Whose is an object that has the name of one that a flow makes?
 //!
-//! Names such as `<package>-catalog` are nobody's property. What stands under such a name and was not made by this tool for
-//! this package is left alone, and the flow stops before it has changed anything.
+//! Names such as `<package>-catalog` are not reserved. An existing object with such a name that olmkit did not create
+//! for this package is not changed, and the command stops before it changes anything.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use super::json::text;
 use super::serve_from::ServeFrom;
 use super::{Error, catalog_pod, intent, kinds, names};
 
-/// The objects of others that have a name which a flow needs for its catalog or its Subscription, each as a cause.
+/// Objects with another owner whose name the command needs for its catalog or its Subscription, each as a cause.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -39,7 +39,7 @@ pub async fn taken(
             causes.push(name_taken(object, &author(&found)));
         }
     }
-    // One for the package is judged elsewhere, whoever made it.
+    // A Subscription to the package is checked elsewhere, regardless of its creator.
     let object = ObjectRef::namespaced(kinds::subscription(), namespace, subscription);
     if let Some(found) = cluster.get(&object).await?
         && text(&found, "/spec/name") != package
@@ -49,10 +49,10 @@ pub async fn taken(
     Ok(causes)
 }
 
-/// Creates or changes an object that this tool makes, but none of others.
+/// Creates or changes an object that olmkit owns, but no other.
 ///
 /// # Errors
-/// [`Error::NameTaken`] for an object of others, [`Error::Manifest`], [`Error::Request`].
+/// [`Error::NameTaken`] for an object with another owner, [`Error::Manifest`], [`Error::Request`].
 pub async fn apply(cluster: &Cluster, manifest: &Value) -> Result<ObjectRef, Error> {
     let object = cluster.reference(manifest).await?;
     let labels = manifest.pointer("/metadata/labels").cloned().unwrap_or_default();
@@ -61,7 +61,8 @@ pub async fn apply(cluster: &Cluster, manifest: &Value) -> Result<ObjectRef, Err
         author,
     };
     let Some(found) = cluster.get(&object).await? else {
-        // Without force: whoever makes one of that name now owns its fields, and that is a conflict.
+        // Without force: if another client creates the object in this moment, it owns the fields, and the API server
+        // reports a conflict.
         return match cluster.apply_unowned(manifest).await {
             Ok(_) => Ok(object),
             Err(error) if error.code() == Some(409) => Err(taken("another client has just created it".into())),
@@ -97,7 +98,7 @@ fn is_of_operator_sdk(object: &Value) -> bool {
         && annotations.is_some_and(|found| found.get(names::INJECTED_BUNDLES_ANNOTATION).is_some())
 }
 
-/// Who made an object, as far as its metadata says.
+/// The creator of an object according to its metadata.
 pub fn author(object: &Value) -> String {
     let label = |name: &str| {
         let labels = object.pointer("/metadata/labels")?;
@@ -137,7 +138,8 @@ pub fn name_taken(object: ObjectRef, author: &str) -> Cause {
     left_alone(object, "this package", author, "install in another namespace with -n")
 }
 
-/// The cause for an object of others that stays. `package` says for what it was not made, `instead` what else can be done.
+/// The cause for an object with another owner, which is kept. `package` names the package for which it was not created,
+/// `instead` describes an alternative.
 pub fn left_alone(object: ObjectRef, package: &str, author: &str, instead: &str) -> Cause {
     let namespace = object
         .namespace

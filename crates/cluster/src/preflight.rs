@@ -1,4 +1,4 @@
-//! The checks before anything is created: all problems at once, each with a remedy.
+//! The checks before anything is created: reports all problems together, each with a fix.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ use olmkit::types::{CatalogSource, DeployedCsv, OperatorGroup};
 pub struct PreflightOptions {
     /// `--install-mode`.
     pub install_mode: Option<InstallMode>,
-    /// True if the catalog holds the manifests inline instead of referring to a bundle image.
+    /// True if the catalog contains the manifests inline instead of referring to a bundle image.
     pub inline: bool,
 }
 
@@ -234,7 +234,7 @@ pub(super) fn catalogs_beside(seen: &Observation, own: &str) -> Vec<Cause> {
                 remedy,
             )
             .on(ObjectRef::namespaced(kinds::catalog_source(), &namespace, &name));
-            // A connection that is being made may be about to succeed, and a pod that has just been asked for takes a while.
+            // A connection attempt may be about to succeed, and a new pod takes a while.
             if catalog.connection() == "CONNECTING" || catalog.connection() == "TRANSIENT_FAILURE" && is_new(catalog) { Cause { severity: olmkit::diagnostics::Severity::Warning, lasting: false, ..cause } } else { cause }
         })
         .collect()
@@ -248,7 +248,7 @@ fn is_new(catalog: &CatalogSource) -> bool {
         && created.is_some_and(|created| jiff::Timestamp::now().duration_since(created.0) < STARTING)
 }
 
-/// Subscriptions of other packages whose catalog is gone: OLM resolves a namespace as a whole or not at all.
+/// Subscriptions of other packages whose catalog was deleted: OLM resolves all Subscriptions of a namespace or none.
 pub(super) fn subscriptions_beside(seen: &Observation, package: &str) -> Vec<Cause> {
     seen.subscriptions
         .iter()
@@ -327,7 +327,7 @@ fn owners(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
     causes
 }
 
-/// A CSV of the package without a Subscription: OLM then refuses to install another of the same name.
+/// A CSV of the package without a Subscription: OLM then does not install another version.
 fn orphan(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
     if seen.subscriptions_for(&bundle.package).next().is_some() {
         return Vec::new();
@@ -358,7 +358,7 @@ fn orphan(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
         .collect()
 }
 
-/// What the operator requires of the cluster.
+/// APIs that the operator requires in the cluster.
 fn apis(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
     let mut causes = Vec::new();
     let brought: BTreeMap<&str, &Value> = bundle.crds().collect();

@@ -1,10 +1,11 @@
-//! What exists in the whole cluster because of a package, noted in the package's Operator object, which no bundle can hold and
-//! which lives as long as the package.
+//! Cluster-scoped objects that were created for a package, recorded in the package's Operator object, which no bundle
+//! can contain and which exists as long as the package.
 //!
-//! A plan that ends shows what it created. One that goes before it ends does not: OLM's catalog operator carries out a pass
-//! that it has begun although plan and Subscription are gone, and creates what it was denied a moment before when somebody
-//! grants the rights meanwhile. The next plan finds these objects `Present`, or no plan is needed any more. So the objects of
-//! such a plan are noted too, with the plan's time: what nobody but OLM wrote since then was created for the package.
+//! A completed plan lists the objects that it created. A plan that is deleted before does not: OLM's catalog operator
+//! continues a sync that it has begun even if plan and Subscription are deleted, and creates objects for which it only
+//! now received the permissions. The next plan finds these objects `Present`, or no plan is needed anymore. So the
+//! objects of such a plan are recorded too, with the plan's time: objects that only OLM has written since that time
+//! were created for the package.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +28,7 @@ struct Noted {
     unfinished: Unfinished,
 }
 
-/// Reads what was recorded for a package, with what its unfinished plans have created since.
+/// Reads the record of a package, with the objects that its unfinished plans have created since.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -42,8 +43,8 @@ pub async fn read(cluster: &Cluster, package: &str) -> Result<Record, Error> {
     Ok(record)
 }
 
-/// Records what the plans that stand in the namespace created for a CSV of the package, and what those that have not ended
-/// may still create. Returns whether it could be recorded.
+/// Records the objects that the plans in the namespace created for a CSV of the package, and those that unfinished
+/// plans may still create. Returns whether it could be recorded.
 ///
 /// # Errors
 /// [`Error::Request`], [`Error::Unreadable`].
@@ -75,7 +76,7 @@ pub async fn write(cluster: &Cluster, package: &str, csv: &str, plans: &[Install
     }
 }
 
-/// What plans created for a CSV.
+/// Objects that plans created for a CSV.
 async fn created_by(cluster: &Cluster, csv: &str, plans: &[InstallPlan]) -> Result<Record, Error> {
     let mut crds = BTreeMap::new();
     let steps = plans.iter().flat_map(|plan| &plan.status.plan);
@@ -91,7 +92,7 @@ async fn created_by(cluster: &Cluster, csv: &str, plans: &[InstallPlan]) -> Resu
     Ok(found)
 }
 
-/// Notes what a plan may still create; one that has ended settles what earlier plans left open.
+/// Records objects that a plan may still create; a completed plan settles those of earlier plans.
 async fn follow(cluster: &Cluster, csv: &str, plan: &InstallPlan, noted: &mut Noted) -> Result<(), Error> {
     let Some(time) = plan.metadata.creation_timestamp.as_ref().map(|time| time.0) else {
         return Ok(());
@@ -127,7 +128,7 @@ fn object_of(key: &str) -> Option<ObjectRef> {
     Some(ObjectRef::cluster(kind, name))
 }
 
-/// The UID of an object that nobody but OLM wrote, and not before this time.
+/// The UID of an object that only OLM has written, and not before this time.
 async fn created_since(cluster: &Cluster, key: &str, since: Timestamp) -> Result<Option<String>, Error> {
     let Some(object) = object_of(key) else { return Ok(None) };
     let origin = cluster_objects::origin(cluster, &object).await?;

@@ -1,4 +1,4 @@
-//! What an earlier run left, and what a new one does with it.
+//! Objects from an earlier run, and how a new run continues.
 
 use super::cause::{Cause, Code};
 use super::client::ObjectRef;
@@ -8,7 +8,7 @@ use super::names;
 use super::observe::Observation;
 use olmkit::types::{DeployedCsv, Subscription};
 
-/// What stands in the namespace for the package already.
+/// Existing objects of the package in the namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EarlierRun {
     /// Nothing.
@@ -23,14 +23,14 @@ pub enum EarlierRun {
     StartOver {
         /// In the order of deletion.
         remove: Vec<ObjectRef>,
-        /// Why it cannot be continued.
+        /// The reason why it cannot be continued.
         why: String,
     },
     /// Something that this flow must not touch.
     InTheWay(Box<Cause>),
 }
 
-/// Judges what stands there.
+/// Classifies the existing objects.
 pub fn earlier(bundle: &BundleFacts, seen: &Observation) -> EarlierRun {
     let subscriptions: Vec<&Subscription> = seen.subscriptions_for(&bundle.package).collect();
     let Some(subscription) = subscriptions.first() else {
@@ -94,7 +94,7 @@ fn released(bundle: &BundleFacts, seen: &Observation) -> EarlierRun {
             remove: vec![object],
             why: "the earlier attempt failed".into(),
         },
-        // Its plan may be gone with the Subscription, and then nothing creates what it waits for.
+        // Its plan may have been deleted with the Subscription, and then nothing creates the missing objects.
         (true, "" | "Pending") => EarlierRun::StartOver {
             remove: vec![object],
             why: "the earlier attempt ended before all of the bundle was there".into(),

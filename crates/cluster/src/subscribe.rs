@@ -36,7 +36,7 @@ pub struct Options {
     pub dry_run: bool,
 }
 
-/// What is to be created, in order.
+/// Objects to create, in order.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Plan {
@@ -44,7 +44,7 @@ pub struct Plan {
     pub manifests: Vec<Value>,
     /// The catalog: namespace and name.
     pub catalog: (String, String),
-    /// What is in the way.
+    /// Causes that prevent the subscription.
     pub causes: Vec<Cause>,
 }
 
@@ -243,7 +243,7 @@ pub async fn run(
     })
 }
 
-/// The rights that the account lacks for the plan.
+/// The missing permissions for the plan.
 async fn missing_rights(cluster: &Cluster, plan: &Plan) -> Result<Vec<Cause>, Error> {
     let makes_group = plan
         .manifests

@@ -28,8 +28,8 @@ pub struct Installed {
     pub channel: String,
     /// Catalog and channel, when the Subscription uses a catalog that this tool did not create.
     pub follows: Option<String>,
-    /// The original values of the Subscription's spec that the upgrade changes; `None` without a Subscription, or with one
-    /// whose catalog this tool created.
+    /// The original values of the Subscription's spec that the upgrade changes; `None` without a Subscription, or with
+    /// one whose catalog olmkit created.
     pub before: Option<Value>,
     /// True if a Subscription must be created for the installed CSV.
     pub adopt: bool,
@@ -55,7 +55,7 @@ pub fn installed(bundle: &BundleFacts, seen: &Observation) -> Result<Installed, 
     if let (true, Some(released)) = (csv.is_empty(), released_csv(&bundle.package, seen))
         && subscription.spec.source == ours
     {
-        // An upgrade that was killed before it recorded in the new Subscription what is installed.
+        // An upgrade that was killed before it recorded the installed version in the new Subscription.
         still_standing(bundle, released.name(), seen)?;
         return Ok(adoption(name, released));
     }
@@ -112,7 +112,7 @@ fn standing(installed: &str, seen: &Observation) -> String {
     }
 }
 
-/// A CSV without a Subscription that knows it.
+/// A CSV that no Subscription refers to.
 fn adoption(subscription: String, csv: &DeployedCsv) -> Installed {
     Installed {
         subscription,
@@ -186,7 +186,7 @@ fn still_standing(bundle: &BundleFacts, csv: &str, seen: &Observation) -> Result
 /// Upgrades.
 ///
 /// # Errors
-/// [`Error::Request`] and the like. What is wrong in the cluster is a cause in the outcome.
+/// [`Error::Request`] and the like. A failure in the cluster is a cause in the outcome.
 pub async fn run(
     cluster: &Cluster,
     bundle: &BundleFacts,
@@ -224,7 +224,7 @@ pub async fn run(
         return Ok(outcome(Conclusion::Refused, bundle, &seen, causes, progress));
     }
     if old.csv == bundle.csv_name() && seen.csv(&old.csv).is_some_and(|csv| csv.status.phase == "Succeeded") {
-        // A run that was killed at its end leaves a catalog that nobody serves.
+        // A run that was killed at its end leaves a catalog without a server.
         release(cluster, bundle, &mut progress).await?;
         return Ok(outcome(Conclusion::AlreadyInstalled, bundle, &seen, causes, progress));
     }
@@ -249,7 +249,8 @@ pub async fn run(
         options.pull_secret.as_deref(),
     );
     if old.adopt {
-        // Before the catalog, or OLM resolves before it knows that the CSV belongs to the Subscription, and says that it does not.
+        // Before the catalog: otherwise OLM resolves before it relates the CSV to the Subscription, and reports an
+        // error.
         subscribe_installed(cluster, &old, bundle, &mut progress).await?;
     }
     create(cluster, &source, &mut progress).await?;
@@ -300,7 +301,7 @@ pub async fn run(
     })
 }
 
-/// OLM upgrades to another version only: the same version with other content would be taken for the one that is installed.
+/// OLM upgrades only to another version: it considers the same version with other content as installed.
 fn changed_content(bundle: &BundleFacts, old: &Installed, seen: &Observation) -> Option<Cause> {
     let csv = seen.csv(bundle.csv_name()).filter(|_| old.csv == bundle.csv_name())?;
     let annotation = seen
@@ -342,8 +343,8 @@ async fn subscribe_installed(
     adopt::record_installed_csv(cluster, &object, &old.csv).await
 }
 
-/// Points the Subscription to the catalog with the new bundle, remembering what it followed. A user's own catalog is never
-/// changed.
+/// Points the Subscription to the catalog with the new bundle, and records the previous catalog. A user's catalog is
+/// never changed.
 async fn follow(
     cluster: &Cluster,
     old: &Installed,

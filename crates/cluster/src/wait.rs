@@ -26,7 +26,7 @@ const RESOLUTION_CERTAINTY: Duration = Duration::from_secs(20);
 /// fine for a moment.
 const RECENT: Duration = Duration::from_secs(30);
 
-/// How long OLM gets to connect to a catalog before its Subscription is made nevertheless.
+/// Time for OLM to connect to a catalog before its Subscription is created anyway.
 const CONNECTION_LIMIT: Duration = Duration::from_secs(20);
 
 /// The polling interval.
@@ -109,10 +109,10 @@ pub async fn for_success(
     }
 }
 
-/// Waits until OLM is connected to the catalog as it is now, but not for ever: why it is not is found out later.
+/// Waits until OLM is connected to the current catalog, for a limited time: the reason for a failure is found later.
 ///
-/// OLM keeps what it has read of a catalog under the catalog's name, also when the catalog is deleted and made again, until
-/// it is connected to the new one. A Subscription that is there before is resolved from the old content.
+/// OLM caches a catalog's content under the catalog's name, even after the catalog is deleted and created again, until
+/// it is connected to the new one. It resolves an earlier Subscription from the old content.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -149,8 +149,8 @@ async fn keep_adopted(cluster: &Cluster, awaited: &WaitTarget<'_>, seen: &Observ
     Ok(())
 }
 
-/// Makes a Subscription anew for which OLM has chosen the version from what it saw before: a CSV or a plan that is gone. It
-/// takes that for done and never looks at the Subscription again.
+/// Re-creates a Subscription for which OLM has chosen the version from outdated state: a deleted CSV or plan. OLM
+/// considers such a Subscription done and does not reconcile it again.
 async fn renew_lost(
     cluster: &Cluster,
     awaited: &WaitTarget<'_>,
@@ -190,7 +190,7 @@ pub(super) async fn gone(cluster: &Cluster, object: &ObjectRef) -> Result<(), Er
     Ok(())
 }
 
-/// How long a cause must be observed before it counts as lasting, `None` for a transient one.
+/// How long a cause must be observed before it counts as permanent, `None` for a transient one.
 fn certainty(cause: &Cause) -> Option<Duration> {
     let resolution = matches!(
         cause.code,

@@ -1,6 +1,6 @@
-//! Why is an operator not installed, not upgrading, not running: walks from the OperatorGroup over catalog, Subscription,
-//! InstallPlan and ClusterServiceVersion to the pods, and reports the cause instead of the symptom. A pure function of the
-//! observation.
+//! Explains why an operator is not installed, not upgraded or not running: follows the OperatorGroup, catalog,
+//! Subscription, InstallPlan and ClusterServiceVersion to the pods, and reports the cause instead of the symptom. A
+//! pure function of the observation.
 
 mod catalog;
 mod csv;
@@ -36,7 +36,7 @@ pub struct Target {
     pub csv: Option<String>,
 }
 
-/// Finds what keeps a package from being installed and healthy; empty when it is healthy or in progress.
+/// Finds the causes that keep a package from being installed and healthy; empty if it is healthy or in progress.
 pub fn find(target: &Target, seen: &Observation) -> Vec<Cause> {
     let mut causes = preflight::place(seen);
     if causes
@@ -110,7 +110,7 @@ fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<Cause
         .and_then(|reference| seen.install_plan(&reference.name))
         .filter(|plan| plan.status.phase != "Complete");
     let settled = !subscription.status.installed_csv.is_empty();
-    // A catalog matters as long as something is expected from it.
+    // A catalog matters until the installation has settled.
     if !settled {
         causes.extend(catalog::of_subscription(subscription, seen));
     }
@@ -145,8 +145,8 @@ fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<Cause
     causes
 }
 
-/// Returns true if the chosen version exists and is still being installed. Resolution failures that OLM reports meanwhile are not the
-/// cause: during an upgrade it reports the version being replaced as one without a Subscription.
+/// Returns true if the chosen version exists and is still being installed. Resolution failures that OLM reports in this
+/// phase are not the cause: during an upgrade it reports that no Subscription refers to the replaced version.
 fn is_under_way(subscription: &Subscription, seen: &Observation) -> bool {
     let chosen = seen.csv(&subscription.status.current_csv);
     chosen.is_some_and(|csv| csv.status.phase != "Succeeded")

@@ -7,7 +7,7 @@ use super::super::observe::Observation;
 use super::{FIND_WEBHOOKS, is_of_webhook};
 use olmkit::types::{InstallPlan, Subscription};
 
-/// What keeps an InstallPlan from completing.
+/// The cause that keeps an InstallPlan from completing.
 pub fn of_plan(plan: &InstallPlan, subscription: &Subscription, seen: &Observation) -> Option<Cause> {
     let name = plan.metadata.name.as_deref().unwrap_or_default();
     let object = ObjectRef::namespaced(kinds::install_plan(), &seen.namespace, name);

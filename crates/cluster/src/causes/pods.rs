@@ -9,7 +9,7 @@ use super::super::health::available;
 use super::super::kinds;
 use super::super::observe::Observation;
 
-/// What keeps a pod from serving.
+/// Reasons why a pod does not serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// An image cannot be pulled.
@@ -160,7 +160,7 @@ pub fn warnings(events: &[Event], kind: &str, name: &str) -> Vec<String> {
     lines.split_off(lines.len().saturating_sub(5))
 }
 
-/// Why a Deployment is not available; empty when it is. `what` names whose it is.
+/// Causes why a Deployment is not available; empty if it is. `what` names its owner.
 pub fn of_deployment(deployment: &Deployment, seen: &Observation) -> Vec<Cause> {
     if settled(deployment) {
         return Vec::new();
@@ -215,7 +215,7 @@ pub fn of_deployment(deployment: &Deployment, seen: &Observation) -> Vec<Cause> 
     causes
 }
 
-/// Why the Deployment that serves a catalog is not available.
+/// Causes why the Deployment that serves a catalog is not available.
 pub fn of_catalog_deployment(deployment: &Deployment, seen: &Observation) -> Vec<Cause> {
     of_deployment(deployment, seen)
         .into_iter()

@@ -7,7 +7,7 @@ use super::super::{kinds, names, preflight};
 use super::reference;
 use olmkit::types::Subscription;
 
-/// What keeps a Subscription from being resolved.
+/// Causes that keep a Subscription from being resolved.
 pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<Cause> {
     let Some(condition) = subscription.condition("ResolutionFailed") else {
         return Vec::new();
@@ -75,7 +75,7 @@ fn is_outdated(message: &str, seen: &Observation) -> bool {
     })
 }
 
-/// The CSVs of which a message says that no Subscription refers to them.
+/// The CSVs to which no Subscription refers, according to a message.
 fn orphans(message: &str) -> impl Iterator<Item = &str> {
     message
         .match_indices(" exists and is not referenced by a subscription")
@@ -132,7 +132,7 @@ fn broken_catalog(catalog: &str, message: &str, subscription: &Subscription) -> 
     }
 }
 
-/// The word after a phrase, up to a blank or a colon followed by a blank.
+/// The word after a phrase, up to a space or a colon followed by a space.
 fn quoted_after(message: &str, phrase: &str) -> Option<String> {
     let rest = message.split_once(phrase)?.1;
     let word = rest.split([' ', ',']).next()?.trim_end_matches(':');

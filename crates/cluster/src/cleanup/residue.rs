@@ -1,5 +1,5 @@
-//! What OLM leaves behind when a ClusterServiceVersion goes: cluster roles and their bindings, the binding in kube-system
-//! that webhooks get, and the Operator object; and what this tool made beside a catalog.
+//! Objects that OLM leaves after a ClusterServiceVersion is deleted: cluster roles and their bindings, the binding in
+//! kube-system for webhooks, and the Operator object; and the objects that olmkit created for a catalog.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -22,12 +22,12 @@ pub struct Residue {
     pub of_catalogs: Vec<ObjectRef>,
     /// The Operator object.
     pub operators: Vec<ObjectRef>,
-    /// What bundles of the package hold for the whole cluster, and what stays.
+    /// Cluster-scoped objects from the package's bundles that are kept.
     pub kept: Vec<Kept>,
 }
 
-/// Finds the residue. OLM labels what it makes for a CSV in the cluster or in other namespaces, since owner references
-/// cannot reach there.
+/// Finds the residue. OLM labels the cluster-scoped objects of a CSV, and those in other namespaces, because owner
+/// references cannot cross namespaces.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -87,7 +87,7 @@ pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result
     Ok(residue)
 }
 
-/// What the package's bundles brought for the whole cluster, beside what names its owner.
+/// Cluster-scoped objects from the package's bundles, except those with an owner.
 async fn of_bundles(cluster: &Cluster, scope: &Scope, options: &Options, residue: &mut Residue) -> Result<(), Error> {
     let label = names::component_label(&options.package, &scope.namespace);
     for kind in cluster_objects::kinds() {
@@ -109,7 +109,7 @@ async fn of_bundles(cluster: &Cluster, scope: &Scope, options: &Options, residue
     Ok(())
 }
 
-/// What OLM has written late, after the plans that it was carrying out went.
+/// Objects that OLM wrote after the plans that it was executing were deleted.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -133,18 +133,18 @@ fn due(scope: &Scope) -> Vec<ObjectRef> {
     due.map(|(object, _)| object).collect()
 }
 
-/// What becomes of an object.
+/// Outcome for an object.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     Goes,
-    /// A bundle of the package holds it, but it is not the package's alone.
+    /// It comes from a bundle of the package, but other packages use it too.
     Stays(&'static str),
-    /// No bundle of the package holds it, or OLM removes it itself.
+    /// It does not come from a bundle of the package, or OLM removes it.
     OfOthers,
 }
 
-/// What becomes of an object that may have come with a bundle of the package. What OLM made itself for a CSV says so by the kind of
-/// its owner; on PriorityClasses it writes that too.
+/// Decides about an object that may come from a bundle of the package. Objects that OLM created for a CSV name the kind
+/// of their owner; on PriorityClasses OLM writes that too.
 fn fate(object: &Value, reference: &ObjectRef, label: &str, scope: &Scope) -> Fate {
     let Some(labels) = object.pointer("/metadata/labels").and_then(Value::as_object) else {
         return Fate::OfOthers;
@@ -156,7 +156,7 @@ fn fate(object: &Value, reference: &ObjectRef, label: &str, scope: &Scope) -> Fa
         .any(|key| key != label && scope.labels_elsewhere.contains(key) && key.starts_with(names::COMPONENT));
     let owner = labels.get("olm.owner").and_then(Value::as_str).unwrap_or_default();
     let ours = scope.csv_names.contains(owner) || scope.replaced.contains(owner);
-    // OLM names the version on what it finds there already; the same version elsewhere shares it.
+    // OLM names the version on existing objects too; the same version in another namespace shares them.
     let owned = ours && !scope.elsewhere.contains(owner);
     let labelled = labels.contains_key(label) || owned;
     if !by_olm || of_csv {
@@ -171,8 +171,8 @@ fn fate(object: &Value, reference: &ObjectRef, label: &str, scope: &Scope) -> Fa
     }
 }
 
-/// Returns true if it was created for the package: by the record, because a plan created it, or by its labels where nothing is recorded.
-/// Labels alone do not show that, since OLM writes them on everything it overwrites.
+/// Returns true if it was created for the package: by the record, because a plan created it, or, without a record, by
+/// its labels. Labels alone are no evidence, because OLM writes them on everything that it overwrites.
 fn is_created(object: &Value, reference: &ObjectRef, labelled: bool, scope: &Scope) -> bool {
     let origin = Origin::of(object);
     let recorded = scope.recorded.get(&cluster_objects::record_key(reference));
@@ -180,8 +180,8 @@ fn is_created(object: &Value, reference: &ObjectRef, labelled: bool, scope: &Sco
     recorded == Some(&origin.uid) || (origin.is_olms_alone() && (planned || (labelled && scope.recorded.is_empty())))
 }
 
-/// Returns true if a plan created it for the package, as far as its steps tell. A step that is due says nothing: OLM may have done it in
-/// the pass that it was carrying out. Then the object tells as much as that of a step that is `Present`.
+/// Returns true if a plan's steps show that it created the object for the package. A pending step is inconclusive: OLM
+/// may have executed it in its current sync. Then the object's metadata decides, as for a `Present` step.
 fn is_planned(origin: &Origin, reference: &ObjectRef, scope: &Scope) -> bool {
     scope.plans.iter().any(|plan| {
         let mut steps = cluster_objects::steps([plan], |csv| scope.csv_names.contains(csv));
@@ -222,8 +222,9 @@ fn owned_by(object: &Value, scope: &Scope) -> bool {
         && scope.csv_names.contains(label("olm.owner"))
 }
 
-/// Returns true if OLM made a binding in kube-system for an operator of the namespace that serves webhooks or an API, and the operator is not
-/// one that stays. OLM 0.46 writes no owner on it (`installCertRequirementsForDeployment`), so its name, its account and its author tell.
+/// Returns true if OLM created a binding in kube-system for an operator of the namespace that serves webhooks or an
+/// API, unless that operator is kept. OLM 0.46 sets no owner on it (`installCertRequirementsForDeployment`), so its
+/// name, its service account and its author decide.
 fn is_of_server(binding: &Value, scope: &Scope) -> bool {
     let name = text(binding, "/metadata/name");
     let subjects = binding.get("subjects").and_then(Value::as_array);
@@ -254,8 +255,8 @@ pub async fn of_groups(cluster: &Cluster, scope: &Scope) -> Result<Vec<ObjectRef
     Ok(found)
 }
 
-/// The ClusterRoles that OLM makes for the users of an API: `<CRD>-<version>-admin` and so on. They go with the CRD; where that
-/// stays, nobody else removes them.
+/// The ClusterRoles that OLM creates for users of an API: `<CRD>-<version>-admin` and so on. OLM deletes them with the
+/// CRD; if the CRD is kept, only olmkit can remove them.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -283,7 +284,7 @@ fn is_of_api(role: &Value, crds: &BTreeSet<String>) -> bool {
     by_olm && parts.is_some_and(|(crd, purpose)| crds.contains(crd) && PURPOSES.contains(&purpose))
 }
 
-/// How OLM's labels begin on roles that an OperatorGroup's roles are made of.
+/// Label prefix of the roles that an OperatorGroup's roles aggregate.
 const AGGREGATION: &str = "olm.opgroup.permissions/aggregate-to-";
 
 /// For whom OLM makes roles.
@@ -379,7 +380,7 @@ mod tests {
             assert!(!brought_by("kubectl", by(version), &scope), "{version}");
         }
         assert!(!brought(by("other.v1"), &scope));
-        // The same version in another namespace shares the objects that a bundle holds for the whole cluster.
+        // The same version in another namespace shares the bundle's cluster-scoped objects.
         scope.elsewhere.insert("cache.v2".to_owned());
         assert!(!brought(by("cache.v2"), &scope));
         assert!(brought(by("cache.v1"), &scope));

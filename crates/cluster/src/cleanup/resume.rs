@@ -1,5 +1,5 @@
-//! What a cleanup that was cut off had begun to remove. When a CSV is gone, nothing else has its name, under which OLM has
-//! left objects in the whole cluster. So the names are noted in the package's Operator object, which goes last.
+//! Resumes an interrupted cleanup. After a CSV is deleted, nothing else has its name, which finds the cluster-scoped
+//! objects that OLM left. So the names are recorded in the package's Operator object, which is deleted last.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What `diagnose` finds of OLM v1.
+//! The OLM v1 part of `diagnose`.
 
 use super::conditions;
 use super::explain;

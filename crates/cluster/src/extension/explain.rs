@@ -1,7 +1,8 @@
-//! Why a ClusterExtension is not installed, not upgraded or not running, and what helps: a pure function of what was seen.
+//! Explains why a ClusterExtension is not installed, not upgraded or not running, and how to fix it: a pure function of
+//! the observation.
 //!
-//! operator-controller says almost everything with one reason, `Retrying`, and a text. The texts here are those of release
-//! 1.11.
+//! operator-controller reports almost everything with one reason, `Retrying`, and a message. The messages here are
+//! those of release 1.11.
 
 use serde_json::Value;
 
@@ -25,7 +26,7 @@ pub(super) fn causes(seen: &Seen) -> Vec<Cause> {
         return causes;
     }
     let catalogs = of_selection(extension, seen);
-    // Of a catalog that is not served OLM v1 also says that it cannot be asked, or that nothing was found.
+    // For a catalog that is not served, OLM v1 also reports that it cannot be queried, or has no matching package.
     let is_said =
         |cause: &Cause| has_errors(&catalogs) && matches!(cause.code, Code::CatalogUnreachable | Code::PackageNotFound);
     causes.extend(of_progress(extension, seen).filter(|cause| !is_said(cause)));
@@ -76,7 +77,7 @@ fn of_progress(extension: &Value, seen: &Seen) -> Option<Cause> {
     Some(cause.on(seen.object()))
 }
 
-/// What a controller has not looked at.
+/// An object that a controller has not reconciled yet.
 fn idle(controller: &str) -> Cause {
     Cause::passing(
         Code::OlmIdle,
@@ -122,7 +123,7 @@ fn configuration(progressing: &Condition<'_>, seen: &Seen) -> Cause {
     Cause::lasting(Code::ConfigurationInvalid, said(progressing), remedy)
 }
 
-/// A failure of which operator-controller says only that it tries again.
+/// A failure for which operator-controller only reports that it retries.
 fn retrying(progressing: &Condition<'_>, seen: &Seen) -> Cause {
     let message = progressing.message;
     let has = |text: &str| message.contains(text);
@@ -287,7 +288,7 @@ fn not_found(progressing: &Condition<'_>, seen: &Seen) -> Cause {
     .likely(likely)
 }
 
-/// Which catalogs it takes, and whether they are well.
+/// The catalogs that the extension selects, and their health.
 fn of_selection(extension: &Value, seen: &Seen) -> Vec<Cause> {
     let mut causes = Vec::new();
     let has_selector = extension
@@ -319,7 +320,7 @@ fn of_selection(extension: &Value, seen: &Seen) -> Vec<Cause> {
     causes
 }
 
-/// What is wrong with a ClusterCatalog.
+/// Causes of a ClusterCatalog.
 pub(super) fn of_catalog(catalog: &Value) -> Vec<Cause> {
     let name = text(catalog, "/metadata/name");
     let object = ObjectRef::cluster(kinds::cluster_catalog(), name);

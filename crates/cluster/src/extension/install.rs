@@ -1,4 +1,4 @@
-//! `extension install`: a package from a catalog that stands in the cluster.
+//! `extension install`: installs a package from a catalog in the cluster.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub struct InstallOptions {
     pub channels: Vec<String>,
     /// True if upgrades need edges.
     pub policy: Option<Policy>,
-    /// Which namespaces the operator watches.
+    /// Namespaces that the operator watches.
     pub install_mode: Option<InstallMode>,
     /// True if CRDs are upgraded whatever they become.
     pub any_crd: bool,
@@ -55,7 +55,7 @@ pub struct InstallOptions {
     pub timeout: Duration,
 }
 
-/// What came of it.
+/// Result of an installation.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -197,7 +197,7 @@ fn chosen(options: &InstallOptions, seen: &Seen) -> Result<Option<String>, Box<C
             "the cluster has no ClusterCatalog to install from",
             "create one; olmkit run bundle --olm v1 installs a bundle at hand",
         ))),
-        // What it follows already is a choice.
+        // An existing catalog selection counts as chosen.
         (CatalogChoice::Only, _) if seen.extension.as_ref().and_then(preflight::selected_name).is_some() => Ok(seen
             .extension
             .as_ref()
@@ -211,7 +211,7 @@ fn chosen(options: &InstallOptions, seen: &Seen) -> Result<Option<String>, Box<C
     }
 }
 
-/// What stands under the name already, and the namespace.
+/// Existing objects with the same name, and the namespace.
 fn standing(options: &InstallOptions, cluster: &Cluster, seen: &Seen) -> Vec<Cause> {
     let Some(extension) = &seen.extension else {
         return preflight::namespace(seen).into_iter().collect();

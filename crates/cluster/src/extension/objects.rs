@@ -1,4 +1,4 @@
-//! What the flows for OLM v1 create: pure functions from a request to manifests.
+//! Manifests for OLM v1: pure functions of a request.
 
 use std::fmt;
 
@@ -141,7 +141,7 @@ pub(super) fn cluster_extension(wanted: &Wanted<'_>) -> Value {
     })
 }
 
-/// The ClusterExtension for a bundle at hand: its version, from its own catalog alone.
+/// The ClusterExtension for a local bundle: its exact version, only from its own catalog.
 pub(super) fn for_bundle(bundle: &BundleFacts, namespace: &str, config: Value) -> Value {
     let version = version(bundle);
     cluster_extension(&Wanted {
@@ -156,7 +156,7 @@ pub(super) fn for_bundle(bundle: &BundleFacts, namespace: &str, config: Value) -
     })
 }
 
-/// The bundle's version, as its property `olm.package` has it: that is what OLM v1 compares.
+/// The bundle's version in its property `olm.package`, which OLM v1 compares.
 pub(super) fn version(bundle: &BundleFacts) -> String {
     let properties = bundle.blob.get("properties").and_then(Value::as_array);
     let package = properties

@@ -1,4 +1,4 @@
-//! What can be known of an installation through OLM v1 before anything is changed or pushed.
+//! Checks of an installation through OLM v1 before anything is changed or pushed.
 
 use olmkit::olmv1::{self, Gates, Options, RenderError};
 use olmkit::validate::olm_v1::upgrade_findings;
@@ -17,7 +17,7 @@ use crate::{Error, kinds, ownership};
 pub(super) const EXTENSIONS: &str = "clusterextensions.olm.operatorframework.io";
 pub(super) const CATALOGS: &str = "clustercatalogs.olm.operatorframework.io";
 
-/// What of OLM v1 the cluster has.
+/// OLM v1 APIs in the cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Served {
     pub extensions: bool,
@@ -52,7 +52,7 @@ impl Served {
         })
     }
 
-    /// What is missing of OLM v1.
+    /// The missing part of OLM v1.
     pub fn missing(self) -> Option<Cause> {
         let missing: Vec<&str> = [(self.extensions, EXTENSIONS), (self.catalogs, CATALOGS)]
             .into_iter()
@@ -120,7 +120,7 @@ pub(super) fn config(mode: Option<&InstallMode>, namespace: &str, served: Served
     Ok(serde_json::json!({"watchNamespace": watched}))
 }
 
-/// What OLM v1 refuses of the bundle itself.
+/// Reasons why OLM v1 rejects the bundle.
 pub(super) fn bundle(loaded: &Loaded, namespace: &str, config: &Value, served: Served) -> Vec<Cause> {
     let mut options = Options::new(namespace);
     options.config = config.clone();
@@ -151,7 +151,8 @@ pub(super) fn bundle(loaded: &Loaded, namespace: &str, config: &Value, served: S
     causes
 }
 
-/// CRDs of the bundle that stand in the cluster already: those of others, and those that the new ones do not fit.
+/// CRDs of the bundle that already exist in the cluster: those with another owner, and those whose change OLM v1 would
+/// block.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -208,7 +209,7 @@ fn definition(live: &Value, new: &olmv1::Object, extension: &str) -> Option<Caus
     })
 }
 
-/// Objects of others that have the names which a run needs.
+/// Objects with another owner and a name that the run needs.
 pub(super) fn taken(seen: &Seen, package: &str) -> Vec<Cause> {
     let name = super::catalog_name(package);
     let catalog = seen.catalogs.iter().find(|found| text(found, "/metadata/name") == name);
@@ -221,7 +222,7 @@ pub(super) fn taken(seen: &Seen, package: &str) -> Vec<Cause> {
     extension.into_iter().chain(catalog).collect()
 }
 
-/// The cause for an object of others.
+/// The cause for an object with another owner.
 pub(super) fn not_ours(object: &Value, reference: ObjectRef, package: &str) -> Cause {
     let package = format!("package {package}");
     ownership::left_alone(

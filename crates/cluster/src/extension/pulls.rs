@@ -1,6 +1,7 @@
-//! Why operator-controller and catalogd cannot pull an image, and what helps: they pull themselves, not the nodes.
+//! Explains why operator-controller and catalogd cannot pull an image. The controllers pull images themselves; nodes do
+//! not.
 
-/// The likely reason and the remedy for an error of their image library.
+/// The likely reason and the fix for an error of their image library.
 pub(super) fn explain(message: &str) -> (&'static str, String) {
     let text = message.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));

@@ -1,5 +1,5 @@
-//! Where OLM's manifests come from: the chart folder of OLM's own repository or module, or a folder with the manifests of a
-//! release (`crds.yaml`, `olm.yaml`).
+//! Location of OLM's manifests: the chart directory of OLM's repository or module, or a directory with the manifests of
+//! a release (`crds.yaml`, `olm.yaml`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,16 +31,16 @@ pub struct Manifests {
 pub struct Images {
     /// OLM itself.
     pub olm: Option<String>,
-    /// What unpacks bundles.
+    /// Image for unpacking bundles.
     pub opm: Option<String>,
-    /// What holds `cp` and `cpb`.
+    /// Image with `cp` and `cpb`.
     pub util: Option<String>,
 }
 
 /// Reads a source. A chart's templates are not run: its CRDs are used, and the other objects come from [`objects::all`].
 ///
 /// # Errors
-/// [`Error::File`], [`Error::Manifest`], [`Error::Usage`] when the folder is neither.
+/// [`Error::File`], [`Error::Manifest`], [`Error::Usage`] if the directory is neither.
 pub fn read(folder: &Path, settings: &Settings, images: &Images, with_catalogs: bool) -> Result<Manifests, Error> {
     if folder.join("Chart.yaml").is_file() {
         let crds = read_folder(&folder.join("crds"))?;
@@ -92,7 +92,7 @@ pub fn version_in_path(folder: &Path) -> Option<String> {
     })
 }
 
-/// SHA-256 over the names and contents of the YAML files of a folder, so that a release can be pinned.
+/// SHA-256 over the names and contents of the YAML files in a directory, so that a release can be pinned.
 ///
 /// # Errors
 /// [`Error::File`].

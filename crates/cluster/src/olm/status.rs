@@ -1,4 +1,4 @@
-//! `olm status`: whether OLM is well, not only whether its objects are there.
+//! `olm status`: checks that OLM works, not only that its objects exist.
 
 use serde::Serialize;
 
@@ -38,7 +38,7 @@ pub struct Status {
     pub causes: Vec<Cause>,
 }
 
-/// Looks at OLM.
+/// Reports the status of OLM.
 ///
 /// # Errors
 /// [`Error::Request`], [`Error::Unreadable`].

@@ -1,4 +1,4 @@
-//! The table of rights.
+//! The table of permissions.
 
 use std::sync::LazyLock;
 
@@ -22,21 +22,21 @@ const SCHEDULING: &str = "scheduling.k8s.io";
 const OLM: &str = "operators.coreos.com";
 const OLM_V1: &str = "olm.operatorframework.io";
 
-/// The commands that look at a namespace.
+/// The commands that observe a namespace.
 const FLOWS: &[Command] = &[RunBundle, BundleUpgrade, Cleanup, Subscribe, Diagnose];
-/// Those that look at OLM.
+/// The commands that observe OLM.
 const LOOKING: &[Command] = &[RunBundle, BundleUpgrade, Cleanup, Subscribe, Diagnose, OlmStatus];
 /// Those that install an operator.
 const INSTALLING: &[Command] = &[RunBundle, BundleUpgrade, Subscribe];
-/// Those that note what they did in OLM's Operator object.
+/// The commands that record objects in OLM's Operator object.
 const RECORDING: &[Command] = &[RunBundle, BundleUpgrade, Subscribe, Cleanup];
 /// Those that install a bundle.
 const BUNDLES: &[Command] = &[RunBundle, BundleUpgrade];
 
-/// What is lost where objects of a bundle can neither be recorded nor labelled.
+/// Consequence if objects of a bundle can neither be recorded nor labeled.
 const LEFT: &str = "cleanup can leave what the bundle holds for the whole cluster";
 
-/// What is lost where catalogs cannot be read.
+/// Consequence if catalogs cannot be read.
 const UNASKED: &str = "it is not known whether a ClusterCatalog has the package (C7)";
 
 /// Rows of the table: commands, place, group, resources, verbs, and when the right is needed.
@@ -58,9 +58,9 @@ mod olm_v1;
 /// Every right.
 pub static RIGHTS: LazyLock<Vec<Right>> = LazyLock::new(|| [OLM_V0, olm_v1::RIGHTS].concat());
 
-/// What speaks to OLM v0, and scorecard.
+/// Commands for OLM v0, and scorecard.
 const OLM_V0: &[Right] = rights! {
-    // What is looked at.
+    // Observation.
     FLOWS, Namespace, CORE, ["namespaces"], ["get"], Always;
     LOOKING, Cluster, CRDS, ["customresourcedefinitions"], ["list"], Always;
     LOOKING, Cluster, APPS, ["deployments"], ["list"], Always;
@@ -75,7 +75,7 @@ const OLM_V0: &[Right] = rights! {
         Better("OLM's namespace is not found where its Deployments are missing");
     BUNDLES, Cluster, CORE, ["nodes"], ["list"],
         Better("the address that --serve-from-host guesses may not be one that nodes reach");
-    // What is looked at for the move to OLM v1.
+    // Observation for the move to OLM v1.
     &[Migrate], Cluster, OLM,
         ["subscriptions", "clusterserviceversions", "operatorgroups", "operatorconditions", "catalogsources"], ["list"],
         Always;

@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt as _;
 use super::objects::GATHER;
 use crate::client::Cluster;
 
-/// What is taken of one test.
+/// Limits for the files of one test.
 const LIMITS: olmkit_oci::unpack::Limits = olmkit_oci::unpack::Limits::REPORTS;
 
 /// The directory of a test's files. Labels come from the bundle and name nothing outside the output directory.

@@ -1,4 +1,4 @@
-//! The rights of the commands that speak to OLM v1.
+//! Permissions of the commands for OLM v1.
 
 use super::super::Command::{CleanupV1, Diagnose, ExtensionInstall, ExtensionStatus, ExtensionUninstall, RunBundleV1};
 use super::super::Place::{Cluster, Namespace};
@@ -6,7 +6,7 @@ use super::super::When::{Always, Better, Removed, Repair};
 use super::super::{Command, Right};
 use super::{APPS, CORE, CRDS, OLM_V1};
 
-/// Those that speak to OLM v1.
+/// The commands for OLM v1.
 const V1: &[Command] = &[
     RunBundleV1,
     CleanupV1,
