@@ -23,7 +23,7 @@ const MOST_CHANNELS: usize = 500;
 /// The annotation that names the versions of OpenShift.
 pub(crate) const OPENSHIFT: &str = "com.redhat.openshift.versions";
 
-/// A bundle: the folder `operators/OPERATOR/VERSION`.
+/// A bundle: the directory `operators/OPERATOR/VERSION`.
 pub(crate) struct Bundle {
     files: Arc<dyn Files>,
     pub(crate) operator: String,
@@ -33,7 +33,8 @@ pub(crate) struct Bundle {
     facts: OnceLock<Facts>,
 }
 
-/// What the rules on all bundles of an operator need of a ClusterServiceVersion, so that the rest need not stay in memory.
+/// Data of a ClusterServiceVersion for the rules on all bundles of an operator, so that the rest need not be kept in
+/// memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     /// `metadata.name`.
@@ -48,9 +49,9 @@ pub(crate) struct Facts {
 /// `metadata.name` of a ClusterServiceVersion in two parts.
 #[derive(Debug, Clone)]
 pub(crate) struct CsvName {
-    /// What stands before the first dot.
+    /// The part before the first dot.
     pub(crate) operator: String,
-    /// What follows, without `v`.
+    /// The rest, without `v`.
     pub(crate) version: String,
     pub(crate) semantic: Result<Semantic, String>,
 }
@@ -77,7 +78,7 @@ impl Bundle {
         &*self.files
     }
 
-    /// The folder.
+    /// The directory.
     pub(crate) fn root(&self) -> String {
         format!("operators/{}/{}", self.operator, self.version)
     }
@@ -111,7 +112,7 @@ impl Bundle {
         Ok(document)
     }
 
-    /// What the rules on all bundles need.
+    /// Data for the rules on all bundles.
     pub(crate) fn facts(&self) -> &Facts {
         if let Some(facts) = self.facts.get() {
             return facts;

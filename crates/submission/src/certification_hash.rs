@@ -1,4 +1,4 @@
-//! The hash by which preflight's result and the certification pipeline know the bundle that was tested.
+//! The hash by which preflight's result and the certification pipeline identify the tested bundle.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,7 +25,7 @@ pub fn certification_hash(repository: &Repository, operator: &str, version: &str
     Ok(md5(lines.as_bytes()))
 }
 
-/// The files of a bundle that preflight looks at, in the order in which it does.
+/// The files of a bundle that preflight hashes, in its order.
 fn tested(files: &dyn Files, root: &str) -> Vec<String> {
     let manifests = files.list(&join(root, "manifests")).into_iter();
     let manifests = manifests.filter(|name| name != "Dockerfile");

@@ -62,7 +62,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// What a catalog has of an operator.
+/// An operator's contents in a catalog.
 struct InCatalog {
     catalog: String,
     file: String,
@@ -70,7 +70,7 @@ struct InCatalog {
     bundles: Result<Vec<(Node, Position)>, Raise>,
 }
 
-/// What each catalog has of an operator; the files are read once, however many bundles are deleted.
+/// Each catalog's contents for an operator; the files are read once, regardless of the number of deleted bundles.
 fn published(repository: &Repository, operator: &str) -> Vec<InCatalog> {
     let in_catalog = |catalog: String| {
         let file = repository.operator_catalog_file(&catalog, operator)?;

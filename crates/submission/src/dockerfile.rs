@@ -1,4 +1,4 @@
-//! What a Dockerfile says about the image that is built from it.
+//! Properties of the image that a Dockerfile builds.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ struct Instruction {
     lines: Vec<(u32, String)>,
 }
 
-/// The last stage, with what it inherits from other stages.
+/// The last stage, with the properties that it inherits from other stages.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Image {
     /// The image that it starts from; `None` for `scratch`, or without a `FROM`.
@@ -26,7 +26,7 @@ pub(crate) struct Image {
 /// `KEY=VALUE`, both with quotes or without.
 static PAIR: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"([^\s="]+|"[^"]*")=("(?:[^"\\]|\\.)*"|'[^']*'|[^\s]*)"#).ok());
-/// The word that ends a document within the file.
+/// The word that ends a here-document.
 static HERE_DOCUMENT: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"<<-?\s*["']?([A-Za-z_]\w*)"#).ok());
 
 fn instructions(text: &str) -> Vec<Instruction> {

@@ -1,4 +1,4 @@
-//! Where the files of a repository are: in a folder, in a commit, or in memory.
+//! The files of a repository: in a directory, in a commit, or in memory.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -13,9 +13,9 @@ use olmkit::limits::{self, Limit};
 pub trait Files: Send + Sync {
     /// Returns true if the path is a file.
     fn is_file(&self, path: &str) -> bool;
-    /// Returns true if the path is a folder.
+    /// Returns true if the path is a directory.
     fn is_directory(&self, path: &str) -> bool;
-    /// The names in a folder, sorted; empty if there is none.
+    /// The names in a directory, sorted; empty if it does not exist.
     fn list(&self, path: &str) -> Vec<String>;
     /// The content of a file.
     ///
@@ -23,10 +23,10 @@ pub trait Files: Send + Sync {
     /// The file cannot be read, or is larger than the limit.
     fn read(&self, path: &str) -> io::Result<Vec<u8>>;
 
-    /// A folder as a bundle.
+    /// A directory as a bundle.
     ///
     /// # Errors
-    /// It cannot be read, or holds more than a bundle may.
+    /// It cannot be read, or exceeds the limits of a bundle.
     fn bundle(&self, path: &str) -> io::Result<Tree> {
         let mut files = Vec::new();
         let mut folders = vec![String::new()];
@@ -58,7 +58,7 @@ pub trait Files: Send + Sync {
     }
 }
 
-/// What a file may hold: a catalog is large, a file of a bundle is part of one, and the rest are settings.
+/// The size limit of a file: for a catalog, a file of a bundle, or settings.
 pub(crate) fn limit(path: &str) -> &'static Limit {
     let parts: Vec<&str> = path.splitn(4, '/').collect();
     match parts.as_slice() {
@@ -87,7 +87,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder.
+    /// Opens a directory.
     ///
     /// # Errors
     /// It does not exist.
@@ -174,7 +174,7 @@ impl Files for Memory {
     }
 }
 
-/// Returns true if some path of a table lies below a folder.
+/// Returns true if some path of a table is below a directory.
 pub(crate) fn is_directory<T>(files: &BTreeMap<String, T>, path: &str) -> bool {
     if path.is_empty() {
         return true;
@@ -184,7 +184,7 @@ pub(crate) fn is_directory<T>(files: &BTreeMap<String, T>, path: &str) -> bool {
     after.next().is_some_and(|(name, _)| name.starts_with(&prefix))
 }
 
-/// The names in a folder of a table of paths.
+/// The names in a directory of a table of paths.
 pub(crate) fn list<T>(files: &BTreeMap<String, T>, path: &str) -> Vec<String> {
     let prefix = if path.is_empty() {
         String::new()

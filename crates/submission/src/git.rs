@@ -1,4 +1,4 @@
-//! A commit as the files of a repository, and what changed since. The program `git` does the work.
+//! A commit as the files of a repository, and the changes since. Runs the `git` command.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,7 +26,7 @@ pub struct Commit {
 }
 
 impl Git {
-    /// The repository that a folder is the root of.
+    /// The repository whose root is a directory.
     pub fn new(folder: &Path, launcher: Launcher) -> Self {
         Self {
             folder: folder.to_path_buf(),
@@ -86,7 +86,7 @@ impl Git {
     /// Files that are not as in the last commit, new ones included.
     ///
     /// # Errors
-    /// The folder is not the root of a git repository, or has no commit.
+    /// The directory is not the root of a git repository, or has no commit.
     pub fn uncommitted(&self) -> io::Result<Vec<String>> {
         self.resolve("HEAD")?;
         let mut files = self.lines(&["status", "--porcelain", "-z", "--ignore-submodules=dirty"])?;
@@ -97,10 +97,10 @@ impl Git {
         Ok(files)
     }
 
-    /// Commits files as they are, with the author's sign-off. Nothing stays staged if that fails.
+    /// Commits only the given files, with the author's sign-off. Nothing remains staged if that fails.
     ///
     /// # Errors
-    /// Git has no author, a hook refuses, or a file cannot be added.
+    /// Git has no author, a hook rejects the commit, or a file cannot be added.
     pub fn commit_files(&self, files: &[String], title: &str) -> io::Result<()> {
         let with = |command: &[&str]| -> Vec<String> {
             let command = command.iter().map(|part| (*part).to_owned());
@@ -226,7 +226,7 @@ impl Git {
     }
 }
 
-/// Returns true if a text can name a commit, and cannot be taken for a flag or a path.
+/// Returns true if a string can name a commit, and cannot be mistaken for a flag or a path.
 fn is_reference(text: &str) -> bool {
     let allowed = |byte: u8| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'_' | b'-' | b'+' | b'@' | b'~' | b'^' | b'#')

@@ -1,4 +1,4 @@
-//! The order of an operator's bundles and its update graph, as the hosted pipeline works them out.
+//! The order of an operator's bundles and its upgrade graph, as the hosted pipeline computes them.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};

@@ -50,7 +50,7 @@ static EXISTING: Rule = rule(
 )
 .example("spec.install of a published version changes", "spec.description of a published version changes");
 
-/// What may change in the ClusterServiceVersion of a published version.
+/// Fields that may change in the ClusterServiceVersion of a published version.
 const ALLOWED: [&str; 5] = [
     "metadata.annotations.alm-examples",
     "metadata.annotations.description",
@@ -103,7 +103,7 @@ impl Change {
     }
 }
 
-/// What changed in the ClusterServiceVersion of a published bundle.
+/// Changes in the ClusterServiceVersion of a published bundle.
 fn existing(head: &Repository, base: &Repository, operator: &str, version: &str, found: &mut Vec<Finding>) {
     let of = |repository: &Repository| repository.operator(operator)?.bundle(version)?.csv().ok();
     let (Some(new), Some(old)) = (of(head), of(base)) else {
@@ -125,7 +125,7 @@ fn existing(head: &Repository, base: &Repository, operator: &str, version: &str,
     );
 }
 
-/// The paths of values that differ, as deep as what is allowed to change.
+/// The paths of values that differ, to the depth of the allowed changes.
 fn differences(old: &Node, new: &Node, path: &str, changed: &mut Vec<String>) {
     let is_deep = matches!(path, "" | "metadata" | "metadata.annotations" | "spec");
     let (Value::Dict(before), Value::Dict(after), true) = (&old.value, &new.value, is_deep) else {

@@ -26,8 +26,8 @@ pub(crate) async fn config(kubeconfig: Kubeconfig, options: &KubeConfigOptions) 
     Ok(config)
 }
 
-/// What passes requests on to the server of `config`. Unlike a client of [`Client::try_from`] it repeats none, and no small packet waits
-/// until the one before is acknowledged.
+/// A service that forwards requests to the server of `config`. Unlike a client from [`Client::try_from`] it retries
+/// none, and disables Nagle's algorithm.
 pub(crate) fn passing_on(config: &Config) -> Result<Client, kube::Error> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);

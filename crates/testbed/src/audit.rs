@@ -1,4 +1,4 @@
-//! The API server's audit log: who sent which request.
+//! The API server's audit log: requests with their users.
 
 use std::fmt;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub struct AuditEvent {
     /// User agent of the client.
     #[serde(default)]
     pub user_agent: String,
-    /// Who sent it.
+    /// The user.
     pub user: AuditUser,
     /// Its object; absent for non-resource paths such as `/readyz`.
     #[serde(default)]

@@ -17,7 +17,7 @@ mod digests;
 /// The version that is downloaded unless another is named.
 pub const NEWEST: &str = digests::NEWEST;
 
-/// Where the archives are.
+/// Download address of the archives.
 const RELEASES: &str = "https://github.com/kubernetes-sigs/controller-tools/releases/download";
 /// The programs that an archive must have, and may have.
 const NEEDED: [&str; 2] = ["etcd", "kube-apiserver"];
@@ -28,7 +28,7 @@ const UNPACKED_LIMIT: u64 = 2 << 30;
 /// A server that is silent for longer is given up.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// What to download.
+/// Programs to download.
 #[derive(Debug, Clone)]
 pub struct Download {
     version: String,
@@ -55,7 +55,7 @@ pub enum DownloadError {
         /// The versions with digests.
         known: String,
     },
-    /// There is no folder to put programs into.
+    /// No directory for the programs is known.
     #[error("found no cache folder: set KUBE_TESTBED_ASSETS, XDG_CACHE_HOME or HOME")]
     NoFolder,
     /// The archive cannot be received.
@@ -63,7 +63,7 @@ pub enum DownloadError {
     Request {
         /// Its address.
         url: String,
-        /// What went wrong.
+        /// The error.
         reason: String,
     },
     /// The archive is not the expected one.
@@ -71,7 +71,7 @@ pub enum DownloadError {
     Digest {
         /// Its address.
         url: String,
-        /// The digest of what was received.
+        /// The digest of the received data.
         found: String,
         /// The digest that it must have.
         expected: String,
@@ -81,13 +81,13 @@ pub enum DownloadError {
     Archive {
         /// Its address.
         url: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// A file cannot be written.
     #[error("cannot write {}: {source}", .path.display())]
     Io {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -130,14 +130,14 @@ impl Download {
         self
     }
 
-    /// The folder to make the folder of the version in, instead of [`tools::assets`].
+    /// The directory in which to create the version's directory, instead of [`tools::assets`].
     #[must_use]
     pub fn into(mut self, folder: &Path) -> Self {
         self.folder = Some(folder.to_owned());
         self
     }
 
-    /// Downloads the programs, unless they are there, and returns their folder.
+    /// Downloads the programs, unless they exist, and returns their directory.
     ///
     /// # Errors
     /// See [`DownloadError`]. Nothing is left behind then.
@@ -173,7 +173,7 @@ impl Download {
             move |source| DownloadError::Io { path, source }
         };
         fs::create_dir_all(&parent).map_err(write(&parent))?;
-        // In the same file system, so that the finished folder can be moved into its place.
+        // In the same file system, so that the finished directory can be moved to its destination.
         let work = tempfile::Builder::new()
             .prefix(".download-")
             .tempdir_in(&parent)
@@ -225,7 +225,7 @@ async fn receive(url: &str, path: &Path) -> Result<String, DownloadError> {
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// An error with its causes, which say more than it does.
+/// An error with its causes, which are more specific.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -21,7 +21,7 @@ const ADMIN: (&str, &str) = ("admin", "system:masters");
 const CONTROLLER_MANAGER: (&str, &str) = ("system:kube-controller-manager", "system:kube-controller-manager");
 
 impl Pki {
-    /// Writes a new authority and everything it signs into `folder`.
+    /// Writes a new authority and all certificates that it signs into `folder`.
     pub(crate) fn generate(folder: &Path) -> Result<Self, Error> {
         fs::create_dir_all(folder).map_err(Error::io("create the certificate directory", folder))?;
         let pki = Self {

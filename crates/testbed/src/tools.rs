@@ -1,9 +1,10 @@
-//! Where the programs are.
+//! Search path of the programs.
 //!
 //! 1. `KUBEBUILDER_ASSETS`, as with other operator test kits;
-//! 2. what `kube-testbed download` has put into [`assets`], the newest version;
-//! 3. what `setup-envtest` has downloaded, the newest version;
-//! 4. what `dev/tools/build.sh` of olmkit's repository has built: [`cache`]. Only this has kube-controller-manager and OLM;
+//! 2. installed by `kube-testbed download` in [`assets`], the newest version;
+//! 3. installed by `setup-envtest`, the newest version;
+//! 4. built by `dev/tools/build.sh` of olmkit's repository in [`cache`]. Only this directory has
+//!    kube-controller-manager and OLM;
 //! 5. `PATH`.
 //!
 //! The first three have etcd, kube-apiserver and kubectl: start with
@@ -32,33 +33,34 @@ pub(crate) struct Olm {
     pub crds: PathBuf,
 }
 
-/// The folder that a variable names.
+/// The directory that a variable names.
 fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name)
         .filter(|value| !value.is_empty())
         .map(PathBuf::from)
 }
 
-/// A folder in the user's cache. `None` when neither `XDG_CACHE_HOME` nor `HOME` is set.
+/// A directory in the user's cache. `None` if neither `XDG_CACHE_HOME` nor `HOME` is set.
 fn cached(name: &str) -> Option<PathBuf> {
     variable("XDG_CACHE_HOME")
         .or_else(|| variable("HOME").map(|home| home.join(".cache")))
         .map(|cache| cache.join(name))
 }
 
-/// The folder of downloaded programs, with a folder for each version, system and processor: `KUBE_TESTBED_ASSETS`, else
-/// `kube-testbed` in `XDG_CACHE_HOME` or `~/.cache`. `None` when none of the variables nor `HOME` is set.
+/// The directory of downloaded programs, with a directory for each version, system and processor:
+/// `KUBE_TESTBED_ASSETS`, else `kube-testbed` in `XDG_CACHE_HOME` or `~/.cache`. `None` if none of the variables nor
+/// `HOME` is set.
 pub fn assets() -> Option<PathBuf> {
     variable("KUBE_TESTBED_ASSETS").or_else(|| cached("kube-testbed"))
 }
 
-/// The folder of the programs that olmkit's repository builds: `OLMKIT_DEV_CACHE`, else `olmkit` in `XDG_CACHE_HOME` or
-/// `~/.cache`. `None` when none of the variables nor `HOME` is set.
+/// The directory of the programs that olmkit's repository builds: `OLMKIT_DEV_CACHE`, else `olmkit` in `XDG_CACHE_HOME`
+/// or `~/.cache`. `None` if none of the variables nor `HOME` is set.
 pub fn cache() -> Option<PathBuf> {
     variable("OLMKIT_DEV_CACHE").or_else(|| cached("olmkit"))
 }
 
-/// The folder that `setup-envtest` keeps its downloads in.
+/// The download directory of `setup-envtest`.
 fn setup_envtest() -> Option<PathBuf> {
     let home = || variable("HOME");
     let data = if cfg!(target_os = "macos") {
@@ -71,7 +73,7 @@ fn setup_envtest() -> Option<PathBuf> {
     data.map(|data| data.join("k8s"))
 }
 
-/// The system and processor in names of archives and folders, as Go spells them.
+/// The system and processor in names of archives and directories, as Go spells them.
 pub(crate) fn platform() -> (&'static str, &'static str) {
     let system = match std::env::consts::OS {
         "macos" => "darwin",
@@ -85,7 +87,7 @@ pub(crate) fn platform() -> (&'static str, &'static str) {
     (system, processor)
 }
 
-/// The folder `VERSION-SYSTEM-PROCESSOR` of the newest version for this machine.
+/// The directory `VERSION-SYSTEM-PROCESSOR` of the newest version for this machine.
 fn newest(folder: &Path) -> Option<PathBuf> {
     let (system, processor) = platform();
     let ending = format!("-{system}-{processor}");
@@ -101,7 +103,7 @@ fn newest(folder: &Path) -> Option<PathBuf> {
 /// A program by its name: `kube-apiserver`, `kubectl`, …
 ///
 /// # Errors
-/// When it is not there, with the way to get it.
+/// If it is missing, with the command that installs it.
 pub fn program(name: &'static str) -> Result<PathBuf, Error> {
     let folders = folders(variable("KUBEBUILDER_ASSETS"), [assets(), setup_envtest()], cache());
     let in_path = variable("PATH");
@@ -109,7 +111,7 @@ pub fn program(name: &'static str) -> Result<PathBuf, Error> {
     first(name, &folders, &in_path)
 }
 
-/// Where programs may be, beside `PATH`, in this order.
+/// Directories that may contain programs, in addition to `PATH`, in this order.
 fn folders(named: Option<PathBuf>, downloads: [Option<PathBuf>; 2], cache: Option<PathBuf>) -> Vec<PathBuf> {
     let downloads = downloads.into_iter().flatten().filter_map(|folder| newest(&folder));
     let built = cache.map(|cache| cache.join("bin"));

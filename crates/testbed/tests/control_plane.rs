@@ -1,4 +1,4 @@
-//! The control plane itself: what its users rely on. Needs `make tools`.
+//! The public behavior of the control plane. Needs `make tools`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -206,7 +206,7 @@ fn kubebuilder_assets_are_enough() {
     assert!(errors.contains(&wanted), "{errors}");
 }
 
-/// What the README shows are tests here.
+/// The README's examples are tests here.
 #[test]
 fn examples_of_the_readme_are_tests() {
     let readme = include_str!("../README.md");
@@ -218,7 +218,7 @@ fn examples_of_the_readme_are_tests() {
     }
 }
 
-/// How many processes have the folder among their arguments.
+/// Number of processes with the directory among their arguments.
 fn processes_with(folder: &std::path::Path) -> usize {
     let folder = folder.to_str().unwrap();
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
@@ -228,7 +228,7 @@ fn processes_with(folder: &std::path::Path) -> usize {
         .count()
 }
 
-/// etcd and kube-apiserver alone: enough for a definition, its objects and its rules.
+/// Only etcd and kube-apiserver: enough for a CRD, its custom resources and its rules.
 #[tokio::test]
 async fn definitions_are_served_without_controllers() {
     let options = Options::default().without_controllers().pods_become_ready(false);
@@ -304,7 +304,8 @@ async fn what_was_stored_survives_crashes() {
     }
 }
 
-/// The clock of a client is wrong for others, and theirs for it; its watch ends with the error that makes it list anew.
+/// A client with a shifted clock: other clients read its times shifted, and it reads theirs shifted. Its watch ends
+/// with the error that makes it list again.
 #[tokio::test]
 async fn a_proxy_shifts_times_and_expires_watches() {
     let control_plane = ControlPlane::start(Options::default().without_controllers())

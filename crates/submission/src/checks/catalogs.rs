@@ -42,7 +42,7 @@ static OBJECTS: Rule = rule(
     "schema: olm.bundle\nproperties:\n- type: olm.csv.metadata",
 );
 
-/// How the pipeline prints an operator's part of a catalog.
+/// The pipeline's name for an operator's part of a catalog.
 fn name(catalog: &str, operator: &str) -> String {
     format!("OperatorCatalog({catalog}/{operator})")
 }

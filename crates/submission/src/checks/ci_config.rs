@@ -61,7 +61,7 @@ fn schema(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(),
     Ok(())
 }
 
-/// The names of templates that findings repeat. One long name may stand for a hundred thousand catalogs.
+/// Limit for template names that findings repeat. One long name may be used in a hundred thousand catalogs.
 const MOST_BYTES: usize = 1 << 20;
 
 fn catalog_usage(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), Raise> {

@@ -1,4 +1,4 @@
-//! Whether the operator uses file-based catalogs.
+//! Checks if the operator uses file-based catalogs.
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 

@@ -27,12 +27,12 @@ static FIELDS: Rule = rule(
     "metadata:\n  annotations:\n    capabilities: Basic Install",
 );
 
-/// A field, what it must be, and how bad it is otherwise.
+/// A field, its condition, and the severity if it fails.
 struct Field {
     path: &'static str,
     severity: Severity,
     is_valid: fn(&View<'_>) -> Result<bool, Raise>,
-    /// What is wanted, for the hint.
+    /// The expected form, for the hint.
     wanted: &'static str,
 }
 
@@ -285,7 +285,7 @@ fn icon(value: &View<'_>) -> Result<bool, Raise> {
     Ok(true)
 }
 
-/// What Python 3.11 decodes with `validate=True`: padding may be longer than needed.
+/// Input that Python 3.11 decodes with `validate=True`: padding may be longer than needed.
 fn is_base64(data: &str) -> bool {
     let bare = data.trim_end_matches('=');
     let padding = data.len() - bare.len();

@@ -1,4 +1,4 @@
-//! The files of a bundle: what the folder is called, and what may be in it.
+//! The files of a bundle: its directory name, and the allowed contents.
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 

@@ -1,4 +1,4 @@
-//! The name of the operator in the ClusterServiceVersion, in the annotations and of the folder.
+//! The operator's name in the ClusterServiceVersion, in the annotations and as directory.
 
 use std::collections::BTreeSet;
 
@@ -129,7 +129,7 @@ fn placed(finding: Finding, raise: &Raise, file: &str) -> Finding {
     }
 }
 
-/// What is wrong with a name beside those of the other bundles.
+/// The finding for a name that differs from those of the other bundles.
 fn consistency(own: &str, mut others: BTreeSet<String>, whence: &str) -> Option<Finding> {
     if others.len() == 1 {
         let common = others.pop_first()?;

@@ -1,4 +1,4 @@
-//! The versions of Kubernetes and OpenShift that a bundle asks for.
+//! The versions of Kubernetes and OpenShift that a bundle requires.
 
 use std::collections::BTreeSet;
 
@@ -92,7 +92,7 @@ fn constraints(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rai
     Ok(())
 }
 
-/// What the pipeline reports because its table ends too early.
+/// A false positive of the pipeline, whose table ends too early.
 fn false_alarm(
     context: &BundleContext<'_>,
     annotation: View<'_>,

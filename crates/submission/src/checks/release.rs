@@ -27,7 +27,7 @@ static ADD: Rule = rule(
     "catalog_templates:\n- template_name: v4.20.yaml\n  channels: [stable]\n  replaces: hello.v0.0.2",
 );
 
-/// An entry of a channel, reduced to what makes edges.
+/// The fields of a channel entry that make edges.
 #[derive(Debug, Clone, PartialEq)]
 struct Entry {
     name: String,
@@ -66,7 +66,7 @@ fn add(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
             context.operator.name,
             shown(template.node)
         );
-        // A template that is not there yet will have one entry in each channel.
+        // A new template will have one entry in each channel.
         if kind.and_then(Node::as_str) != Some("olm.template.basic") || !files.is_file(&file) {
             continue;
         }
@@ -133,7 +133,7 @@ fn names(text: &str, name: &str) -> bool {
     })
 }
 
-/// Adds the bundle to a channel of a basic template, and looks at what becomes of it.
+/// Adds the bundle to a channel of a basic template, and checks the result.
 fn in_channel(
     template: View<'_>,
     channel: View<'_>,

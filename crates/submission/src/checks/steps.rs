@@ -1,4 +1,4 @@
-//! Steps of the pipeline beside its static tests that need no service.
+//! Steps of the pipeline, in addition to its static tests, that need no service.
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
@@ -72,7 +72,7 @@ static DOCKERFILE: Rule = rule(
 
 fn versions(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
     let annotation = context.bundle.annotations()?.get(OPENSHIFT)?;
-    // A repository that does not say whose it is may be a community's.
+    // A repository that does not name its organization may be a community repository.
     let organization = context.repository.organization();
     let is_community = organization.is_none_or(|organization| organization == "community-operators");
     let (message, hint) = if !annotation.is_true() {

@@ -159,7 +159,7 @@ fn is_caught(raise: &Raise) -> bool {
     matches!(raise.kind, RaiseKind::Value | RaiseKind::NotImplemented)
 }
 
-/// What the pipeline reports instead of a graph.
+/// The finding that replaces a graph in the pipeline.
 fn caught(rule: &'static Rule, raise: Raise, operator: &str) -> Finding {
     let finding = Finding::of(rule, raise.text).file(raise.file.unwrap_or_else(|| format!("operators/{operator}")));
     match raise.position {

@@ -1,6 +1,6 @@
-//! preflight's container policies on an image that somebody else has pulled or opened.
+//! preflight's container policies on an image that the caller has pulled or opened.
 //!
-//! The rules are those of preflight 1.21.0; the words are ours.
+//! The rules are those of preflight 1.21.0, the wording is ours.
 
 mod dockerfile;
 mod modified;
@@ -69,14 +69,14 @@ pub enum Policy {
     Konflux,
 }
 
-/// What the checks need of an image.
+/// Data of an image for the checks.
 #[derive(Debug, Clone, Default)]
 pub struct Container {
-    /// How findings call it.
+    /// The name in findings.
     pub name: String,
     /// Its repository, without tag and digest; unknown for a layout without names.
     pub repository: Option<String>,
-    /// The tag it was asked for with.
+    /// The requested tag.
     pub tag: Option<String>,
     /// The labels of its configuration.
     pub labels: BTreeMap<String, String>,
@@ -92,14 +92,14 @@ pub struct Container {
     pub modified: Compared,
 }
 
-/// What came of the comparison of an image's layers with its packages.
+/// Result of comparing an image's layers with its packages.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub enum Compared {
     /// They were not compared.
     #[default]
     No,
-    /// They cannot be compared here; the text says why.
+    /// They cannot be compared here; the string is the reason.
     Unknown(&'static str),
     /// They cannot be compared by preflight either.
     Failed(String),
@@ -107,7 +107,7 @@ pub enum Compared {
     Modified(Vec<Modified>),
 }
 
-/// What was found in an image.
+/// Findings for an image.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ContainerOutcome {
@@ -119,7 +119,7 @@ pub struct ContainerOutcome {
     pub not_checked: Vec<String>,
 }
 
-/// What a check says of an image.
+/// Result of one check on an image.
 enum Verdict {
     Passed,
     Failed(String, &'static str),
@@ -153,7 +153,7 @@ impl Policy {
             || (is(&TRADEMARK) || is(&NAME)) && is_konflux)
     }
 
-    /// The checks of the policy that no image alone decides.
+    /// Lists the checks of the policy that need more than the image.
     fn name_what_is_not_checked(self, outcome: &mut ContainerOutcome) {
         if !matches!(self, Self::ScratchNonroot | Self::ScratchRoot) {
             let name = "preflight BasedOnUbi (a hosted service knows the layers of base images)";

@@ -16,7 +16,7 @@ mod tag {
     pub(super) const FOLDERS: usize = 1118;
 }
 
-/// Bytes that the paths of all files may take: a path is joined from parts that a stranger's header may name again and again.
+/// Maximum bytes for the paths of all files: a path is joined from parts that an untrusted header may repeat.
 const MOST_BYTES: usize = 64 << 20;
 
 /// A package as the RPM database describes it.
@@ -31,7 +31,7 @@ pub struct Package {
     pub release: String,
     /// Its architecture.
     pub architecture: String,
-    /// Who made it.
+    /// Its vendor.
     pub vendor: String,
     /// When it was installed, in seconds since 1970.
     pub installed: u32,
@@ -57,7 +57,7 @@ impl Package {
 /// The names of the packages in an RPM database (`rpmdb.sqlite`).
 ///
 /// # Errors
-/// The file is not such a database; the text says why.
+/// The file is not such a database; the error is the reason.
 pub fn packages(database: &[u8]) -> Result<Vec<String>, String> {
     let names = read(database, |header| {
         header.text(tag::NAME).ok_or("the header of a package has no name")
@@ -68,7 +68,7 @@ pub fn packages(database: &[u8]) -> Result<Vec<String>, String> {
 /// The packages in an RPM database (`rpmdb.sqlite`), with their files.
 ///
 /// # Errors
-/// The file is not such a database; the text says why.
+/// The file is not such a database; the error is the reason.
 pub fn packages_with_files(database: &[u8]) -> Result<Vec<Package>, String> {
     let mut left = MOST_BYTES;
     let packages = read(database, |header| {
@@ -113,7 +113,7 @@ impl<'h> Header<'h> {
         String::from_utf8(data.get(..end)?.to_vec()).ok()
     }
 
-    /// The texts of a tag, which end with a zero byte each.
+    /// The strings of a tag, each of which ends with a zero byte.
     fn texts(self, tag: usize) -> Vec<&'h str> {
         let Some((data, count)) = self.data(tag) else {
             return Vec::new();
@@ -131,7 +131,7 @@ impl<'h> Header<'h> {
         (0..count).map_while(|at| u32_at(data, at.checked_mul(4)?)).collect()
     }
 
-    /// Its files with their flags, of which as many bytes are left.
+    /// Its files with their flags; `left` bounds the bytes of their names.
     fn files(self, left: &mut usize) -> Result<Vec<(String, u32)>, Problem> {
         let (folders, names) = (self.texts(tag::FOLDERS), self.texts(tag::BASE_NAMES));
         let (numbers, flags) = (self.numbers(tag::FOLDER_NUMBERS), self.numbers(tag::FILE_FLAGS));
@@ -156,7 +156,8 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Written by SQLite itself: pages of 512 bytes, so that the 12 headers of 900 bytes need inner pages and go on in others.
+    /// Written by SQLite itself: pages of 512 bytes, so that the 12 headers of 900 bytes need inner pages and overflow
+    /// pages.
     static DATABASE: &[u8] = include_bytes!("packages.sqlite");
 
     #[test]
@@ -263,7 +264,7 @@ mod tests {
             if let Some(byte) = broken.get_mut(at) {
                 *byte ^= 0xff;
             }
-            // Whatever it says, it neither panics nor runs for ever, and finds no more than there is.
+            // On any input, it neither panics nor runs forever, and finds no more packages than there are.
             assert!(packages(&broken).map_or(0, |names| names.len()) < 2_000);
         }
     }

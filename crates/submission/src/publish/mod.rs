@@ -1,6 +1,7 @@
 //! Publishing through file-based catalogs: bringing an operator there, and adding bundles to its templates and catalogs.
 //!
-//! Everything is worked out in memory, with the files of the repository as they are; the caller writes the changes or does not.
+//! Everything is computed in memory, from the current files of the repository; the caller decides whether to write the
+//! changes.
 
 mod ci;
 mod onboard;
@@ -43,7 +44,7 @@ pub enum PublishError {
         /// The catalogs.
         catalogs: String,
     },
-    /// Nothing says which images the bundles of a folder are.
+    /// The images of a directory's bundles are unknown.
     #[error(
         "the images of the bundles are unknown: {0}; pass --image-ref-template, such as \
          'quay.io/example/{{{{.Package}}}}:v{{{{.Version}}}}', or --catalogs with published catalogs, which name them"
@@ -62,17 +63,17 @@ pub enum PublishError {
     /// A bundle of the repository cannot be rendered.
     #[error("{path}: {reason}; `olmkit bundle validate {path}` says more")]
     Bundle {
-        /// Its folder.
+        /// Its directory.
         path: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A file of settings is not what it should be.
+    /// A settings file is invalid.
     #[error("{place}: {text}")]
     Settings {
         /// File, line and column.
         place: String,
-        /// What is wrong.
+        /// The error.
         text: String,
     },
     /// A file cannot be changed without losing its form.
@@ -80,7 +81,7 @@ pub enum PublishError {
     Form {
         /// The file.
         path: String,
-        /// What to do.
+        /// The attempted action.
         what: String,
     },
     /// A template cannot be rendered.
@@ -90,10 +91,10 @@ pub enum PublishError {
         path: String,
         /// The catalog.
         catalog: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// What is to be released is there already, or is not what can be released.
+    /// The release exists already, or cannot be released.
     #[error("{0}")]
     Refused(String),
 }

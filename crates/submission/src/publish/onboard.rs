@@ -17,11 +17,11 @@ use crate::platforms::Platforms;
 use crate::python::Node;
 use crate::repository::{CATALOG_FILES, Operator, Repository};
 
-/// Where the graph comes from.
+/// Source of the graph.
 pub enum Origin {
     /// Published catalogs by name, such as `v4.20`.
     Catalogs(BTreeMap<String, Catalog>),
-    /// The operator's folder with bundles.
+    /// The operator's directory with bundles.
     Folder {
         /// The image of each bundle; by default that of community-operators-prod.
         images: Option<ImageTemplate>,
@@ -30,7 +30,7 @@ pub enum Origin {
     },
 }
 
-/// What to bring there.
+/// Input of a migration.
 pub struct Onboarding<'a> {
     /// The repository.
     pub repository: &'a Repository,
@@ -38,7 +38,7 @@ pub struct Onboarding<'a> {
     pub root: &'a Path,
     /// The operator.
     pub operator: &'a str,
-    /// True if templates, mapping and catalogs may replace others.
+    /// True if existing templates, mapping and catalogs may be replaced.
     pub replace: bool,
 }
 
@@ -48,9 +48,9 @@ pub struct Onboarded {
     pub changes: Changes,
     /// The templates.
     pub mapping: Vec<Mapping>,
-    /// What the templates do not reproduce, by catalog. Nothing should be written then.
+    /// Differences between templates and catalogs, by catalog. Nothing should be written then.
     pub differences: Vec<(String, Change)>,
-    /// Why bundles of the folder are not in a channel, in sentences.
+    /// Reasons why bundles of the directory are not in a channel, as sentences.
     pub left_out: Vec<String>,
     /// Catalogs of the operator that no template is for any more.
     pub unmapped: Vec<String>,
@@ -208,7 +208,7 @@ impl Onboarding<'_> {
     }
 }
 
-/// The package: that of the folder's name if a bundle is of it, else that of the first bundle.
+/// The package: the one with the directory's name if a bundle belongs to it, else that of the first bundle.
 fn package_of(operator: &Operator) -> String {
     let named = operator.bundles.iter().filter_map(|bundle| bundle.package().ok());
     let mut named = named.filter(|name| !name.is_empty());
@@ -219,7 +219,7 @@ fn package_of(operator: &Operator) -> String {
     first
 }
 
-/// What each catalog has of a package; those without it are left out.
+/// Each catalog's contents for a package; catalogs without it are omitted.
 fn of_package(catalogs: BTreeMap<String, Catalog>, package: &str) -> Result<Versioned, PublishError> {
     let names: Vec<String> = catalogs.keys().cloned().collect();
     let mut found = Versioned::new();
@@ -249,7 +249,7 @@ fn of_package(catalogs: BTreeMap<String, Catalog>, package: &str) -> Result<Vers
 /// Catalogs by name.
 type Versioned = BTreeMap<String, Catalog>;
 
-/// The catalogs that the bundles of a folder make, and the bundles without a place in them.
+/// The catalogs from the bundles of a directory, and the bundles that fit into none.
 fn of_folder(
     operator: &Operator,
     package: &str,

@@ -1,4 +1,4 @@
-//! Placing a bundle in its operator's folder.
+//! Adds a bundle to its operator's directory.
 
 use std::sync::Arc;
 
@@ -19,16 +19,16 @@ pub struct Placed {
     pub version: String,
     /// The files to write.
     pub changes: Changes,
-    /// Files of the bundle's folder that are not part of it, such as a Dockerfile.
+    /// Files of the bundle's directory that are not part of it, such as a Dockerfile.
     pub left_out: Vec<String>,
 }
 
-/// The folders that belong to a bundle.
+/// The directories of a bundle.
 const FOLDERS: [&str; 3] = ["manifests/", "metadata/", "tests/"];
 const RELEASE_CONFIG: &str = "release-config.yaml";
 
 impl Placed {
-    /// Returns true if the bundle says to no template that it wants to be added.
+    /// Returns true if the bundle has no template to be added to.
     pub fn has_no_release_config(&self) -> bool {
         let end = format!("/{RELEASE_CONFIG}");
         !self.changes.keys().any(|path| path.ends_with(&end))
@@ -38,7 +38,7 @@ impl Placed {
 /// Places a bundle as `operators/PACKAGE/VERSION`. `release_config` replaces the bundle's own `release-config.yaml`.
 ///
 /// # Errors
-/// The bundle does not say its package or version, or is there already.
+/// The bundle has no package or version, or exists already.
 pub fn place(repository: &Repository, bundle: &Tree, release_config: Option<Vec<u8>>) -> Result<Placed, PublishError> {
     let mut files = Vec::new();
     let mut left_out = Vec::new();
@@ -77,7 +77,7 @@ pub fn place(repository: &Repository, bundle: &Tree, release_config: Option<Vec<
 
 /// Package and version of a bundle.
 fn names(files: &[(String, Vec<u8>)]) -> Result<(String, String), PublishError> {
-    // The pipeline's reader wants a repository around the bundle.
+    // The pipeline's reader requires a repository around the bundle.
     let inside = files
         .iter()
         .map(|(path, bytes)| (format!("operators/a/0/{path}"), bytes.clone()));

@@ -15,7 +15,7 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    /// A document that stands nowhere: `{}`.
+    /// An empty document that is not in the file: `{}`.
     pub(crate) fn empty(file: &str) -> Self {
         Self {
             file: file.to_owned(),

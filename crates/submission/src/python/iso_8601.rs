@@ -1,4 +1,4 @@
-//! What the Python library `dateutil` accepts as ISO 8601.
+//! ISO 8601 as the Python library `dateutil` accepts it.
 
 use super::date::{DateTime, Time, check, is_leap};
 
@@ -23,7 +23,7 @@ fn iso_8601(text: &[u8]) -> Option<()> {
     (!(next_day && is_last_day)).then_some(())
 }
 
-/// Python's `int` of a few bytes: blanks around, a sign and single underscores are fine.
+/// Python's `int` of a few bytes: surrounding whitespace, a sign and single underscores are allowed.
 fn int(bytes: Option<&[u8]>) -> Option<i64> {
     let text = std::str::from_utf8(bytes?).ok()?.trim();
     let bare = text.strip_prefix(['+', '-']).unwrap_or(text);

@@ -1,4 +1,4 @@
-//! What a scalar means to PyYAML's safe loader.
+//! The value of a scalar in PyYAML's safe loader.
 
 use super::date::{self, Timestamp};
 use super::{Raise, Value};

@@ -1,4 +1,4 @@
-//! A value in its file, with Python's operators: what they refuse becomes a [`Raise`] with the place.
+//! A value in its file, with Python's operators: unsupported operations become a [`Raise`] with the position.
 
 use std::borrow::Cow;
 

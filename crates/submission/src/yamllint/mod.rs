@@ -1,4 +1,4 @@
-//! What yamllint finds with the settings of the hosted pipeline, as far as it fails: the rules that only warn are left out.
+//! yamllint's errors with the settings of the hosted pipeline; rules that only warn are omitted.
 //!
 //! Written after its documentation and compared with its answers; `tests.rs` has cases of both kinds for each rule.
 
@@ -26,7 +26,7 @@ struct Found {
     offset: usize,
 }
 
-/// The first problems of one kind: the others are not kept.
+/// The first problems of one kind: the others are dropped.
 struct First {
     left: usize,
     found: Vec<Found>,
@@ -49,7 +49,7 @@ struct Line {
     spaces: usize,
 }
 
-/// A text with what its rules need.
+/// A document with the data for the rules.
 struct Source<'a> {
     text: &'a str,
     lines: Vec<Line>,
@@ -102,7 +102,7 @@ impl<'a> Source<'a> {
         self.lines.get(self.line(offset)).map_or(0, |line| line.spaces)
     }
 
-    /// Returns true if nothing but spaces stands before an offset in its line.
+    /// Returns true if an offset is preceded only by spaces in its line.
     fn is_first_in_line(&self, offset: usize) -> bool {
         self.indent(offset) <= self.line_indent(offset)
     }
@@ -124,7 +124,7 @@ impl<'a> Source<'a> {
         found.into_iter().map(problem).collect()
     }
 
-    /// Where scalars, aliases and their properties stand, in order: punctuation inside them does not count.
+    /// Ranges of scalars, aliases and their properties, in order: punctuation inside them does not count.
     fn opaque(&self) -> Vec<Range<usize>> {
         let is_opaque = |event: &&Event| matches!(event.data, EventKind::Scalar { .. } | EventKind::Alias(_));
         let spans = self.events.iter().filter(is_opaque).map(|event| event.source.clone());
@@ -164,7 +164,7 @@ pub(crate) fn lint(text: &str, most: usize) -> Vec<Problem> {
 
 /// The rules on lines, whatever is in them.
 fn of_lines(source: &Source<'_>) -> Vec<Found> {
-    /// Blank lines in a row.
+    /// Maximum consecutive empty lines.
     const MOST_BLANK: usize = 2;
     let mut found = source.first();
     let text = source.text;

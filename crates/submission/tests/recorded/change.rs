@@ -114,7 +114,7 @@ fn wanted(recording: &Value) -> Vec<Line> {
     lines
 }
 
-/// Compares recorded pull requests with what this crate says about them.
+/// Compares recorded pull requests with this crate's results.
 fn compare(records: &Path, tally: &mut Tally) {
     let text = std::fs::read_to_string(records).unwrap();
     for record in text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
@@ -151,7 +151,7 @@ fn made_up_pull_requests_have_the_recorded_answers() {
     tally.finish("made-up pull requests", &[]);
 }
 
-/// As above, with random changes to fetched repositories: `dev/submission/live.sh` says how.
+/// As above, with random changes to fetched repositories; see `dev/submission/live.sh`.
 #[test]
 #[ignore = "needs a recording: run dev/submission/live.sh"]
 fn random_pull_requests_have_the_recorded_answers() {

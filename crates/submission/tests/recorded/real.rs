@@ -9,7 +9,7 @@ use test_support::corpus;
 
 use super::answers::{Tally, found, recorded, strict, texts};
 
-/// Compares the records of a file with what this crate says about the repositories in a folder.
+/// Compares the records of a file with this crate's results for the repositories in a directory.
 fn compare(repositories: &Path, records: &Path, tally: &mut Tally) {
     let text = std::fs::read_to_string(records).unwrap();
     for record in text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
@@ -55,7 +55,7 @@ fn real_operators_have_the_recorded_answers() {
     tally.finish("real operators", &[]);
 }
 
-/// As above, over fetched repositories: `dev/submission/compare.sh FOLDER` says how.
+/// As above, over fetched repositories; see `dev/submission/compare.sh FOLDER`.
 #[test]
 #[ignore = "needs fetched repositories: run dev/submission/compare.sh FOLDER"]
 fn fetched_operators_have_the_recorded_answers() {

@@ -1,4 +1,4 @@
-//! Made-up repositories, each of which breaks one rule.
+//! Synthetic repositories, each of which breaks one rule.
 
 use std::sync::Arc;
 

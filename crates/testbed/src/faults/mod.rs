@@ -1,11 +1,11 @@
 //! A proxy in front of the API server that makes it fail.
 //!
-//! A client under test gets a kubeconfig whose server is the proxy. Requests pass unchanged, those of a client certificate with that
-//! certificate, until a [`Rule`] matches. Rules can be added and removed while clients run; which of the matching requests are hit is decided by
-//! a generator with a seed. The proxy records every request, so that a test can check who wrote what and when.
+//! A client under test gets a kubeconfig whose server is the proxy. Requests pass unchanged, with the client's
+//! certificate if it has one, until a [`Rule`] matches. Rules can be added and removed while clients run. A seeded
+//! generator decides which of the matching requests fail. The proxy records every request, so that a test can check
+//! which client wrote which object, and when.
 //!
-//! A client on the other side of a half-open connection sees the same as here with [`Fault::Stalled`]: an open connection on
-//! which nothing arrives.
+//! For a client, [`Fault::Stalled`] looks like a half-open connection: an open connection on which nothing arrives.
 //!
 //! ```no_run
 //! # async fn example(control_plane: &kube_testbed::ControlPlane) -> Result<(), kube_testbed::Error> {
@@ -43,7 +43,7 @@ use crate::{Error, access};
 pub use request::{Seen, Verb};
 pub use webhook::{DeadWebhook, Death};
 
-/// What goes wrong.
+/// The failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// This status code instead of the request.
@@ -90,7 +90,7 @@ impl Fault {
     }
 }
 
-/// Which requests a fault hits.
+/// The requests to which a fault applies.
 #[derive(Debug, Clone)]
 pub struct Rule {
     fault: Fault,
@@ -175,16 +175,16 @@ pub(crate) struct Shared {
     rules: Vec<Rule>,
     random: fastrand::Rng,
     seen: Vec<Seen>,
-    /// How many requests were recorded before the first of `seen`.
+    /// Number of requests recorded before the first of `seen`.
     forgotten: usize,
     users: Vec<users::User>,
     /// Until then nothing passes.
     silent_until: Option<Instant>,
-    /// How many seconds the clocks of the clients are ahead.
+    /// Seconds by which the clients' clocks are ahead.
     ahead: i64,
     /// Ends all watches.
     expire: Arc<Notify>,
-    /// Resources of which the next watch is refused, because the answer of the last one has no room for an error.
+    /// Resources whose next watch is rejected, because the answer of the last one has no room for an error.
     expired: Vec<String>,
 }
 
@@ -213,7 +213,7 @@ impl Shared {
         self.count() - 1
     }
 
-    /// How many requests there were so far.
+    /// Number of requests so far.
     fn count(&self) -> usize {
         self.forgotten + self.seen.len()
     }
@@ -229,8 +229,8 @@ pub struct FaultProxy {
 }
 
 impl FaultProxy {
-    /// Starts a proxy in front of `upstream`. With `one_user` all requests have its credentials; otherwise it must have none. `seed`
-    /// decides what is left to chance.
+    /// Starts a proxy in front of `upstream`. With `one_user` all requests have its credentials; otherwise it must have
+    /// none. `seed` makes random decisions reproducible.
     pub(crate) fn start(upstream: kube::Config, one_user: bool, seed: u64) -> Result<Self, Error> {
         let shared = Arc::new(Mutex::new(Shared {
             rules: Vec::new(),
@@ -254,8 +254,8 @@ impl FaultProxy {
         })
     }
 
-    /// A kubeconfig like that at `original`, whose server is the proxy. A user with a client certificate, as the administrator, has a
-    /// token in it that only the proxy knows, and the proxy uses the certificate.
+    /// A kubeconfig like that at `original`, whose server is the proxy. A user with a client certificate, such as the
+    /// administrator, gets a token that only the proxy accepts, and the proxy uses the certificate.
     ///
     /// # Errors
     /// When `original` cannot be read or the new file not be written.
@@ -302,13 +302,13 @@ impl FaultProxy {
         self.shared().rules.push(rule);
     }
 
-    /// Removes all rules. Connections that stall or wait go on to do so.
+    /// Removes all rules. Connections that already stall or wait continue to do so.
     pub fn clear(&self) {
         self.shared().rules.clear();
     }
 
-    /// From now on the clocks of the clients are ahead of the API server's by so many seconds, or behind, as far as anybody can see.
-    /// Their answers' times are shifted, so no client sees the times of others as they are.
+    /// From now on the clients' clocks appear to be this number of seconds ahead of the API server's clock, or behind
+    /// it. The times in their answers are shifted, so no client reads other clients' times unchanged.
     pub fn clock_ahead(&self, seconds: i64) {
         self.shared().ahead = seconds;
     }
@@ -327,7 +327,7 @@ impl FaultProxy {
         self.shared().seen.clone()
     }
 
-    /// Ends all watches that are open now with the error 410, so that clients list anew.
+    /// Ends all open watches with the error 410, so that clients list again.
     pub fn expire_watches(&self) {
         self.shared().expire.notify_waiters();
     }
@@ -347,7 +347,7 @@ impl FaultProxy {
         shared.forgotten += gone;
     }
 
-    /// How many requests there were so far.
+    /// Number of requests so far.
     pub fn count(&self) -> usize {
         self.shared().count()
     }
@@ -374,7 +374,7 @@ fn answered(shared: &Mutex<Shared>, place: usize, code: u16) {
 /// Waits while nothing passes.
 async fn silence(shared: &Mutex<Shared>) {
     let until = || shared.lock().unwrap_or_else(PoisonError::into_inner).silent_until;
-    // It may be prolonged meanwhile.
+    // The black hole may be extended while waiting.
     while let Some(end) = until().filter(|end| *end > Instant::now()) {
         sleep_until(end.into()).await;
     }

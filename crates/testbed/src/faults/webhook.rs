@@ -17,7 +17,7 @@ use crate::Error;
 /// How a webhook server fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Death {
-    /// It accepts connections and says nothing.
+    /// It accepts connections and never answers.
     Hangs,
     /// It resets each connection. The API server's message has another port each time.
     Resets,
@@ -80,7 +80,7 @@ enum Secured {
     Tls(rustls::Error),
 }
 
-/// A new certificate for loopback, and what speaks TLS with it.
+/// A new certificate for loopback, and a TLS acceptor that uses it.
 fn secured() -> Result<(String, TlsAcceptor), Secured> {
     let CertifiedKey { cert, signing_key } =
         rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).map_err(Secured::Certificate)?;
@@ -114,7 +114,7 @@ async fn serve(listener: TcpListener, death: Death, acceptor: TlsAcceptor) {
 
 /// Answers each request of a connection with nonsense.
 async fn babble(stream: TcpStream, acceptor: TlsAcceptor) {
-    // Who does not trust the certificate gets an error from TLS, which serves as well.
+    // A client that does not trust the certificate gets a TLS error, which is also a failure.
     let Ok(stream) = acceptor.accept(stream).await else {
         return;
     };

@@ -1,4 +1,4 @@
-//! What operatorhub.io asks of a bundle's manifests.
+//! operatorhub.io's requirements for a bundle's manifests.
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 use olmkit::object::Version;
@@ -152,7 +152,8 @@ fn kubernetes(text: &str) -> Option<(u64, u64)> {
     Some((version.major, version.minor))
 }
 
-/// What operator-sdk says with one selection of its optional validators; both are made at once, since most rules run for both.
+/// operator-sdk's result with one selection of its optional validators. Both selections are computed together, because
+/// most rules apply to both.
 fn verdict<'a>(context: &'a BundleContext<'_>, selection: &str) -> Result<&'a Outcome, Raise> {
     let validate = || {
         let selections = [REMOVED_APIS, FRAMEWORK_SUITE];

@@ -1,4 +1,4 @@
-//! What operatorhub.io asks of images: that of the operator and that of the bundle.
+//! operatorhub.io's requirements for the operator image and the bundle image.
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 

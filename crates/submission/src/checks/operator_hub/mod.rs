@@ -1,6 +1,7 @@
-//! operatorhub.io: what its own pipeline asks of an operator and its bundles.
+//! operatorhub.io: requirements of its pipeline for an operator and its bundles.
 //!
-//! The originals are Ansible roles without names of checks, messages or positions; the rules are theirs, the words are ours.
+//! The originals are Ansible roles without check names, messages or positions. The rules are theirs, the wording is
+//! ours.
 
 mod bundle;
 mod image;

@@ -1,4 +1,4 @@
-//! Annotations that say what an operator supports.
+//! Annotations that declare the features that an operator supports.
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
@@ -9,7 +9,7 @@ use crate::python::text::shown;
 use crate::python::{EMPTY, Raise, View};
 
 const PREFIX: &str = "features.operators.openshift.io/";
-/// The annotation that said so before.
+/// The previous annotation for this.
 const LEGACY: &str = "operators.openshift.io/infrastructure-features";
 
 const REQUIRED_FEATURES: [&str; 7] = [

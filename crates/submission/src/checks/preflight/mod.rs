@@ -1,6 +1,6 @@
-//! preflight's operator policy, but for the deployment on a cluster and the question whether images are certified.
+//! preflight's operator policy, except for the deployment on a cluster and the certification of images.
 //!
-//! The rules are those of preflight 1.21.0; the words are ours. What preflight does not enforce is a warning.
+//! The rules are those of preflight 1.21.0, the wording is ours. Rules that preflight does not enforce are warnings.
 
 mod features;
 mod images;
@@ -72,7 +72,7 @@ fn constraints(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rai
                     found.push(at(Finding::of(&CONSTRAINTS, message), *second).hint("keep the one it needs"));
                 }
             }
-            // preflight looks at the first such rule only.
+            // preflight checks only the first such rule.
             return Ok(());
         }
     }
