@@ -1,5 +1,5 @@
-//! Writes a man page for `olmkit` and for each of its commands into a folder: `cargo run --example man-pages FOLDER`.
-//! An example and not a command: whoever packages olmkit needs the pages, nobody who runs it does.
+//! Writes a man page for `olmkit` and for each of its commands to a directory: `cargo run --example man-pages
+//! DIRECTORY`. An example and not a command, because only packagers need the pages.
 
 use std::path::PathBuf;
 

@@ -92,7 +92,7 @@ fn run_v1(args: &Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Carries out a removal with its progress on the console, and prints what it has done.
+/// Performs a removal with its progress on the console, and prints the result.
 pub fn remove(
     cluster: impl Future<Output = Result<Cluster, Error>>,
     dry_run: bool,

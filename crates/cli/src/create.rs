@@ -39,7 +39,7 @@ struct ApiArgs {
     /// Plural name, if it is not the regular English plural
     #[arg(long)]
     plural: Option<String>,
-    /// Whether the kind is namespace-scoped
+    /// Make the kind namespace-scoped (true) or cluster-scoped (false)
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
     #[arg(action = ArgAction::Set, value_name = "BOOL")]
     namespaced: bool,

@@ -14,7 +14,7 @@ use similar::TextDiff;
 
 use crate::terminal;
 
-// What to repair. No doc comment: the commands that flatten this would show it as their own help.
+// Flags for fixes. No doc comment: the commands that flatten this would show it as their own help.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct FixFlags {
     /// Fix findings if possible; edits YAML in place and keeps comments and formatting
@@ -34,7 +34,7 @@ impl FixFlags {
         self.fix || self.diff || self.unsafe_fixes
     }
 
-    /// Makes the fixes in all bundles. `Some` ends the command: only the difference was asked for, or the flags make no sense.
+    /// Applies the fixes in all bundles. `Some` ends the command: only a diff was requested, or the flags conflict.
     pub fn run(&self, sources: &[Source], command: Command) -> anyhow::Result<Option<ExitCode>> {
         if !self.fix && !self.diff {
             if self.unsafe_fixes {
@@ -116,15 +116,15 @@ pub enum Command {
     Scorecard,
 }
 
-/// How a bundle is generated.
+/// Source of a generated bundle.
 enum Generator {
-    /// From a base beside the bundle, in `config/manifests/bases`.
+    /// A base next to the bundle, in `config/manifests/bases`.
     Base(Base),
     /// From a `config` directory in another form.
     Config(PathBuf),
     /// By this tool, from files that are not known.
     Unknown(String),
-    /// It is not generated, as far as it says.
+    /// No sign that it is generated.
     None,
 }
 
@@ -194,7 +194,7 @@ fn base_in(directory: &Path) -> Option<Base> {
 fn write(directory: &Path, files: &[FixedFile]) -> anyhow::Result<()> {
     for file in files {
         let path = directory.join(&file.path);
-        // A link may lead to a file of others, and would become a file of its own.
+        // A link may point to another user's file, and would be replaced by a regular file.
         let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
         anyhow::ensure!(
             !is_link,

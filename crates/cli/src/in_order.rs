@@ -1,5 +1,5 @@
-//! Works on many things at a time and hands the results on one after the other, in the order of the things, each as soon as those
-//! before it are there.
+//! Processes items in parallel and returns the results in the order of the items, each as soon as its predecessors are
+//! done.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -49,7 +49,7 @@ pub fn each<I: Sync, R: Send>(
             return;
         }
         let result = work(item);
-        // What panics ends the process anyway.
+        // A panic ends the process anyway.
         let mut waiting = waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         waiting.results.insert(at, result);
         waiting.hand_on();

@@ -315,7 +315,8 @@ fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
     })
 }
 
-/// An error and its causes on one line. Most messages hold the words of their cause already; those are not repeated.
+/// An error and its causes on one line. Most messages contain the message of their cause already; those are not
+/// repeated.
 fn error_message(error: &anyhow::Error) -> String {
     let mut message = String::new();
     for cause in error.chain().map(ToString::to_string) {

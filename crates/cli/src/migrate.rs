@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Reads the cluster, and with `asks` its ClusterCatalogs.
+/// Reads the cluster, and with `asks` also its ClusterCatalogs.
 fn read(place: &Where, asks: bool) -> anyhow::Result<Result<Installed, olmkit_cluster::Error>> {
     block_on(async {
         let namespace = place.namespace.as_deref();

@@ -252,16 +252,16 @@ async fn finish(
     match ended {
         Some(Ok(outcome)) => print(&outcome, output),
         Some(Err(error)) => {
-            // The API server answers, but refuses: a catalog served from here must not stay behind as a dead one. What is
-            // wrong has been found already, so a second refusal adds nothing.
+            // The API server answers, but rejects the request: a catalog served from here must not remain as a dead
+            // one. The reason has been reported already, so another rejection adds nothing.
             if error.cause().is_some_and(|cause| cause.code != Code::ApiUnreachable) {
                 let _ = release(cluster, bundle, &mut ProgressLog::start(console)).await;
             }
             stopped(error, output)
         }
         None => {
-            // A catalog served from here is dead once the process ends. The rest is for `cleanup` or a rerun. Whoever
-            // interrupts again does not want to wait for OLM either.
+            // A catalog served from here is dead once the process ends. `cleanup` or a rerun handles the rest. A user
+            // who interrupts again does not want to wait for OLM either.
             let mut progress = ProgressLog::start(console);
             tokio::select! {
                 released = release(cluster, bundle, &mut progress) => released?,

@@ -1,4 +1,4 @@
-//! What standard input is.
+//! Reads standard input.
 
 use std::io::IsTerminal as _;
 use std::os::unix::fs::FileTypeExt as _;

@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if conflicts { ExitCode::FAILURE } else { code })
 }
 
-/// What a list of files does not say.
+/// Additional information about the updated files.
 fn comment(updated: &Updated) {
     for path in &updated.deleted {
         eprintln!(

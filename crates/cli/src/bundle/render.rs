@@ -32,7 +32,7 @@ pub struct Args {
     owner: Option<String>,
 }
 
-/// What is rendered, and how.
+/// Render options.
 #[derive(clap::Args)]
 pub struct How {
     /// A bundle: directory or image (REFERENCE, store:…, oci:…, oci-archive:…, docker-archive:…).

@@ -203,7 +203,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(code);
     }
     let worst = chosen.fails_from(args.strict);
-    // The drop-in for operator-sdk has its verdict, whatever a project wants to hear.
+    // The drop-in for operator-sdk has its result, regardless of the project's settings.
     let is_original = args.output == Format::JsonAlpha1;
     let form = Form::of(args.output, sources.len(), chosen.writes_baseline() && !is_original);
     let mut judge = chosen.policy.judge();
@@ -244,9 +244,9 @@ enum Form {
     Each,
     /// The same for programs.
     EachForMachines,
-    /// That it fails at once, and with the findings of the others each rule once.
+    /// A failure immediately, and each broken rule once with the findings of the other bundles.
     Grouped,
-    /// With those of the others: it is one document.
+    /// Together with the other bundles: the format is one document.
     Whole,
 }
 
@@ -324,8 +324,8 @@ fn validate_all(
     if let [source] = sources {
         let (validated, reading) = source.validate(options)?;
         warn_of_nothing_to_compare(options, reading.bundle.package(), &validated.name);
-        // The process exits soon and frees all memory at once; freeing node by node would take a tenth of the run. A fuzz target goes
-        // on to the next input.
+        // The process exits soon, which frees all memory at once; freeing node by node would take a tenth of the run. A
+        // fuzz target continues with the next input.
         if cfg!(not(fuzzing)) {
             std::mem::forget(reading);
         }

@@ -167,7 +167,7 @@ struct Answer<'r> {
     candidates: &'r [Candidate],
 }
 
-/// Prints the choice, and why none of the others.
+/// Prints the choice, and the reasons against the other bundles.
 pub fn print(resolution: &Resolution, several: bool) -> anyhow::Result<()> {
     let mut out = terminal::output();
     let mut candidates: Vec<&Candidate> = resolution.candidates.iter().collect();

@@ -222,7 +222,7 @@ struct Tool {
     name: &'static str,
     version: &'static str,
     commands: &'static str,
-    /// The words before the same command here.
+    /// The words before the same command in olmkit.
     prefix: &'static [&'static str],
 }
 
@@ -259,7 +259,7 @@ fn argument<'c>(command: &'c Command, name: &str) -> Option<&'c Arg> {
     })
 }
 
-/// The command of a path. The last word may also be a value that it takes, such as the kind of a template.
+/// The command of a path. The last word may also be an accepted value, such as the kind of a template.
 fn find<'c>(command: &'c Command, path: &str) -> Option<&'c Command> {
     let mut command = command;
     let mut names = path.split_whitespace().peekable();
@@ -373,7 +373,7 @@ subcommand may precede its name.
                         (false, _) => exceptions.join(", "),
                     };
                     let test = test_of(tool.name, path);
-                    // `olmkit version` has a format of its own.
+                    // `olmkit version` has its own format.
                     let prefix = match path {
                         "version" => format!("olmkit {}", tool.name),
                         _ => tool.prefix.join(" "),

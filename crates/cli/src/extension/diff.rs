@@ -195,7 +195,7 @@ fn refused(resolution: &Resolution, several: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-/// What is installed, from the image that OLM v1 names, or the one that a catalog has under its name.
+/// The installed bundle, from the image that OLM v1 names, or from a catalog's image of that name.
 fn old_bundle(seen: &Seen, sources: &[Source], name: &str, registry: &RegistryFlags) -> anyhow::Result<Bundle> {
     let of_catalog = || {
         let mut bundles = sources.iter().flat_map(|source| &source.catalog.bundles);
@@ -210,7 +210,7 @@ fn old_bundle(seen: &Seen, sources: &[Source], name: &str, registry: &RegistryFl
     source::for_olm_v1(image, registry)
 }
 
-/// What OLM v1 refuses of the new bundle.
+/// The reason why OLM v1 rejects the new bundle.
 fn refusal(new: &Bundle, extension: &Value, seen: &Seen) -> Option<String> {
     let mut options = olmv1::Options::new(&seen.place.namespace);
     match extension.pointer("/spec/config/inline") {
@@ -220,7 +220,7 @@ fn refusal(new: &Bundle, extension: &Value, seen: &Seen) -> Option<String> {
     olmv1::render(new, &options).err().map(|error| error.to_string())
 }
 
-/// What blocks the upgrade of the CRDs as they stand in the cluster.
+/// Changes that block the upgrade of the CRDs in the cluster.
 fn blocked(seen: &Seen, old: Option<&Bundle>, new: &Bundle) -> anyhow::Result<Vec<BlockedChange>> {
     let live = |name: &str| seen.crds.iter().find(|crd| text(crd, "/metadata/name") == name);
     let before = |name: &str| old?.definitions.iter().find(|object| object.name() == name);

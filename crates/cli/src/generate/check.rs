@@ -5,8 +5,7 @@ use olmkit::bundle::generate::Generated;
 use olmkit::diagnostics::Severity;
 use olmkit::validate::{self, Options};
 
-/// Reports what the rules about ClusterServiceVersions say. The other rules of `bundle validate` look at files that may not
-/// exist yet.
+/// Runs the ClusterServiceVersion rules. The other rules of `bundle validate` need files that may not exist yet.
 ///
 /// # Errors
 /// When the CSV is invalid; nothing must be written then.

@@ -1,4 +1,4 @@
-//! Where a built image goes.
+//! Destination of a built image.
 
 use std::str::FromStr;
 

@@ -52,8 +52,8 @@ pub fn copy_files(arguments: &[PathBuf]) -> Result<(), Error> {
 /// `cpb`: finds the bundle in the image whose root is `root` and copies `metadata/annotations.yaml` and the manifests
 /// into `target`. Returns where they were.
 ///
-/// Like the original, it looks for a file named `annotations.yaml` anywhere below the root, in the order of names, and
-/// takes the last one; the manifests are where that file's annotation says.
+/// Like the original, it searches for a file named `annotations.yaml` anywhere below the root, in the order of names,
+/// and uses the last one; that file's annotation names the manifests.
 pub fn copy_bundle(root: &Path, target: &Path) -> Result<(PathBuf, PathBuf), Error> {
     let annotations = find_annotations(root)?.unwrap_or_else(|| root.join("metadata").join(ANNOTATIONS_FILE));
     let folder = manifests_folder(&annotations)?.unwrap_or_else(|| "manifests".to_owned());
@@ -97,8 +97,8 @@ fn inside(root: &Path, annotations: &Path, folder: &str) -> Result<PathBuf, Erro
     Ok(path)
 }
 
-/// The last `annotations.yaml` in the order of names. What cannot be read is passed over: an image may hold
-/// directories that its user must not enter.
+/// The last `annotations.yaml` in the order of names. Unreadable directories are skipped: an image may contain
+/// directories that the user must not enter.
 fn find_annotations(root: &Path) -> Result<Option<PathBuf>, Error> {
     let mut found = None;
     let mut walk = walkdir::WalkDir::new(root).sort_by_file_name().into_iter();
@@ -147,7 +147,7 @@ fn manifests_folder(annotations: &Path) -> Result<Option<String>, Error> {
     }
 }
 
-/// `copy-content`: each target is removed and made anew as a copy of its source.
+/// `copy-content`: replaces each target by a copy of its source.
 pub fn copy_content(pairs: &[(PathBuf, PathBuf)]) -> Result<(), Error> {
     for (from, to) in pairs {
         match fs::symlink_metadata(to) {
@@ -172,8 +172,8 @@ enum Mounts {
     LeaveOut,
 }
 
-/// Copies a directory. Links below it stay links. Permission bits are kept, except that the copies of directories can
-/// be written by their owner while they are filled.
+/// Copies a directory. Links below it remain links. Permission bits are kept, except that directories are writable for
+/// their owner while they are filled.
 fn copy_tree(from: &Path, to: &Path, mounts: Mounts) -> Result<(), Error> {
     let mut folders = Vec::new();
     for entry in walkdir::WalkDir::new(from)

@@ -33,7 +33,7 @@ const READ_LIMIT_FACTOR: u64 = 1024;
 /// A ConfigMap that changed between reading and writing is read again this often.
 const CONFLICTS: u32 = 5;
 
-/// What to extract and where to.
+/// Source and target of the extraction.
 #[derive(Debug, Clone)]
 pub struct Extraction {
     /// Directory with `manifests/` and `metadata/`.
@@ -137,8 +137,8 @@ pub fn bundle_config_map(extraction: &Extraction, mut config_map: ConfigMap) -> 
     Ok(config_map)
 }
 
-/// The files of `manifests/`, then those of `metadata/`, each in the order of names. Files of the same name in both
-/// are allowed; the later one stays.
+/// The files of `manifests/`, then those of `metadata/`, each in the order of names. Files of the same name in both are
+/// allowed; the later one wins.
 fn files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut all = Vec::new();
     for folder in ["manifests", "metadata"] {
@@ -189,7 +189,7 @@ fn encode(content: &[u8]) -> Vec<u8> {
     STANDARD.encode(gzip.finish().unwrap_or_default()).into_bytes()
 }
 
-/// Letters outside what keys of a ConfigMap may hold become `-`.
+/// Replaces characters that are not allowed in ConfigMap keys by `-`.
 fn key(name: &str) -> String {
     name.chars()
         .map(|letter| {

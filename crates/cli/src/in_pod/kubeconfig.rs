@@ -1,6 +1,6 @@
 //! The way from a pod, or a desk, to the API server.
 //!
-//! A kubeconfig is read with this crate's own YAML reader: the client library's would bring a second one into every pod.
+//! A kubeconfig is read with this crate's YAML reader: the client library's would add a second one to every pod.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use super::Error;
 use olmkit::yaml;
 
-/// Kubeconfig files hold a few kilobytes.
+/// Kubeconfig files have a few kilobytes.
 const LIMIT: u64 = 4 << 20;
 
 /// The kubeconfig that is named, else those of `KUBECONFIG`, else the pod's own account.

@@ -52,12 +52,12 @@ impl From<Policy> for olmkit_submission::Policy {
 /// Before the name of a Dockerfile, instead of an image.
 const DOCKERFILE: &str = "dockerfile:";
 const LICENSES: &str = "/licenses";
-/// What names the system.
+/// Files that identify the operating system.
 const OS_RELEASE: [&str; 2] = ["/etc/os-release", "/usr/lib/os-release"];
 /// The databases of packages that are looked for in each layer.
 const LAYER_DATABASE: &str = "var/lib/rpm/rpmdb.sqlite";
 const OLD_LAYER_DATABASE: &str = "var/lib/rpm/Packages";
-/// Where the database of packages may be, in preflight's order.
+/// Possible paths of the package database, in preflight's order.
 const DATABASES: [&str; 3] = [
     "/usr/lib/sysimage/rpm/rpmdb.sqlite",
     "/var/lib/rpm/rpmdb.sqlite",
@@ -102,7 +102,7 @@ pub fn check(image: &str, policy: Policy, registry: &RegistryFlags) -> anyhow::R
     Ok(check_container(&container, policy.into()))
 }
 
-/// What a location calls the image.
+/// The image reference of a location.
 fn reference(location: &Location) -> Option<Reference> {
     match location {
         Location::Registry(reference) | Location::Store(reference) => Some(reference.clone()),

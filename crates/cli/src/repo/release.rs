@@ -21,11 +21,10 @@ use crate::terminal;
 
 /// Add a bundle to the repository or publish it to its catalogs
 ///
-/// A bundle from elsewhere is placed as `operators/NAME/VERSION`. With --image, a bundle that is there already is added to the
-/// templates
-/// and catalogs that its release-config.yaml names, as the pipeline does after a merge. The result is checked before it is
-/// written, and
-/// committed on a new branch; the command to push it is printed. The pipeline takes one of the two in a pull request.
+/// A bundle from another directory is copied to `operators/NAME/VERSION`. With --image, an existing bundle is added to
+/// the templates and catalogs that its release-config.yaml names, as the pipeline does after a merge. The result is
+/// checked before it is written, and committed on a new branch; the command to push it is printed. The pipeline accepts
+/// one of the two in a pull request.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit repo release ../hello-operator/bundle", "olmkit repo release ../hello-operator/bundle --dry-run", "olmkit repo release operators/hello-operator/0.0.3 --image quay.io/example/hello-operator:0.0.3"])]
 pub struct Args {
@@ -58,7 +57,7 @@ pub struct Args {
     registry: RegistryFlags,
 }
 
-/// What to write and to commit.
+/// The files to write and to commit.
 struct Release {
     target: Target,
     version: String,

@@ -10,7 +10,7 @@ use super::Common;
 use crate::cluster_args::Output;
 use crate::console::{Console, print_causes, stopped};
 
-/// What is done with the bundle.
+/// The operation on the bundle.
 pub struct Request<'r> {
     pub bundle: &'r str,
     pub common: &'r Common,
@@ -75,7 +75,7 @@ pub async fn run(request: &Request<'_>) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// What a message names.
+/// Names in messages.
 struct Names {
     package: String,
     csv: String,

@@ -20,7 +20,7 @@ use crate::signals;
 #[derive(clap::Args)]
 #[command(next_help_heading = "Tests in pods")]
 pub struct PodFlags {
-    /// Run the tests with images of their own in pods; the flags below are about these
+    /// Run the tests that have their own images in pods; the flags below apply to these
     #[arg(long)]
     pub cluster: bool,
     /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config, else the pod's account]
@@ -54,7 +54,7 @@ pub struct PodFlags {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Security {
-    /// What the restricted pod security standard allows
+    /// Settings that the restricted pod security standard allows
     Restricted,
     /// No security context: images may run as root
     Legacy,
@@ -106,12 +106,12 @@ impl PodFlags {
     }
 }
 
-/// Who wrote the configuration.
+/// Origin of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// The author of the bundle.
     Bundle,
-    /// The user, who names it with a flag.
+    /// The user, by a flag.
     User,
 }
 
@@ -128,8 +128,8 @@ fn service_account<'a>(flag: Option<&'a str>, configured: &'a str, origin: Origi
     }
 }
 
-/// Runs the selected tests, those with images of their own in pods; an exit code when they cannot be run. Whatever happens, an
-/// interruption too, what was created is removed.
+/// Runs the selected tests, those with their own images in pods; returns an exit code if they cannot be run. Removes
+/// the created objects in any case, even after an interruption.
 pub fn run(
     flags: &PodFlags,
     bundle: &Bundle<'_>,

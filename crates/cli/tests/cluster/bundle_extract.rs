@@ -1,5 +1,5 @@
-//! What OLM's unpack job does, once with the upstream programs and once with ours, against a real API server: the copied
-//! files and the ConfigMaps must be equal. Needs `make tools`.
+//! Runs OLM's unpack job once with the upstream binaries and once with ours, on a real API server: the copied files and
+//! the ConfigMaps must be equal. Needs `make tools`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use kube::Api;
 use kube::api::PostParams;
 use kube_testbed::{ControlPlane, Options, tools};
 
-/// What a ConfigMap means to OLM: compression may differ, content may not.
+/// The content of a ConfigMap for OLM: compression may differ, content may not.
 #[derive(Debug, PartialEq, Eq)]
 struct Meaning {
     annotations: BTreeMap<String, String>,
@@ -204,7 +204,8 @@ async fn bundles_are_unpacked_as_upstream_does() {
     eprintln!("{} bundles compared", all.len());
 }
 
-/// The ways to say who one is: certificates of a plugin, and the token of an account that may do only what OLM grants.
+/// The supported credentials: certificates of a plugin, and the token of a service account with exactly OLM's
+/// permissions.
 #[tokio::test]
 async fn credentials_come_from_plugins_and_tokens() {
     let control_plane = ControlPlane::start(Options::default()).await.unwrap();

@@ -1,5 +1,4 @@
-//! Things that go wrong: each scene asserts the cause's code and that the way out which the command suggests, carried out,
-//! repairs it.
+//! Failures: each scene asserts the cause's code, and that the suggested fix works when it is executed.
 //!
 //! Needs the programs that `dev/tools/build.sh control-plane` builds.
 
@@ -97,7 +96,7 @@ async fn install_mode_is_not_supported(cluster: &Cluster) {
     assert_eq!(group["spec"]["targetNamespaces"], json!(["modes"]));
     cluster.cleanup("modes", "modes", &[]).await.fine();
 
-    // A group that is there already and asks for something else.
+    // An existing group with other targets.
     cluster.operator_group("modes", "everything", &[]).await;
     let refused = cluster.run_bundle(&folder, "modes", &[]).await;
     assert_eq!(refused.errors(), ["operator-group-mismatch"]);
@@ -173,7 +172,7 @@ async fn required_api_is_missing(cluster: &Cluster) {
     let folder = bundle.write(cluster.folder.path());
     let failed = cluster.run_bundle(&folder, "needs", &["--timeout", "60s"]).await;
     assert!(!failed.success);
-    // Before: the API is missing. On the way: no catalog has what provides it.
+    // Before: the API is missing. During the installation: no catalog has a provider for it.
     assert!(
         failed.codes().contains(&"requirement-api-missing"),
         "{:?}",
@@ -184,7 +183,7 @@ async fn required_api_is_missing(cluster: &Cluster) {
         .await
         .fine();
     cluster.run_bundle(&folder, "needs", &[]).await.fine();
-    // The CRD that is only required stays with its owner.
+    // The CRD that is only required is kept with its owner.
     cluster.cleanup("needs", "needs", &[]).await.fine();
     assert_eq!(cluster.phase("needs", "provider.v1.0.0").await, "Succeeded");
     assert!(
@@ -214,7 +213,7 @@ async fn operator_image_is_missing(cluster: &Cluster) {
     assert_eq!(failed.errors(), ["operator-image-pull"]);
     let explained = cluster.olmkit(&["diagnose", "pull", "-n", "pull", "-o", "json"]).await;
     assert!(explained.stdout.contains("operator-image-pull"), "{}", explained.stdout);
-    // The way out: correct the reference and run again; the rerun replaces what the failed one left.
+    // The fix: correct the reference and run again; the rerun replaces the objects of the failed run.
     bundle.image = "registry.example.com/there:1".into();
     cluster
         .run_bundle(&bundle.write(cluster.folder.path()), "pull", &[])
@@ -257,7 +256,7 @@ async fn orphan_csv(cluster: &Cluster) {
     let bundle = Bundle::new("orphan", "1.0.0");
     let folder = bundle.write(cluster.folder.path());
     cluster.run_bundle(&folder, "orphan", &[]).await.fine();
-    // As if somebody else had installed it and deleted the Subscription: without this tool's mark.
+    // As if another tool had installed it and the user deleted the Subscription: without olmkit's mark.
     let csv = cluster.api(
         "operators.coreos.com/v1alpha1",
         "ClusterServiceVersion",
@@ -351,7 +350,7 @@ async fn upgrade_is_interrupted(cluster: &Cluster) {
     })
     .await;
     interrupt(child).await;
-    // Nothing that blocks the namespace stays.
+    // No object remains that blocks the namespace.
     for (kind, plural) in [("Subscription", "subscriptions"), ("CatalogSource", "catalogsources")] {
         let api = cluster.api("operators.coreos.com/v1alpha1", kind, plural, Some("halfway"));
         let left = api.list(&kube::api::ListParams::default()).await.unwrap();
@@ -364,7 +363,7 @@ async fn upgrade_is_interrupted(cluster: &Cluster) {
     cluster.nothing_left(&before).await;
 }
 
-/// Sends the signal of Ctrl-C and returns what the command printed.
+/// Sends the signal of Ctrl-C and returns the command's output.
 pub async fn interrupt(child: std::process::Child) -> String {
     let kill = std::process::Command::new("kill")
         .args(["-INT", &child.id().to_string()])
@@ -408,7 +407,7 @@ async fn custom_resource_blocks(cluster: &Cluster) {
             .unwrap()
             .contains("blocked.example.com/finalizer")
     );
-    // The operator was left alone, since it might still finish.
+    // The operator was kept, because it might still become ready.
     assert_eq!(cluster.phase("blocked", "blocked.v1.0.0").await, "Succeeded");
     cluster.carry_out(cause["help"].as_str().unwrap()).await;
     cluster.cleanup("blocked", "blocked", &[]).await.fine();
@@ -426,20 +425,20 @@ async fn a_cluster_without_olm_differs_from_a_partial_olm() {
     assert_eq!(status.json["installed"], false);
 }
 
-/// No OLM runs here: what is shown is that its objects are made in an order in which nothing waits for ever, and made again
-/// without harm.
+/// No OLM runs here. The test shows that its objects are created in an order without deadlocks, and that a repeated run
+/// does no harm.
 #[tokio::test]
 async fn olm_is_installed_and_installed_again() {
     let cluster = Cluster::start(Options::default()).await;
     cluster.install_olm(&["--timeout", "60s"]).await.fine();
-    // Again: what is there stays.
+    // Again: existing objects are kept.
     cluster.install_olm(&["--timeout", "60s"]).await.fine();
     let status = cluster.olmkit(&["olm", "status", "-o", "json"]).await;
     assert_eq!(status.json["installed"], true);
     assert_eq!(status.errors(), Vec::<&str>::new(), "{}", status.stdout);
 }
 
-/// What programs read when the cluster does not answer, or refuses.
+/// JSON output if the cluster does not answer, or rejects the request.
 #[tokio::test]
 async fn a_cluster_that_does_not_answer_or_refuses_is_a_cause() {
     let cluster = Cluster::start(Options::default()).await;

@@ -1,5 +1,5 @@
-//! What others have made stays: definitions that stood before a package came, objects of other people, and objects that
-//! happen to have the name of one that a flow makes.
+//! Objects with other owners are kept: definitions that existed before a package, custom resources of other users, and
+//! objects whose name a command would use.
 
 use kube_testbed::Options;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ async fn what_others_have_made_stays() {
     late_pass::outlasts_a_cleanup(&cluster).await;
 }
 
-/// A bundle with a copy of somebody's definition, as of a well-known one.
+/// A bundle with a copy of an existing definition, as of a well-known one.
 async fn definition_stood_before(cluster: &Cluster) {
     cluster.scene("definition_stood_before");
     cluster.namespace("hostile").await;
@@ -70,7 +70,7 @@ async fn definition_stood_before(cluster: &Cluster) {
     cluster.nothing_left(&before).await;
     cluster.nothing_missing(&before).await;
 
-    // The way out, word by word; a name that is not the package's is a mistake.
+    // The fix, literally; a name that is not the package's is an error.
     cluster.run_bundle(&folder, "hostile", &[]).await.fine();
     let mistaken = cluster
         .cleanup(
@@ -95,7 +95,7 @@ async fn definition_stood_before(cluster: &Cluster) {
     assert!(definition(cluster, &bundle.crd_name()).await.is_none());
 }
 
-/// A bundle with objects for the whole cluster of which some stand there already.
+/// A bundle with cluster-scoped objects of which some exist already.
 async fn cluster_objects_stood_before(cluster: &Cluster) {
     cluster.scene("cluster_objects_stood_before");
     cluster.namespace("greedy").await;
@@ -133,7 +133,7 @@ async fn cluster_objects_stood_before(cluster: &Cluster) {
     cluster.nothing_left(&before).await;
 }
 
-/// The package brought the definition, and other people use it meanwhile.
+/// The package created the definition, and other users use it by now.
 async fn objects_of_others(cluster: &Cluster) {
     cluster.scene("objects_of_others");
     cluster.namespace("popular").await;
@@ -208,7 +208,8 @@ async fn refused_remedy(cluster: &Cluster, folder: &std::path::Path) -> String {
     refused.cause("name-taken")["help"].as_str().unwrap().to_owned()
 }
 
-/// The names of a catalog that is served by a pod: of others, and of olmkit for another package whose name is as short.
+/// The names of a catalog that is served by a pod: owned by another tool, and by olmkit for another package with the
+/// same shortened name.
 async fn catalog_pod_of_others(cluster: &Cluster) {
     cluster.scene("catalog_pod_of_others");
     cluster.namespace("pods").await;

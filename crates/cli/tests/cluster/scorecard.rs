@@ -1,4 +1,4 @@
-//! `scorecard --cluster` against a real API server. No node runs the pods here: what a kubelet would report is written by the test.
+//! `scorecard --cluster` on a real API server. No node runs the pods here: the test writes the kubelet's reports.
 
 use std::path::PathBuf;
 use std::process::Stdio;

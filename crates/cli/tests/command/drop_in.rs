@@ -542,7 +542,7 @@ fn opm_index_add() {
             fs::remove_file(desk.path("docker.log")).unwrap();
         }
     }
-    // The image stays in olmkit's store only if no tool is named.
+    // The image remains in olmkit's store only if no tool is specified.
     for flags in ["", "--build-tool none", "-c none", "-c="] {
         let out = desk.ok(&format!("opm {add} --tag registry.test/c:none {flags}"));
         assert!(out.starts_with("registry.test/c@sha256:"), "{flags}: {out}");
@@ -662,7 +662,7 @@ fn commands_that_are_not_here_say_so() {
         assert!(matches!(said.code, 1 | 2), "{line}: {}", said.out);
         assert!(!said.err.is_empty(), "{line}");
     }
-    // Typing errors get olmkit's own answer, and opm's help is there for its commands.
+    // Typing errors get olmkit's own message, and opm's help is available for its commands.
     assert!(desk.run("olmkit bundel validate").err.contains("bundle"));
     assert!(desk.ok("olmkit index add --help").contains("--bundles"));
     assert!(desk.ok("olmkit alpha bundle unpack --help").contains("--root-ca"));

@@ -91,7 +91,7 @@ fn every_command_has_a_sentence_of_its_own_and_an_example() {
     assert!(pages > 50 && examples > 40, "{pages} pages, {examples} examples");
 }
 
-/// Examples stay true as flags change: each is a command line that the parser takes.
+/// Examples must remain valid as flags change: the parser accepts each command line.
 #[test]
 fn every_example_is_a_valid_command_line() {
     let folder = tempfile::tempdir().unwrap();
@@ -100,7 +100,7 @@ fn every_example_is_a_valid_command_line() {
             return;
         };
         for example in shown.lines().filter(|line| !line.is_empty()) {
-            // Of a pipeline, the part that is ours; without what the shell does.
+            // The olmkit part of a pipeline, without shell syntax.
             let own = example
                 .split(" | ")
                 .find(|part| part.trim_start().starts_with("olmkit "))
@@ -115,7 +115,7 @@ fn every_example_is_a_valid_command_line() {
                 .env("HOME", folder.path())
                 .env("OLMKIT_IMAGE_STORE", folder.path().join("store"))
                 .env("KUBECONFIG", folder.path().join("none"))
-                // No host is asked: a proxy that refuses stands before all of them.
+                // No host is contacted: all requests go to a proxy that rejects them.
                 .env("HTTPS_PROXY", "http://127.0.0.1:9")
                 .env("HTTP_PROXY", "http://127.0.0.1:9")
                 .stdin(Stdio::null())
@@ -189,7 +189,7 @@ fn colours_and_the_log_are_chosen_for_every_command() {
     assert!(validated("always").contains(&0x1b), "colours were asked for");
     assert!(!validated("never").contains(&0x1b));
     assert!(!validated("auto").contains(&0x1b), "a pipe is no terminal");
-    // Port 1 refuses.
+    // Port 1 rejects connections.
     let absent = ["image", "digest", "127.0.0.1:1/a/b:1"];
     let quiet = olmkit(&absent);
     let verbose = olmkit(&[&absent[..], &["--verbose"]].concat());

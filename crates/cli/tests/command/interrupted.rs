@@ -1,4 +1,5 @@
-//! Writing is killed before each of its system calls: what stands on disk is the old or the new, and the next run ends well.
+//! A write is killed before each of its system calls: the files on disk must be the old or the new ones, and the next
+//! run must succeed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +27,7 @@ const CALLS: &[&str] = &[
     "flock",
 ];
 
-/// A command, what is there before it, and what it writes, each of which is old or new by itself.
+/// A command, the files before it, and those that it writes, each of which must be old or new.
 struct Case {
     arguments: &'static [&'static str],
     input: Option<PathBuf>,
@@ -96,7 +97,7 @@ impl Case {
             let old = self.contents(folder.path());
             let ended = self.run(folder.path(), Some((name, number)));
             let place = format!("{:?}, {name} {number}", self.arguments);
-            // What a killed run leaves under our names does not belong to a catalog.
+            // Leftovers of a killed run under our temporary names do not belong to a catalog.
             let mut now = self.contents(folder.path());
             for files in now.values_mut() {
                 files.retain(|path, _| !path.to_string_lossy().starts_with(".olmkit-"));
@@ -112,12 +113,12 @@ impl Case {
             }
             let again = self.run(folder.path(), None);
             if !again {
-                // The second of two equal changes may be refused.
+                // The second of two equal changes may be rejected.
                 assert_eq!(now, new, "{place}");
                 continue;
             }
             assert_eq!(self.contents(folder.path()), new, "{place}");
-            // One whose lock is gone already could be a new one of another process; it goes when it is an hour old.
+            // A directory whose lock is missing could be a new one of another process; it is deleted after an hour.
             let left = fs::read_dir(folder.path()).unwrap().flatten();
             let left = left.filter(|entry| entry.path().join("lock").exists());
             let left: Vec<_> = left.map(|entry| entry.file_name().into_string().unwrap()).collect();
@@ -145,7 +146,7 @@ impl Case {
         folder
     }
 
-    /// Runs the command, killed before its n-th call if one is given. Whether it ended well.
+    /// Runs the command, killed before its n-th call if one is given. Returns true if it succeeded.
     fn run(&self, folder: &Path, kill_at: Option<(&str, usize)>) -> bool {
         let olmkit = assert_cmd::cargo::cargo_bin("olmkit");
         let mut command = match kill_at {

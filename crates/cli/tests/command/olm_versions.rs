@@ -53,7 +53,7 @@ fn a_flag_of_the_other_version_is_refused_with_the_way_out() {
     }
 }
 
-/// A cluster at an address where nobody answers.
+/// A cluster at an address without a server.
 fn kubeconfig(folder: &std::path::Path) -> std::path::PathBuf {
     let path = folder.join("kubeconfig");
     let text = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "c",

@@ -1,4 +1,4 @@
-//! What is printed while work goes on, and what `--quiet` leaves out.
+//! Output while a command works, and the output that `--quiet` omits.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -12,7 +12,7 @@ use test_support::demo_bundle;
 
 use crate::hostile::TERMINAL;
 
-/// A folder of bundles, and a program that validates the last of them only after something has happened.
+/// A directory of bundles, and a command that validates the last of them only after an event.
 fn folder(bundles: usize, before_the_last: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for number in 0..bundles {

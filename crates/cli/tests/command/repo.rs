@@ -166,7 +166,7 @@ fn operators_that_fail_are_named_before_the_rules_that_they_break() {
     assert!(out.contains("in 2 operators"), "{out}");
 }
 
-/// What repeats within an operator is said once, and what another operator has too is said there again.
+/// Repeated findings within an operator are printed once, and again for another operator that has them.
 #[test]
 fn what_repeats_is_folded_operator_by_operator() {
     let folder = operators(&["a", "b"], 3);

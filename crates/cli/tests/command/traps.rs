@@ -291,7 +291,7 @@ fn settings_of_submodules_start_no_program() {
     outer.check(&["status"]);
 }
 
-/// A clone can bring a bare repository in a directory, whose settings git would take.
+/// A clone can contain a bare repository in a directory, whose settings git would use.
 #[test]
 fn a_bare_repository_below_a_repository_starts_no_program() {
     let outer = Trapped::new();
@@ -356,7 +356,7 @@ fn variables_of_git_lead_nowhere() {
     assert_eq!((here.ran(), there.ran()), (String::new(), String::new()), "{outputs:?}");
 }
 
-/// Repositories of users who have a worktree, a submodule, a filter for large files and signed commits.
+/// Repositories with a worktree, a submodule, a filter for large files and signed commits.
 #[test]
 fn ordinary_repositories_still_work() {
     let desk = Trapped::new();

@@ -1,4 +1,4 @@
-//! Every command that writes, on a full disk, in a folder that it may not write, and as the user of a restricted pod.
+//! Every command that writes: on a full disk, in a read-only directory, and as the user of a restricted pod.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 /// The user of a pod that need not be root.
 const USER: u32 = 1001;
 
-/// The commands, and what they write.
+/// The commands, and their output files.
 const WRITERS: &[(&[&str], &str)] = &[
     (&["catalog", "migrate", "catalog", "out"], "out"),
     (
@@ -63,7 +63,7 @@ const WRITERS: &[(&[&str], &str)] = &[
     (&["bundle", "unpack", "bundle", "-o", "unpacked"], "unpacked"),
 ];
 
-/// A folder with what the commands read.
+/// A directory with the commands' inputs.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let repository = test_support::repository("");
@@ -99,7 +99,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A shell that sets what `before` says and then becomes the command.
+/// A shell that runs `before` and then becomes the command.
 fn shell(folder: &Path, before: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("sh");
     command
@@ -123,7 +123,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Every file below a folder with its length and the time of its last change.
+/// Every file below a directory with its length and modification time.
 fn files(folder: &Path) -> BTreeMap<PathBuf, (u64, i64)> {
     let mut found = BTreeMap::new();
     let mut open = vec![folder.to_owned()];
@@ -141,7 +141,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, (u64, i64)> {
     found
 }
 
-/// One clear error, and what was there is as it was.
+/// One clear error, and unchanged existing files.
 #[track_caller]
 fn refused(arguments: &[&str], output: &Output, reason: &str, place: &str) {
     let text = said(output);
@@ -154,7 +154,7 @@ fn refused(arguments: &[&str], output: &Output, reason: &str, place: &str) {
     assert!(error.contains(place), "{arguments:?} does not name {place}: {error}");
 }
 
-/// A limit of the size of files stands for a full disk: what exceeds it is refused in the middle of writing.
+/// A file size limit simulates a full disk: a write that exceeds it fails in the middle.
 #[test]
 fn a_full_disk_is_reported_and_leaves_nothing_half() {
     for (arguments, place) in WRITERS {
@@ -163,7 +163,7 @@ fn a_full_disk_is_reported_and_leaves_nothing_half() {
         let output = shell(folder.path(), "trap '' XFSZ; ulimit -f 1", arguments)
             .output()
             .unwrap();
-        // Images go through the store, or a temporary folder, first.
+        // Images are first written to the store, or a temporary directory.
         let place = if arguments[0] == "image" {
             "cannot write to "
         } else {
@@ -203,7 +203,7 @@ fn a_folder_that_may_not_be_written_is_named() {
     }
 }
 
-/// As in a pod that runs as any user: no entry in /etc/passwd, no home, a folder of its own.
+/// As in a pod that runs as any user: no entry in /etc/passwd, no home, and its own directory.
 #[test]
 fn any_user_writes_into_folders_of_its_own() {
     let user = user();

@@ -59,8 +59,8 @@ fn owned(base: &Value) -> Vec<Value> {
         .unwrap_or_default()
 }
 
-/// Adds an entry for each served version of those CRDs in `directory` that PROJECT lists and that the base does not describe yet. The
-/// description is that of the type, the display name is the kind in words.
+/// Adds an entry for each served version of those CRDs in `directory` that PROJECT lists and that the base does not
+/// describe yet. The description is the type's, the display name is the kind split into words.
 pub fn describe_definitions(base: &mut Value, directory: &Path, kinds: &[GroupVersionKind]) -> anyhow::Result<()> {
     if !directory.is_dir() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `olmkit bundle unpack`: `kubectl apply` takes what it prints, and the operator runs.
+//! `olmkit bundle unpack`: `kubectl apply` accepts its output, and the operator runs.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::server::Server;
 
-/// An operator with webhooks of all three types; its definition says nothing of the conversion, the bundle does.
+/// An operator with webhooks of all three types; the bundle configures the conversion, the definition does not.
 const OPERATOR: &str = include_str!("../../command/generate/operator.yaml");
 const WEBHOOKS: &str = "
 ---

@@ -1,5 +1,5 @@
-//! Each cause that operator-controller and catalogd were seen to write, on the real API server: what `extension status`, `diagnose` and
-//! the flows say of it.
+//! Each cause that operator-controller and catalogd were observed to write, on the real API server, as reported by
+//! `extension status`, `diagnose` and the commands.
 
 use kube_testbed::Options;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
-//! OLM v1 as processes beside the control plane: catalogd, which builds from its Go module, and operator-controller, which somebody
-//! has built. Both believe to be pods: they read the name of their account from a token at a fixed path, so each has a mount
-//! namespace of its own with that path in memory.
+//! OLM v1 as processes next to the control plane: catalogd, which builds from its Go module, and a previously built
+//! operator-controller. Both expect to run in pods: they read the name of their service account from a token at a fixed
+//! path, so each has a mount namespace with that path in memory.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -64,7 +64,8 @@ fn unshare() -> Result<&'static [&'static str], String> {
 }
 
 impl OlmV1 {
-    /// Starts both, operator-controller with a flag for its gates; the registry has TLS with an authority of its own, which they trust.
+    /// Starts both, operator-controller with a flag for its gates; the registry has TLS with a private authority, which
+    /// they trust.
     pub async fn start(cluster: &Cluster, program: &Path, registry: &Registry, gates: &str) -> Self {
         cluster.namespace(SYSTEM).await;
         let account =

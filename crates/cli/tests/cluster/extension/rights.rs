@@ -1,5 +1,5 @@
-//! The rights of the commands for OLM v1, as in `crate::rights`: enough, none too many, checked before anything is changed. What the
-//! controllers write is recorded.
+//! Permissions of the commands for OLM v1, as in `crate::rights`: sufficient, minimal, and checked before anything is
+//! changed. The controllers' writes are recorded.
 
 use std::path::Path;
 
@@ -123,7 +123,7 @@ async fn packages(cluster: &Cluster) {
     cluster.delete(CATALOGS.0, CATALOGS.1, CATALOGS.2, None, "ours").await;
 }
 
-/// Writes what the controllers write when they have installed the bundle that `run bundle` has pushed.
+/// Writes the objects that the controllers create after they have installed the bundle that `run bundle` pushed.
 async fn play(cluster: &Cluster, bundle: &Bundle, repository: &str) {
     let is_new =
         |extension: &serde_json::Value| extension["spec"]["source"]["catalog"]["version"] == bundle.version.as_str();

@@ -1,6 +1,7 @@
-//! What lints claim about the API server, OLM and opm, on the real ones, both ways.
+//! Tests the lints' statements about the API server, OLM and opm on the real ones, both ways.
 //!
-//! A lint may warn only of what happens: with the defect it happens, without it it does not. A rule names the test that shows it.
+//! A lint may warn only of effects that occur: with the defect they occur, without it they do not. A rule names its
+//! test.
 
 mod admission;
 mod catalogs;
@@ -131,7 +132,8 @@ async fn permissions_reach_as_far_as_the_install_mode() {
         cluster.run_bundle(&folder, name, &[]).await.fine();
         let account = format!("{name}-account");
         assert_eq!(may(&cluster, name, &account, verb, resource).await, granted, "{name}");
-        // A Role is enough where the server asks for a namespace: for that itself, and for the constraints of a pod in it.
+        // A Role is sufficient if the server asks for a namespace: for the namespace itself, and for the constraints of
+        // a pod in it.
         let in_it = may_in(&cluster, (name, &account), verb, resource, Some(name)).await;
         assert!(in_it || warned, "{name}");
         assert!(may(&cluster, name, &account, "list", "pods").await, "{name}");

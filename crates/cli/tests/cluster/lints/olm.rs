@@ -1,5 +1,5 @@
-//! Claims about OLM. Where it matters only what OLM makes of a ClusterServiceVersion, that is put into the cluster as it is,
-//! without a catalog: all at once, in the namespace `operators`, which OLM watches everything from.
+//! Statements about OLM. If a test needs only the effect of a ClusterServiceVersion, it creates it directly in the
+//! cluster, without a catalog: all together, in the namespace `operators`, from which OLM watches everything.
 
 use kube_testbed::Options;
 use serde_json::{Value, json};
@@ -208,7 +208,7 @@ async fn install_strategies(cluster: &Cluster) {
         assert!(secret(&format!("{name}-manager-service-cert")).await.is_some());
         assert_eq!(mounts_foreign_secret(cluster, name).await, *waits, "{name}");
     }
-    // Who is listed is converted by OLM's service, who is not stays as it was.
+    // OLM's service converts the listed CRDs and does not change the others.
     let service = async |name: &str| {
         let crd = cluster
             .get(
@@ -347,7 +347,7 @@ async fn missing_api(cluster: &Cluster) {
     assert_eq!(phase, "Complete");
 }
 
-/// An object that the new schema refuses keeps OLM from upgrading.
+/// A custom resource that the new schema rejects blocks OLM's upgrade.
 async fn upgrades(cluster: &Cluster) {
     let bundle = |version: &str, maximum: u32| {
         let mut bundle = Bundle::new("bounded", version);

@@ -1,4 +1,4 @@
-//! The rights of each command: enough, none too many, checked before anything is changed, and as the documentation says.
+//! The permissions of each command: sufficient, minimal, checked before anything is changed, and as documented.
 
 mod accounts;
 mod audit;
@@ -16,7 +16,7 @@ use crate::offered;
 pub use accounts::{ACCOUNTS, grant, revoke};
 pub use audit::compare;
 
-/// Where operators are installed.
+/// Namespace for operators.
 pub const NAMESPACE: &str = "rights";
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn flows(cluster: &Cluster, old: &Bundle, new: &Bundle) {
         tests.stderr
     );
     let account = grant(cluster, Command::OlmStatus, |_| true).await;
-    // No Deployments of OLM run here, which is what the status says.
+    // No Deployments of OLM run here, which the status reports.
     let status = run(cluster, &account, &["olm", "status"]).await;
     assert!(!status.codes().contains(&"forbidden"), "{}", status.stdout);
     let account = grant(cluster, Command::BundleUpgrade, |_| true).await;
@@ -288,7 +288,8 @@ async fn olm_is_installed_and_removed_with_the_rights_that_are_listed() {
     cluster.nothing_missing(&left).await;
 }
 
-/// The account of an OperatorGroup, as the documentation writes it down: also when a ClusterRole of the bundle stands already.
+/// The service account of an OperatorGroup, as the documentation describes it: also if a ClusterRole of the bundle
+/// exists already.
 #[tokio::test]
 async fn the_account_of_the_documentation_lets_olm_install() {
     let cluster = Cluster::start(Options::default().with_olm()).await;

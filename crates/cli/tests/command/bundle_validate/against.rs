@@ -1,4 +1,4 @@
-//! `--against`: what an upgrade from an earlier bundle does to the objects that users have.
+//! `--against`: the effects of an upgrade from an earlier bundle on existing custom resources.
 
 use std::fs;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn an_upgrade_that_takes_nothing_away_is_fine() {
 #[test]
 fn each_loss_is_reported() {
     let two_versions = "  - name: v0\n    served: true\n    storage: false\n    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}\n  - name: v1\n";
-    // What the earlier bundle had, what the later one has, and the one rule that reports it.
+    // A part of the earlier bundle, its change, and the one rule that reports it.
     type Changes<'c> = &'c [(&'c str, &'c str, &'c str)];
     let rows: &[(Changes<'_>, Changes<'_>, &str, &str)] = &[
         (
@@ -157,7 +157,7 @@ fn text_has_the_place_and_a_hint() {
     assert_eq!(strict.code, 1);
 }
 
-/// A catalog with the earlier bundle, inline unless `flags` say otherwise.
+/// A catalog with the earlier bundle, inline unless `flags` select another format.
 fn catalog(folder: &Path, flags: &[&str]) {
     let rendered = run(
         folder,

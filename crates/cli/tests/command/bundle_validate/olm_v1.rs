@@ -1,4 +1,4 @@
-//! What OLM v1 does with a bundle: `bundle render`, `bundle diff`, `crd diff`, `--profile olmv1`.
+//! OLM v1's behavior for a bundle: `bundle render`, `bundle diff`, `crd diff`, `--profile olmv1`.
 
 use test_support::demo_bundle::{CRD, CSV, SERVICE, copy};
 

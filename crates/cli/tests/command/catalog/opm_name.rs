@@ -6,7 +6,7 @@ use std::process::Output;
 
 use tempfile::TempDir;
 
-/// A folder with a program `opm` in it and a catalog.
+/// A directory with a program `opm` and a catalog.
 fn desk() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(assert_cmd::cargo::cargo_bin("olmkit"), folder.path().join("opm")).unwrap();
@@ -44,7 +44,7 @@ fn the_commands_of_makefiles_work() {
     let desk = desk();
     let folder = desk.path();
     assert_eq!(succeed(folder, "validate catalog"), "");
-    // opm's own flags stand before or behind the subcommand.
+    // opm's own flags may precede or follow the subcommand.
     for line in [
         "render catalog -o yaml",
         "--use-http render catalog --output=yaml",

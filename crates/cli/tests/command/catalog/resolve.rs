@@ -1,4 +1,4 @@
-//! What OLM v1 chooses.
+//! OLM v1's choice.
 
 use serde_json::Value;
 

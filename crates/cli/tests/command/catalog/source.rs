@@ -215,7 +215,7 @@ fn the_file_of_a_package_is_found_whatever_its_name() {
         desk.text("flat/parts/all.yaml")
             .ends_with("package: memcached-operator\nschema: olm.deprecations\n")
     );
-    // Two files: an entry or a blob could come to stand twice.
+    // Two files: an entry or a blob could be duplicated.
     std::fs::write(
         desk.path("flat/more.yaml"),
         "schema: olm.channel\npackage: memcached-operator\nname: beta\nentries: []\n",
@@ -298,7 +298,7 @@ fn an_addition_leaves_a_catalog_that_olm_takes() {
         .refused("the channel has no entry memcached-operator.v0.0.9; use --replaces memcached-operator.v0.1.0");
     add(&["--channel", "alpha", "--replaces", OLD]).refused("would have two heads");
     assert_eq!(desk.text(SOURCE), before);
-    // What jumps over the head has to skip it.
+    // An entry that bypasses the head must skip it.
     add(&[
         "--channel",
         "alpha,beta",

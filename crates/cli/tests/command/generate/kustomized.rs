@@ -1,4 +1,4 @@
-//! `generate bundle --kustomize`, with a stand-in that prints what kustomize makes of the folder.
+//! `generate bundle --kustomize`, with a substitute that prints kustomize's output for the directory.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::support::{Folder, said};
 
-/// What is wrong with an object is said at the file that defines it, and not at a line of what kustomize prints.
+/// A finding in an object names the file that defines it, not a line of kustomize's output.
 #[test]
 fn findings_name_the_files_of_the_kustomization() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Images become digests, asked from a real registry.
+//! Images are replaced by digests from a real registry.
 
 use serde_json::json;
 

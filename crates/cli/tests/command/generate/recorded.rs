@@ -40,7 +40,7 @@ fn recorded_cases_give_equal_bundles() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// Runs one case; what is not as recorded, in words.
+/// Runs one case and describes the deviations from the record.
 fn compare(case: &Path, path: &str) -> Vec<String> {
     let name = case.file_name().unwrap().to_string_lossy().into_owned();
     let folder = tempfile::tempdir().unwrap();

@@ -54,7 +54,7 @@ fn bad_input_names_file_and_object_and_leaves_the_old_bundle() {
     assert!(said(&output).contains("v1"), "{}", said(&output));
 }
 
-/// They say how manifests are put together and are none themselves.
+/// They configure how manifests are assembled and are not manifests themselves.
 #[test]
 fn kustomizations_beside_manifests_do_not_count_as_lost() {
     let folder = Folder::new();
@@ -247,8 +247,8 @@ fn a_binding_into_another_namespace_is_reported() {
     );
 }
 
-/// What kustomize makes of a Go operator with webhooks and metrics: two certificate volumes, of which OLM replaces one and
-/// nobody fills the other.
+/// kustomize's output for a Go operator with webhooks and metrics: two certificate volumes, of which OLM replaces one
+/// and nothing fills the other.
 const CERTIFICATES: &str = r#"---
 apiVersion: apps/v1
 kind: Deployment
@@ -447,7 +447,7 @@ fn a_base_is_generated_without_questions_without_a_terminal() {
     assert_eq!(folder.text(path), before, "a base that exists stays as it is");
 }
 
-/// The commands of the `bundle` target that operator-sdk 1.42 scaffolds, with a stand-in for kustomize.
+/// The commands of the `bundle` target that operator-sdk 1.42 scaffolds, with a substitute for kustomize.
 #[test]
 fn the_bundle_target_of_a_scaffolded_makefile_runs_unmodified() {
     let folder = Folder::new();

@@ -13,13 +13,13 @@ pub fn write(folder: &Path, name: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// Seconds on processors. What is bounded by design takes several times as long unoptimised, and on a busy machine longer again.
+/// Processor time in seconds. Debug builds take several times as long, and a busy machine adds to that.
 const CPU_SECONDS: &str = if cfg!(debug_assertions) { "120" } else { "5" };
 
 /// Ends a command that takes more than `$CPU_SECONDS` on processors, or more KiB of memory, its address space included.
 const BOUNDED: &str = "ulimit -t \"$CPU_SECONDS\" && ulimit -v 1048576 && exec \"$0\" \"$@\"";
 
-/// Runs a command over a folder; gives what it said.
+/// Runs a command over a directory; returns its standard error output.
 pub fn bounded(folder: &Path, arguments: &str) -> String {
     let output = Command::new("sh")
         .args(["-c", BOUNDED])
@@ -238,7 +238,7 @@ const PACKAGE: &str = "{\"schema\":\"olm.package\",\"name\":\"p\",\"defaultChann
 fn long_chains_of_upgrades() {
     let folder = tempfile::tempdir().unwrap();
     for (name, entries) in [("shorter", 4_000), ("catalog", 8_000)] {
-        // No range holds anything, so that each is compared with everything there is.
+        // No range matches, so each is compared with every version.
         let channel = chain("p", "c", entries, |_| ">=99999.0.0".to_owned());
         let catalog = format!("{PACKAGE}{channel}{}", bundles("p", entries));
         write(folder.path(), &format!("{name}/catalog.json"), &catalog);

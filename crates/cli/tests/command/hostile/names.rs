@@ -1,4 +1,4 @@
-//! Names that stand for other places than their owners may write to or read.
+//! Names that refer to paths or hosts that their authors may not write or read.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -114,7 +114,7 @@ fn limits_name_their_way_out_and_are_raised_by_it() {
     assert!(refused(&render("catalog-file=1MiB")).contains("not a regular file"));
 }
 
-/// A registry that answers whatever digest is asked for with another one.
+/// A registry that answers a request for any digest with another one.
 #[test]
 fn a_pinned_reference_has_no_other_digest() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,5 +1,5 @@
-//! Names of a megabyte stand once in the input; what is said about it does not repeat them whole. No output is larger than four
-//! times its input, in any form.
+//! Names of a megabyte appear once in the input; messages about it do not repeat them completely. No output is larger
+//! than four times its input, in any format.
 
 use std::fs;
 use std::path::Path;
@@ -9,12 +9,12 @@ use test_support::demo_bundle;
 
 use super::exhaust::{bounded, write};
 
-/// A name of a megabyte. With blanks it is not one word.
+/// A name of a megabyte. With spaces it is not one word.
 fn long(with_blanks: bool) -> String {
     if with_blanks { "x y " } else { "xxxx" }.repeat(1 << 18)
 }
 
-/// Bytes of all files below a folder.
+/// Bytes of all files below a directory.
 fn size(folder: &Path) -> usize {
     let files = walkdir::WalkDir::new(folder).into_iter().flatten();
     let bytes = files.filter_map(|entry| entry.metadata().ok().filter(fs::Metadata::is_file));
@@ -159,7 +159,7 @@ fn long_names_in_a_bundle() {
     }
 }
 
-/// Maps in maps: the path of the innermost value is as long as all keys together, and each level can have a finding.
+/// Nested maps: the path of the innermost value is as long as all keys together, and each level can have a finding.
 fn nested(levels: usize, key: &str, innermost: &str) -> String {
     let open: String = (0..levels)
         .map(|level| format!("{{\"wrong{level}\": null, \"{key}\": "))
@@ -167,7 +167,7 @@ fn nested(levels: usize, key: &str, innermost: &str) -> String {
     format!("{open}{innermost}{}", "}".repeat(levels))
 }
 
-/// Paths in what is not a CRD: deep, and of long keys.
+/// Paths in an object that is not a CRD: deep, and with long keys.
 #[test]
 fn long_paths() {
     let folder = tempfile::tempdir().unwrap();
@@ -228,7 +228,7 @@ fn long_paths() {
     }
 }
 
-/// The path of each wrong item of an example begins with sixty keys that are as long as YAML lets them be.
+/// The path of each invalid item of an example begins with sixty keys of YAML's maximum length.
 #[test]
 fn long_paths_in_examples() {
     let folder = tempfile::tempdir().unwrap();
@@ -262,7 +262,7 @@ fn long_paths_in_examples() {
     within_four_times(folder.path(), "scorecard bundle --built-in -o findings");
 }
 
-/// What is long because it is many is no long name.
+/// A long list of short names is not shortened.
 #[test]
 fn lists_of_short_names_stay_whole() {
     let folder = tempfile::tempdir().unwrap();

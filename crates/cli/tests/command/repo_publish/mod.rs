@@ -12,12 +12,12 @@ use tempfile::TempDir;
 
 const CATALOG_OF_OPM: &str = "opm";
 
-/// A repository of the community below a temporary folder.
+/// A community repository below a temporary directory.
 struct Desk {
     folder: TempDir,
 }
 
-/// What a run said.
+/// Output of a run.
 struct Said {
     code: i32,
     out: String,
@@ -50,7 +50,7 @@ impl Desk {
         std::fs::read_to_string(self.root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// A bundle in the repository or beside it, as `operators/hello/0.0.1`.
+    /// A bundle inside or outside the repository, as `operators/hello/0.0.1`.
     fn bundle(&self, folder: &Path, version: &str, spec: &str) {
         let write = |path: &str, text: &str| {
             let path = folder.join(path);
@@ -106,7 +106,7 @@ impl Desk {
         self.git(&["commit", "-qm", "base"]);
     }
 
-    /// All files with their contents, but for git's.
+    /// All files with their contents, except git's.
     fn files(&self) -> BTreeMap<PathBuf, String> {
         files(&self.root())
     }
@@ -146,7 +146,7 @@ fn walk(folder: &Path, wanted: &mut dyn FnMut(&Path) -> bool) -> BTreeMap<PathBu
     found
 }
 
-/// `opm` of `dev/tools`; says so if it is not there.
+/// `opm` of `dev/tools`; prints a line if it is missing.
 fn opm() -> Option<PathBuf> {
     match kube_testbed::tools::program(CATALOG_OF_OPM) {
         Ok(path) => Some(path),

@@ -48,7 +48,7 @@ fn published() -> Desk {
     desk
 }
 
-/// A bundle beside the repository.
+/// A bundle outside the repository.
 fn fresh(desk: &Desk, spec: &str) -> String {
     let folder: PathBuf = desk.folder.path().join("fresh");
     desk.bundle(&folder, "0.0.2", spec);
