@@ -1,8 +1,9 @@
 //! The channels that `opm index add` makes from bundles: operator-registry's `SemverPackageManifest` and
 //! `addPackageChannels` for replaces-mode, `AddBundleToGraph` for semver-mode.
 //!
-//! In replaces-mode a channel is the chain of `replaces` from its highest version. A bundle that a bundle of this chain
-//! skips gets an entry without edges, even if it names others itself. Compared with operator-registry 1.73 by `dev/graph`.
+//! In replaces-mode a channel is the chain of `replaces` from its highest version. A bundle that is skipped by one of
+//! this chain gets an entry without edges, even if it names others itself. Compared with operator-registry 1.73 by
+//! `dev/graph`.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, HashSet};

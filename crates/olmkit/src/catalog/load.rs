@@ -29,7 +29,7 @@ pub enum Error {
     Read {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A document of a file is not a blob.
@@ -46,7 +46,7 @@ pub enum Error {
         line: usize,
         /// Column, counted from 1; 0 if unknown.
         column: usize,
-        /// What opm says.
+        /// opm's message.
         message: String,
     },
 }
@@ -71,7 +71,7 @@ pub(super) fn short(message: &str) -> Cow<'_, str> {
 pub(super) const MISSING_SCHEMA: &str = "' is missing root schema field";
 
 impl Error {
-    /// The error as opm words it, which names no file.
+    /// The error in opm's wording, which names no file.
     pub fn opm_text(&self) -> String {
         match self {
             Error::Document { message, .. } => message.clone(),
@@ -113,7 +113,7 @@ pub fn file(path: &Path) -> Result<Vec<Blob>, Error> {
 /// read it, and hands the results on in order, so that only some megabytes of a large file are in work at a time.
 ///
 /// # Errors
-/// See [`directory`]; `convert` may refuse a blob.
+/// See [`directory`]; `convert` may reject a blob.
 pub fn each_blob<T: Send>(
     path: &Path,
     convert: &(dyn Fn(Blob, &Value<'_>) -> Result<T, String> + Sync),

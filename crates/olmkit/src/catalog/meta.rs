@@ -1,4 +1,4 @@
-//! The keys that every blob may have, read before anything else of it, with opm's error texts.
+//! The keys that every blob may have, read before all others, with opm's error messages.
 
 use super::text::{Numbers, Value};
 use olmkit_go::fmt::Operand;
@@ -20,7 +20,7 @@ pub struct Meta {
 /// Reads the common keys of a blob.
 ///
 /// # Errors
-/// In opm's words: not a map, two keys that differ in case only, a common key that is not a string.
+/// With opm's message: not a map, two keys that differ only in case, a common key that is not a string.
 pub fn read(value: &Value<'_>) -> Result<Meta, String> {
     let mut meta = Meta::default();
     let entries = match value {

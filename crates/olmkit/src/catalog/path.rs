@@ -34,11 +34,11 @@ pub struct Installed {
     pub name: String,
     /// Its version.
     pub version: Version,
-    /// Where the version comes from.
+    /// Source of the version.
     pub source: VersionSource,
 }
 
-/// Where the version of an installed bundle comes from.
+/// Source of an installed bundle's version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VersionSource {
@@ -52,7 +52,7 @@ pub enum VersionSource {
     Unknown,
 }
 
-/// How the upgrades end.
+/// Final state of the upgrades.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state", content = "reason")]
 pub enum End {
@@ -60,7 +60,7 @@ pub enum End {
     Newest,
     /// The target is installed.
     Target,
-    /// OLM stays at a bundle that is not the newest.
+    /// OLM does not upgrade a bundle that is not the newest.
     Stays(String),
     /// The upgrades never end.
     Cycle(String),
@@ -81,7 +81,7 @@ pub struct Path {
     pub from: Installed,
     /// The upgrades.
     pub steps: Vec<Step>,
-    /// How they end.
+    /// Their final state.
     pub end: End,
     /// Facts that the answer depends on, as sentences.
     pub notes: Vec<String>,
@@ -451,7 +451,7 @@ impl<'c> Package<'c> {
         })
     }
 
-    /// What an answer about an installed bundle assumes.
+    /// The assumption of a result about an installed bundle.
     fn note(&self, installed: &Installed) -> Option<String> {
         let Installed { name, version, source } = installed;
         let shown = limits::name(name);

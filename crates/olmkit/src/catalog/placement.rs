@@ -133,7 +133,8 @@ impl Place<'_> {
         })
     }
 
-    /// The new bundle replaces the highest version of the earlier minor versions and skips the lower ones of its own.
+    /// The new bundle replaces the highest version of the earlier minor versions and skips the lower ones of its own
+    /// minor version.
     fn by_version(&self) -> Result<Placement, String> {
         let edges = self.semver_edges();
         let Some(next) = self.next_above() else {
@@ -224,7 +225,7 @@ impl Place<'_> {
         Err(self.no_place(next, &reason))
     }
 
-    /// The refusal of a bundle that fits nowhere, with the two changes that make room for it.
+    /// The error for a bundle that fits nowhere, with the two changes that would make it fit.
     fn no_place(&self, next: &str, reason: &str) -> String {
         let name = &self.new.name;
         format!(
@@ -234,7 +235,7 @@ impl Place<'_> {
         )
     }
 
-    /// The refusal of a second head, which neither opm nor OLM accepts.
+    /// The error for a second head, which both opm and OLM reject.
     fn two_heads(&self, head: &str, replaces: &str) -> String {
         let reason = match replaces {
             "" => "it replaces nothing".to_owned(),

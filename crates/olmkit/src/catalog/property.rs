@@ -32,7 +32,7 @@ pub fn value(property: &Property) -> Result<Value<'_>, String> {
 /// Reads a property's value as a struct of strings, in the order of `wanted`.
 ///
 /// # Errors
-/// `parse property[i] of type "t": …`, in opm's words.
+/// opm's message `parse property[i] of type "t": …`.
 pub fn read_strings<const N: usize>(
     property: &Property,
     index: usize,

@@ -28,12 +28,12 @@ const WINDOW: usize = 64;
 /// Why a catalog cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A blob holds something that YAML cannot hold.
+    /// A blob contains a value that YAML cannot represent.
     #[error("cannot write {blob} as YAML: {source}")]
     Yaml {
-        /// Which blob.
+        /// The blob.
         blob: String,
-        /// What the writer said.
+        /// The writer's error.
         source: Box<yaml::Error>,
     },
     /// A package whose name cannot be that of a directory.
@@ -264,8 +264,8 @@ pub fn all(blobs: &[Blob], format: Format, out: &mut dyn std::io::Write) -> Resu
     Ok(out.flush()?)
 }
 
-/// Writes a catalog as a directory: `<package>/catalog.yaml` for each package, blobs without one at the top. All of it appears
-/// at once; see [`crate::files`].
+/// Writes a catalog as a directory: `<package>/catalog.yaml` for each package, blobs without one at the top. It appears
+/// atomically; see [`crate::files`].
 ///
 /// # Errors
 /// The directory is not empty, or cannot be written.
@@ -285,7 +285,7 @@ pub fn directory(blobs: Vec<Blob>, format: Format, root: &Path) -> Result<(), Er
     for blob in blobs {
         packages.entry(blob.package().to_owned()).or_default().push(blob);
     }
-    // All names are checked before anything is written. What belongs to no package stays at the top.
+    // All names are checked before anything is written. Blobs without a package are written at the top.
     let mut files = Vec::new();
     for (package, blobs) in packages {
         let file = match package.as_str() {

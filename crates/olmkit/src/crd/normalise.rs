@@ -19,8 +19,8 @@ pub fn normalise(crd: &CustomResourceDefinition, options: &Options) -> Result<Va
     normalise_with(crd, &BTreeMap::new(), options)
 }
 
-/// As [`normalise`], with the schemas of some versions as `schemars` prints them. What `kube` makes of them before they
-/// fit into a `CustomResourceDefinition` loses keywords, such as the patterns of numeric keys.
+/// As [`normalise`], with the schemas of some versions as `schemars` prints them. `kube`'s conversion to
+/// `CustomResourceDefinition` loses keywords, such as the patterns of numeric keys.
 pub(crate) fn normalise_with(
     crd: &CustomResourceDefinition,
     schemas: &BTreeMap<String, Value>,
@@ -174,7 +174,7 @@ fn strip_extension(schema: &mut Value) {
     }
 }
 
-/// The root has what every object has. The texts say what `controller-gen`'s say, for `kubectl explain`.
+/// The root gets the fields of every object, with the descriptions of `controller-gen`, for `kubectl explain`.
 fn finish_root(schema: &mut Value, kind: &str, plural: &str, options: &Options) {
     let Some(root) = schema.as_object_mut() else { return };
     root.insert("type".into(), "object".into());

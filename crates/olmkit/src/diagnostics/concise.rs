@@ -9,7 +9,7 @@ use crate::object::UntrustedText;
 ///
 /// # Errors
 ///
-/// What the writer gives.
+/// The writer's error.
 pub fn write_concise(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let report = &*report.shown();
     for finding in &report.findings {

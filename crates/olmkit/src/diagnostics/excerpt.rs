@@ -30,7 +30,7 @@ impl Sources {
 /// A file, with the places of its lines, so that each of many findings is shown without reading all of the file again.
 pub(super) struct Source {
     text: String,
-    /// Where each line begins, in bytes.
+    /// Start of each line, in bytes.
     lines: Vec<usize>,
     /// For lines that were shown: where each [`STRIDE`]th character begins, in bytes from the beginning of the line.
     places: HashMap<usize, Vec<usize>>,
@@ -114,7 +114,7 @@ impl Line<'_> {
         }
     }
 
-    /// Where the character of this number begins, in bytes.
+    /// Byte offset of a character index.
     fn offset(&self, character: usize) -> usize {
         let Some(place) = self.places.get(character / STRIDE) else {
             return self.text.len();
@@ -124,7 +124,7 @@ impl Line<'_> {
             .map_or(self.text.len(), |(offset, _)| place + offset)
     }
 
-    /// The characters of a range, without what a terminal would take for commands.
+    /// The characters of a range, without terminal control characters.
     fn part(&self, from: usize, to: usize) -> String {
         let text = self.text.get(self.offset(from)..self.offset(to)).unwrap_or_default();
         let shown = text.chars().map(|c| match c {

@@ -26,7 +26,7 @@ struct Json<'r> {
 ///
 /// # Errors
 ///
-/// What the writer gives.
+/// The writer's error.
 pub fn write_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let report = &*report.shown();
     let json = Json {

@@ -1,4 +1,4 @@
-//! Findings for people: message, place, the source line with a caret, the way out.
+//! Findings as text: message, position, the source line with a caret, the fix.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -15,7 +15,7 @@ const LONGEST_LINE: usize = 160;
 /// Columns before a source line: its number and the margin.
 const MARGIN: usize = 9;
 
-/// How findings are shown to people.
+/// Options for text output.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TextOptions {
     /// True if source lines are left out.
@@ -31,7 +31,7 @@ pub struct TextOptions {
 ///
 /// # Errors
 ///
-/// What the writer gives.
+/// The writer's error.
 pub fn write_text(report: &Report, options: TextOptions, out: &mut dyn Write) -> io::Result<()> {
     let report = &*report.shown();
     let renderer = if options.color {
@@ -81,7 +81,7 @@ fn render(finding: &Finding, source: Option<&mut Source>, longest: usize, render
         let mut snippet = Snippet::source(excerpt.line.as_str())
             .line_start(excerpt.number)
             .annotation(mark);
-        // The renderer counts columns in what it is given; in the middle of a line they would be wrong.
+        // The renderer counts columns in its input; in the middle of a line they would be wrong.
         match &path {
             Some(path) if excerpt.is_cut => notes.push(at(path, finding.position)),
             Some(path) => snippet = snippet.path(path.as_str()),

@@ -21,7 +21,7 @@ pub struct Directory {
 /// How a path is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// To ask for its kind and size only.
+    /// Only for its kind and size.
     Look,
     /// To read it.
     Read,
@@ -148,7 +148,7 @@ impl Directory {
             return Err(outside());
         }
         let metadata = fs::symlink_metadata(&real)?;
-        // What is neither a file nor a directory is not opened, except where the system can open it just to look.
+        // Special files are not opened, unless the system can open them for metadata only.
         let looks = mode == Mode::Look && !(metadata.is_file() || metadata.is_dir());
         if looks && !cfg!(target_os = "linux") {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));

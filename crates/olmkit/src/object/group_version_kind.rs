@@ -1,4 +1,4 @@
-//! Which API an object belongs to.
+//! Group, version and kind of an object.
 
 use std::fmt;
 
@@ -35,7 +35,7 @@ impl GroupVersionKind {
         }
     }
 
-    /// `group/version`, or the version alone for the core group.
+    /// `group/version`, or only the version for the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.clone()

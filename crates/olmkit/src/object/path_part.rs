@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// A name that is one part of a path, so that joining it to a folder stays in that folder.
+/// A name that is one part of a path, so that joining it to a directory stays inside that directory.
 ///
 /// ```
 /// use olmkit::object::PathPart;

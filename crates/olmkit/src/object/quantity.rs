@@ -1,6 +1,6 @@
-//! Resource quantities (`100m`, `1.5Gi`, `1e3`): which texts Kubernetes takes, and how it prints them.
+//! Resource quantities (`100m`, `1.5Gi`, `1e3`): parsing and printing as in Kubernetes.
 
-/// Why a text is not a quantity; the texts are those of Kubernetes.
+/// Why a string is not a quantity; the messages are those of Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuantityError {
@@ -135,7 +135,7 @@ const DECIMALS: [(&str, i32); 10] = [
     ("E", 18),
 ];
 
-/// `value * 10^exponent` with the exponent a multiple of three. What is smaller than a billionth is rounded up.
+/// `value * 10^exponent` with the exponent a multiple of three. Values below a billionth are rounded up.
 fn decimal(mut value: i128, mut exponent: i32, scientific: bool) -> Option<String> {
     while exponent < -9 {
         value = value / 10 + i128::from(value % 10 != 0);

@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
-/// Text that comes from a bundle, a catalog, an image, a registry or a cluster. It displays on one line, and what a terminal
-/// would take for a command, or what would change the order of the text around it, displays as an escape.
+/// Text from a bundle, a catalog, an image, a registry or a cluster. It displays on one line, with terminal control
+/// characters and text direction marks as escapes.
 ///
 /// The escapes are those of JSON, so JSON that is written through this type keeps its meaning.
 ///
@@ -25,7 +25,7 @@ impl<'t> UntrustedText<'t> {
         Self { text, lines: false }
     }
 
-    /// A text that may have several lines; line ends and tabs display as they are.
+    /// A text that may have several lines; line ends and tabs are displayed unchanged.
     pub fn lines(text: &'t str) -> Self {
         Self { text, lines: true }
     }

@@ -16,7 +16,7 @@ mod tests;
 pub use offered::{Offer, Offered};
 pub use plan::plan;
 
-/// What OLM v0 has for a Subscription.
+/// The objects of OLM v0 for a Subscription.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Installation<'v> {
     /// The Subscription.
@@ -33,7 +33,7 @@ pub struct Installation<'v> {
     pub subscriptions: &'v [Value],
     /// The ClusterExtensions of the cluster.
     pub extensions: &'v [Value],
-    /// What the ClusterCatalogs have of the package; `None` if they were not asked, which leaves C7 out.
+    /// The ClusterCatalogs' contents for the package; `None` if they were not queried, which omits C7.
     pub offered: Option<&'v Offered>,
 }
 
@@ -44,9 +44,9 @@ pub struct Installation<'v> {
 pub enum Eligibility {
     /// Nothing is in the way.
     Eligible,
-    /// Somebody has to accept what changes.
+    /// The user must accept the changes.
     NeedsConsent,
-    /// It cannot move as it is.
+    /// It cannot move in its current form.
     Ineligible,
     /// A ClusterExtension or another Subscription has the package, or a ClusterExtension has its name.
     Conflict,
@@ -60,9 +60,9 @@ pub struct Obstacle {
     pub id: &'static str,
     /// True if consent is enough.
     pub consent: bool,
-    /// What is in the way.
+    /// The obstacle.
     pub message: String,
-    /// What to do.
+    /// The fix.
     pub hint: &'static str,
 }
 
@@ -78,9 +78,9 @@ pub struct Assessment {
     pub package: String,
     /// The installed ClusterServiceVersion; empty if none is.
     pub installed: String,
-    /// The verdict.
+    /// The result.
     pub eligibility: Eligibility,
-    /// What is in the way.
+    /// The obstacles.
     pub obstacles: Vec<Obstacle>,
 }
 
@@ -118,7 +118,7 @@ pub fn assess(installation: &Installation<'_>) -> Assessment {
     }
 }
 
-/// Who else has the package, or the name of its ClusterExtension.
+/// Other owners of the package, or of its ClusterExtension's name.
 fn conflict(installation: &Installation<'_>) -> Option<Obstacle> {
     let Installation { subscription, .. } = *installation;
     let package = text(subscription, "/spec/name");
@@ -208,7 +208,7 @@ fn scope(installation: &Installation<'_>, obstacles: &mut Vec<Obstacle>) {
     }
 }
 
-/// C1a, C2, C3 and C5: what the bundle holds.
+/// C1a, C2, C3 and C5: contents of the bundle.
 fn content(csv: &Value, obstacles: &mut Vec<Obstacle>) {
     let name = text(csv, "/metadata/name");
     let everywhere = list(csv, "/spec/installModes")
@@ -254,7 +254,7 @@ fn content(csv: &Value, obstacles: &mut Vec<Obstacle>) {
     }
 }
 
-/// What says that an installed ClusterServiceVersion depends on other operators.
+/// Signs that an installed ClusterServiceVersion depends on other operators.
 fn dependencies(csv: &Value) -> Vec<&'static str> {
     // OLM v0 copies the properties of a bundle here when it installs it.
     let properties = csv
@@ -281,7 +281,7 @@ fn dependencies(csv: &Value) -> Vec<&'static str> {
     fields.chain(properties).collect()
 }
 
-/// C4, C8 and C9: what OLM v0 is doing with it.
+/// C4, C8 and C9: the state of the installation in OLM v0.
 fn state(installation: &Installation<'_>, obstacles: &mut Vec<Obstacle>) {
     let Installation { subscription, csv, .. } = *installation;
     let conditions = installation

@@ -1,6 +1,6 @@
-//! OLM v1 without a cluster: what operator-controller refuses of a bundle, and the objects it would apply.
+//! OLM v1 without a cluster: operator-controller's checks of a bundle, and the objects it would apply.
 //!
-//! The rules are those of operator-controller 1.11. They are checked against recorded answers of its own code.
+//! The rules are those of operator-controller 1.11. They are checked against recorded answers of its code.
 //!
 //! ```
 //! use olmkit::bundle::load::Tree;

@@ -1,4 +1,4 @@
-//! Releases of OLM v1 and what they can do.
+//! Releases of OLM v1 and their features.
 
 use std::fmt;
 use std::str::FromStr;
@@ -30,7 +30,7 @@ impl Release {
     /// The release that is being developed.
     const NEXT: u64 = 12;
 
-    /// What a release refuses with the features of its standard manifests.
+    /// Features that a release with its standard manifests does not support.
     #[must_use]
     pub fn gates(self) -> Gates {
         Gates {

@@ -20,7 +20,8 @@ const LONGEST_FIELD: usize = 64;
 
 /// A set of versions: `>=1.2, <2`, `~1.4`, `^1`, `1.x || 3.0.0`.
 ///
-/// Unlike in [`object::VersionRange`](crate::object::VersionRange), a comparison without a pre-release holds for no pre-release.
+/// Unlike in [`object::VersionRange`](crate::object::VersionRange), a comparison without a pre-release matches no
+/// pre-release.
 ///
 /// ```
 /// use olmkit::object::Version;
@@ -37,7 +38,7 @@ pub struct VersionRange {
     alternatives: Vec<Vec<Comparison>>,
 }
 
-/// Why a text is not a range, in Masterminds' words.
+/// Why a string is not a range, with Masterminds' message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VersionRangeError {
@@ -59,7 +60,7 @@ pub enum VersionRangeError {
 struct Comparison {
     operator: Operator,
     version: Parts,
-    /// What is left open: `1`, `1.x` and `1.2` stand for several versions.
+    /// The omitted parts: `1`, `1.x` and `1.2` mean several versions.
     open: Open,
 }
 
@@ -94,7 +95,7 @@ struct Parts {
 
 const VERSION: &str = r"v?([0-9|x|X|\*]+)(\.[0-9|x|X|\*]+)?(\.[0-9|x|X|\*]+)?(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?";
 const OPERATORS: &str = r"=||!=|>|<|>=|=>|<=|=<|~|~>|\^";
-/// What Go's `\s` stands for.
+/// Go's `\s`.
 const BLANK: &str = r"[\t\n\x0C\r ]";
 
 /// `None` only for a slip in the constants above and below, which the tests would find.
@@ -175,7 +176,8 @@ impl VersionRange {
         self.alternatives.iter().any(|all| names_pre_release(all))
     }
 
-    /// Returns true if the API server admits the text in a ClusterExtension. Its rule is narrower: it knows no `1.0 - 2.0`, for instance.
+    /// Returns true if the API server accepts the range in a ClusterExtension. Its pattern is narrower: it does not
+    /// allow `1.0 - 2.0`, for instance.
     #[must_use]
     pub fn is_admitted(&self) -> bool {
         self.text.chars().count() <= LONGEST_FIELD && is_match(&FIELD, &self.text)

@@ -64,7 +64,7 @@ pub enum Error {
     /// The file is not TOML, or has other settings. The text names line and column.
     #[error("{0}: {1}")]
     Format(PathBuf, String),
-    /// A file of the project that is not read by itself.
+    /// A file of the project that is not read automatically.
     #[error("{0} {1}; pass --config FILE to use it, or --isolated to read no settings")]
     Untrusted(PathBuf, &'static str),
     /// More settings than each finding can be compared with.
@@ -78,7 +78,7 @@ pub enum Error {
     Baseline(PathBuf, baseline::Error),
 }
 
-/// The file that holds for a directory, if there is one.
+/// The file that applies to a directory, if there is one.
 ///
 /// # Errors
 /// The project has such a file, but it is a link, no regular file, or belongs to another user. Outside of the project such a file is
@@ -110,7 +110,7 @@ pub fn find(directory: &Path) -> Result<Option<PathBuf>, Error> {
     Ok(None)
 }
 
-/// Why a file that was found is not read: another user, or the author of a repository, would decide what it says.
+/// Why a file that was found is not read: another user, or the author of a repository, would control its content.
 fn refusal(found: &std::fs::Metadata) -> Option<&'static str> {
     use std::os::unix::fs::MetadataExt as _;
     if found.is_symlink() {

@@ -85,7 +85,7 @@ fn a_baseline_knows_as_many_as_it_has_seen() {
     let judged = policy.apply(later);
     assert_eq!(kept(&judged), ["CSV-17"]);
     assert_eq!(judged.suppressed.len(), 3);
-    // Renewed, it knows all four.
+    // After renewal, it contains all four.
     assert_eq!(policy.new_baseline([&judged]).len(), 4);
 }
 

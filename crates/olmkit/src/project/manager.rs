@@ -14,7 +14,7 @@ pub enum Env {
     Field(String),
 }
 
-/// How the operator's process is started.
+/// Start options of the operator's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manager {
     args: Vec<String>,

@@ -9,7 +9,7 @@ use super::{Error, Files, Project};
 
 /// The port that the operator serves webhooks on, as operators of controller-runtime do.
 pub const WEBHOOK_PORT: u16 = 9443;
-/// Where the certificate is mounted.
+/// Mount path of the certificate.
 const CERTIFICATE: &str = "/tmp/k8s-webhook-server/serving-certs";
 /// The longest value of a label: OLM labels its configurations with the name of the webhook.
 const LONGEST: usize = 63;
@@ -30,7 +30,7 @@ impl Webhook {
         Self::mutating_resource(ApiResource::erase::<K>(&()), path)
     }
 
-    /// A webhook at `path` that may refuse objects when they are created or updated.
+    /// A webhook at `path` that can reject objects when they are created or updated.
     #[must_use]
     pub fn validating<K: Resource<DynamicType = ()>>(path: &str) -> Self {
         Self::validating_resource(ApiResource::erase::<K>(&()), path)
@@ -56,7 +56,7 @@ impl Webhook {
         }
     }
 
-    /// Sets on which operations the API server asks: `CREATE`, `UPDATE`, `DELETE`, `CONNECT`.
+    /// Sets the operations for which the API server calls it: `CREATE`, `UPDATE`, `DELETE`, `CONNECT`.
     #[must_use]
     pub fn operations<'a>(mut self, operations: impl IntoIterator<Item = &'a str>) -> Self {
         self.operations = operations.into_iter().map(str::to_owned).collect();
@@ -134,7 +134,7 @@ fn service(project: &Project, path: &str) -> Value {
     json!({"name": names(project).service, "namespace": project.namespace, "path": path})
 }
 
-/// Where cert-manager puts its authority.
+/// Annotation by which cert-manager injects its authority.
 const INJECT: &str = "cert-manager.io/inject-ca-from";
 
 fn authority(project: &Project) -> String {

@@ -66,9 +66,9 @@ pub fn cluster_binding(name: &str, labels: &Labels, role: &str, account: Account
     })
 }
 
-/// The ClusterRoles for people who use a custom resource: admin, editor and viewer, each with its name's ending. They are
-/// not bound; whoever runs the cluster binds them. A kind that `scales` has the subresource that `kubectl scale` and
-/// autoscalers use.
+/// The ClusterRoles for users of a custom resource: admin, editor and viewer, each with its name suffix. They are not
+/// bound; a cluster administrator binds them. A kind that `scales` has the subresource for `kubectl scale` and
+/// autoscalers.
 #[must_use]
 pub fn user_roles(group: &str, plural: &str, scales: bool) -> [(&'static str, Vec<PolicyRule>); 3] {
     let rules = |verbs: &[&str], scale_verbs: &[&str]| {

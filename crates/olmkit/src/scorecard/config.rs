@@ -1,4 +1,4 @@
-//! Where the configuration is, and what it says.
+//! Location and content of the configuration.
 
 use olmkit_scorecard::{API_VERSION, Configuration, Stage, TestConfiguration};
 

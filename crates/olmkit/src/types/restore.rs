@@ -13,7 +13,7 @@ use crate::object::pointer_part;
 #[error("{message}")]
 #[non_exhaustive]
 pub struct RestoreError {
-    /// What is wrong, in apimachinery's words.
+    /// apimachinery's message.
     pub message: String,
     /// JSON pointer to the value.
     pub pointer: String,

@@ -9,13 +9,13 @@ use crate::limits;
 pub struct Checked {
     /// The finding as olmkit shows it.
     pub finding: Finding,
-    /// operator-sdk's text; `None` for a rule of our own.
+    /// operator-sdk's message; `None` for a lint.
     pub reference: Option<String>,
     /// True if it is shown only on request: nothing proves the rule.
     pub on_request: bool,
 }
 
-/// What operator-sdk names in front of the detail of a finding.
+/// operator-sdk's subject, printed before the detail of a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// Nothing.
@@ -53,7 +53,7 @@ impl Checked {
         }
     }
 
-    /// A finding of a rule of our own.
+    /// A finding of a lint.
     pub fn new(rule: &'static Rule, message: impl Into<String>) -> Self {
         Self {
             finding: Finding::new(rule, rule.severity, message),

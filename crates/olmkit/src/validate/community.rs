@@ -1,4 +1,5 @@
-//! COM: the deprecated validator `community`, which looks at bundles with APIs that Kubernetes 1.22 (OpenShift 4.9) removed.
+//! COM: the deprecated validator `community`, which checks bundles for APIs that Kubernetes 1.22 (OpenShift 4.9)
+//! removed.
 
 use std::path::Path;
 

@@ -30,7 +30,7 @@ use crate::yaml::Position;
 /// The rule of all findings.
 pub const RULE: &str = V1_13.id;
 
-/// A bundle directory beside the catalog. Its CRDs are read when its package is compared.
+/// A bundle directory in addition to the catalog. Its CRDs are read when its package is compared.
 #[derive(Debug, Clone)]
 pub struct Given {
     /// The directory.
@@ -47,7 +47,7 @@ pub struct Given {
 pub struct Safety {
     /// The changes that OLM v1 rejects. Edges of a package that make the same change share a finding.
     pub findings: Vec<Finding>,
-    /// How many upgrade edges were compared.
+    /// Number of compared upgrade edges.
     pub compared: usize,
     /// The edges that were not compared, by package.
     pub not_compared: Vec<NotCompared>,
@@ -59,7 +59,7 @@ pub struct Safety {
 pub struct NotCompared {
     /// The package.
     pub package: String,
-    /// How many edges of the package were not compared.
+    /// Number of the package's edges that were not compared.
     pub edges: usize,
     /// Each reason with the number of its edges.
     pub reasons: BTreeMap<String, usize>,
@@ -104,7 +104,7 @@ fn edges(catalog: &Catalog) -> BTreeMap<&str, BTreeSet<Edge<'_>>> {
     edges
 }
 
-/// The bundles from which an entry can be reached.
+/// The bundles that can be upgraded to an entry.
 fn earlier<'e>(entry: &'e ChannelEntry, versions: &[(&'e str, Version)]) -> Vec<&'e str> {
     let range = VersionRange::parse(&entry.skip_range).ok();
     let in_range = versions.iter().filter_map(|(name, version)| {
@@ -131,7 +131,7 @@ struct Bundles<'c> {
 
 impl<'c> Bundles<'c> {
     fn of(catalog: &'c Catalog, given: &'c [Given]) -> Self {
-        // The last of equal keys stays.
+        // The last of equal keys wins.
         let given = given.iter().rev();
         let listed = catalog.bundles.iter().rev();
         Self {
@@ -325,7 +325,7 @@ impl<'c> Package<'c> {
                         Entry::Occupied(mut known) => {
                             let known = known.get_mut();
                             known.edges += count;
-                            // Which thread comes first must not show.
+                            // The result must not depend on the order of the threads.
                             if first < known.first {
                                 (known.first, known.problem) = (first, problem);
                             }

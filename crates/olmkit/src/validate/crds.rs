@@ -195,7 +195,7 @@ fn shared(object: &Object, finding: &CrdFinding) -> Checked {
     checked
 }
 
-/// The rule that looks at a field.
+/// The rule that checks a field.
 fn rule(field: &str) -> &'static Rule {
     let is = |part: &str| field.contains(part);
     if field == "metadata.name" {

@@ -132,7 +132,7 @@ define_rules! {
     }
 }
 
-/// What operator-sdk says when `minKubeVersion` is missing.
+/// operator-sdk's message if `minKubeVersion` is missing.
 const MIN_KUBE_VERSION_MISSING: &str = "csv.Spec.minKubeVersion is not informed. It is recommended you provide this information. \
      Otherwise, it would mean that your operator project can be distributed and installed in any cluster version available, \
      which is not necessarily the case for all projects.";
@@ -238,7 +238,7 @@ fn min_kube_version(csv: &Csv<'_>) -> Option<Checked> {
     )
 }
 
-/// One required field: the path as the reference tool names it, the pointer, and what it calls the kind of the field.
+/// One required field: operator-sdk's name of the path, the pointer, and its name for the kind of the field.
 const REQUIRED: [(&str, &str, &str); 3] = [
     ("ObjectMeta", "/metadata", "struct"),
     ("Spec", "/spec", "struct"),

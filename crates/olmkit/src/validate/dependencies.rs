@@ -122,7 +122,7 @@ define_rules! {
     }
 }
 
-/// Checks all entries of the file at `path`: as it stands, and decoded.
+/// Checks all entries of the file at `path`: its source, and its decoded content.
 pub(super) fn check(path: &str, node: &Node, content: &Value) -> Vec<Finding> {
     let mut findings = Vec::new();
     let list = content

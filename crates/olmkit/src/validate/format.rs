@@ -104,12 +104,12 @@ define_rules! {
     }
 }
 
-/// What the format rules found. operator-sdk prints it as one finding, so the texts are kept apart until the end.
+/// Findings of the format rules. operator-sdk prints them as one finding, so the messages are joined only at the end.
 #[derive(Debug, Default)]
 pub struct Format {
     /// The findings, in the order in which they were made.
     pub findings: Vec<Finding>,
-    /// The reference tool crashes on this bundle; the text says where.
+    /// operator-sdk crashes on this bundle; the string is the position.
     pub crash: Option<String>,
     /// True if there is a file with dependencies.
     pub has_dependencies: bool,
@@ -126,7 +126,7 @@ impl Format {
         (!texts.is_empty()).then(|| format!("Bundle validation errors: {}", texts.join(",")))
     }
 
-    /// What operator-sdk logs while it checks the format, without times.
+    /// operator-sdk's log of the format check, without times.
     pub fn log(&self) -> String {
         let failed = |rule: &Rule| self.findings.iter().any(|finding| finding.rule == rule.id);
         let mut lines = Vec::new();

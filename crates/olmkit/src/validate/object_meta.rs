@@ -15,7 +15,7 @@ pub struct Fault {
     pub text: String,
     /// JSON pointer to the field.
     pub pointer: &'static str,
-    /// What to do.
+    /// The fix.
     pub hint: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! OBJ: every object beside the ClusterServiceVersion and the CustomResourceDefinitions.
+//! OBJ: every object except the ClusterServiceVersion and the CustomResourceDefinitions.
 
 use super::checked::{Checked, Subject};
 use super::context::Context;
@@ -30,7 +30,7 @@ define_rules! {
     }
 }
 
-/// True when a bundle may hold objects of a kind.
+/// True if a bundle may contain objects of a kind.
 pub fn is_supported(kind: &str, profile: Profile) -> bool {
     let release = match profile {
         Profile::OperatorSdk142 => kinds::OPERATOR_SDK_1_42,
@@ -43,7 +43,7 @@ pub fn is_supported(kind: &str, profile: Profile) -> bool {
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let mut findings = Vec::new();
     for object in &context.bundle.objects {
-        // A kind beside an apiVersion with two slashes counts as none.
+        // If an apiVersion has two slashes, the kind counts as missing.
         let kind = if object.gvk() == "/, Kind=" { "" } else { object.kind() };
         if matches!(kind, "ClusterServiceVersion" | "CustomResourceDefinition") {
             continue;

@@ -1,4 +1,4 @@
-//! V1-4 to V1-15: what OLM v1 says of a bundle, rule by rule (`--profile olmv1`).
+//! V1-4 to V1-15: OLM v1's errors for a bundle, rule by rule (`--profile olmv1`).
 
 use super::checked::Checked;
 use super::context::Context;
@@ -218,7 +218,7 @@ define_rules! {
     }
 }
 
-/// What to do about a definition that blocks an upgrade.
+/// The fix for a CRD that blocks an upgrade.
 pub(super) fn hint_to_change_back(earlier: &str) -> String {
     format!("change it back to what {earlier} has, or make the change in a new version with a conversion webhook")
 }
@@ -269,7 +269,7 @@ fn finding(rule: &'static Rule, message: &str, place: &Place, hint: &str) -> Che
     }
 }
 
-/// Everything that a release of OLM v1 with its standard features refuses of a bundle, and what fails later.
+/// Everything in a bundle that a release of OLM v1 with its standard features rejects, and later failures.
 pub(super) fn check(context: &Context<'_>, release: Release) -> Vec<Checked> {
     let tree = &context.bundle.tree;
     let bundle = match Bundle::of_loaded(context.bundle) {
@@ -327,7 +327,7 @@ fn converts(bundle: &Bundle) -> bool {
     webhooks.into_iter().flatten().any(is_conversion)
 }
 
-/// Returns true if a lint holds for OLM v1. It replaces the volumes that CERT-1 warns of; the rest is said above, word by word.
+/// Returns true if a lint applies to OLM v1. It replaces the volumes of CERT-1; the other rules are reported above.
 pub(super) fn concerns(checked: &Checked) -> bool {
     ![
         "V1-1", "V1-2", "V1-3", "CERT-1", "CSV-23", "CRD-32", "CRD-34", "CRD-35", "CRD-36", "V1-13",
@@ -335,7 +335,7 @@ pub(super) fn concerns(checked: &Checked) -> bool {
     .contains(&checked.finding.rule)
 }
 
-/// What OLM v1 takes and a cluster does not.
+/// Problems that OLM v1 accepts and a cluster rejects.
 fn later(bundle: &Bundle) -> Vec<Checked> {
     let warn = |rule, trouble: olmv1::Trouble| {
         let mut checked = finding(rule, &trouble.message, &trouble.place, trouble.hint);
@@ -359,7 +359,7 @@ fn later(bundle: &Bundle) -> Vec<Checked> {
     checked
 }
 
-/// What blocks the upgrade from earlier bundles.
+/// Problems that block the upgrade from earlier bundles.
 fn against(bundle: &Bundle, context: &Context<'_>) -> Vec<Checked> {
     let Some(against) = &context.options.against else {
         return Vec::new();
@@ -398,7 +398,8 @@ pub struct BlockedChange {
     pub finding: Finding,
 }
 
-/// What blocks the upgrade from one definition to another, at its place: in the later one, or in the earlier for what is gone.
+/// Problems that block the upgrade from one CRD to another, with the position: in the later one, or in the earlier one
+/// for removed parts.
 #[must_use]
 pub fn upgrade_findings(
     old: &serde_json::Value,
@@ -429,7 +430,7 @@ pub fn blocked_changes(
     let changes = problems
         .into_iter()
         .map(|problem| {
-            // What was removed is to be seen in the earlier definition only.
+            // Removed parts exist only in the earlier CRD.
             let (places, pointer) = match (problem.side, &mut old_places) {
                 (Side::New, _) => (&mut places, problem.pointer.as_str()),
                 (Side::Old, Some(old)) => (old, problem.pointer.as_str()),

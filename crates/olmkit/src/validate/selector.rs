@@ -62,7 +62,7 @@ impl Selector {
         Ok(Self { requirements })
     }
 
-    /// True when nothing is asked for.
+    /// True if nothing is selected.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }

@@ -12,7 +12,7 @@ use super::{Error, Generated};
 /// Digests by image, as a file gives them: `registry/name:tag: sha256:…` or `…: registry/name@sha256:…`.
 pub type DigestMap = BTreeMap<String, String>;
 
-/// Where digests come from: first the map, then whoever can look them up, which is a registry in practice.
+/// Source of digests: first the map, then a lookup, usually in a registry.
 pub struct Digests<'a> {
     /// Digests that are known.
     pub known: DigestMap,

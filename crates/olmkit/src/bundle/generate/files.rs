@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::bundle::kinds::{self, Program};
 use crate::object::{InvalidPathPart, PathPart};
 
-/// Returns true if a bundle may hold objects of the kind.
+/// Returns true if bundles support objects of the kind.
 pub(super) fn supported(kind: &str) -> bool {
     kinds::is_accepted(kind, Program::OperatorRegistry, kinds::OPERATOR_SDK_1_42)
 }

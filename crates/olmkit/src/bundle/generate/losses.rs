@@ -10,7 +10,7 @@ use super::typed::Typed;
 use super::{Document, Notice, Options, Weight};
 use crate::bundle::kinds::{self, Scope};
 
-/// Annotations in which tools keep notes about an object. They do not change what runs.
+/// Annotations in which tools record data about an object. They do not affect the running system.
 const BOOKKEEPING: [&str; 5] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     "deployment.kubernetes.io/",
@@ -129,7 +129,7 @@ fn service_account(account: &Typed, losses: &Losses<'_>, notices: &mut Vec<Notic
     }
 }
 
-/// A ClusterRole of which the ClusterServiceVersion has the rules.
+/// A ClusterRole whose rules are in the ClusterServiceVersion.
 fn cluster_role(role: &Typed, split: &Split, options: &Options, notices: &mut Vec<Notice>) {
     let selectors = role.list("/aggregationRule/clusterRoleSelectors");
     if !selectors.is_empty() {

@@ -45,7 +45,7 @@ pub fn find(root: &Path) -> Result<Option<BTreeMap<String, String>>, Error> {
     Ok(None)
 }
 
-/// What people added themselves.
+/// Labels or annotations that users have added.
 #[must_use]
 pub fn own(present: Option<BTreeMap<String, String>>) -> Vec<(String, String)> {
     present

@@ -387,7 +387,7 @@ fn lost_conversions(found: &Collection, notices: &mut Vec<Notice>) {
     }
 }
 
-/// Places at which webhooks are said, for the removal of their certificates.
+/// Positions of webhooks, for the removal of their certificates.
 pub(super) fn origins(found: &Collection) -> Vec<Origin> {
     found
         .validating

@@ -72,7 +72,7 @@ impl Plan<'_> {
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
     }
 
-    /// Replaces what the bundle has at the places of the certificate by the Secret that the provider makes.
+    /// Replaces the bundle's certificate volumes by the Secret that the provider makes.
     fn mount_certificates(&self, deployment: &mut Value, name: &str) {
         let secret = certificates::names(name).certificate;
         let Some(pod) = deployment.pointer_mut("/spec/template").and_then(|template| {

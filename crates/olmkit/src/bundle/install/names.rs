@@ -1,4 +1,4 @@
-//! Names that OLM gives to what it makes.
+//! Names of objects that OLM creates.
 
 use sha2::{Digest as _, Sha224};
 

@@ -58,8 +58,8 @@ impl<'a> Plan<'a> {
         objects
     }
 
-    /// ClusterRoles and their bindings: the cluster permissions, and the others when all namespaces are watched. As both OLM
-    /// versions do, those may then also look at namespaces.
+    /// ClusterRoles and their bindings: the cluster permissions, and the others if all namespaces are watched. As in
+    /// both OLM versions, those may then also read namespaces.
     #[must_use]
     pub fn cluster_roles(&self) -> Vec<Value> {
         let mut objects = Vec::new();

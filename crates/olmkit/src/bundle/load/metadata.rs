@@ -1,4 +1,4 @@
-//! Where a bundle's annotations are, and which directory they name for the manifests.
+//! Finds a bundle's annotations, and the manifest directory that they name.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ define_rules! {
 
 /// The prefix of all bundle annotations.
 pub const PREFIX: &str = "operators.operatorframework.io.bundle.";
-/// The annotation that says what kind of manifests the bundle holds.
+/// The annotation with the type of the bundle's manifests.
 pub const MEDIA_TYPE: &str = "operators.operatorframework.io.bundle.mediatype.v1";
 /// The annotation that names the directory of the manifests.
 pub const MANIFESTS: &str = "operators.operatorframework.io.bundle.manifests.v1";

@@ -1,7 +1,7 @@
 //! Loads a bundle the way operator-sdk loads it, and reports why it cannot.
 //!
-//! Reading is in three steps: the directory into a [`Tree`], the tree into a [`Reading`] that holds whatever could be
-//! understood together with everything that stops operator-sdk, and the reading into a [`Bundle`] when nothing does.
+//! Reading has three steps: the directory into a [`Tree`], the tree into a [`Reading`] with everything that could be
+//! decoded and all errors of operator-sdk, and the reading into a [`Bundle`] if there are none.
 
 mod documents;
 pub(crate) mod manifest;
@@ -46,7 +46,7 @@ pub enum LoadError {
     /// The directory could not be read.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// What was read is not a bundle. The text is operator-sdk's; `problems` say where.
+    /// The input is not a bundle. The message is operator-sdk's; `problems` have the positions.
     #[error("{message}")]
     Bundle {
         /// operator-sdk's text.
@@ -119,16 +119,16 @@ impl Object {
         if self.kind().is_empty() || self.api_version().matches('/').count() > 1 {
             return "/, Kind=".to_string();
         }
-        // A version alone is printed behind an empty group.
+        // A version without a group is printed after an empty group.
         format!("{}/{}, Kind={}", self.group(), self.version(), self.kind())
     }
 
-    /// The place of the value at a JSON pointer, or of its nearest parent that is there.
+    /// The position of the value at a JSON pointer, or of its nearest existing parent.
     pub fn position(&self, pointer: &str) -> yaml::Position {
         self.nearest(pointer).0.start
     }
 
-    /// The node at a JSON pointer and `true`, or its nearest parent that is there and `false`.
+    /// The node at a JSON pointer and `true`, or its nearest existing parent and `false`.
     pub fn nearest(&self, pointer: &str) -> (&yaml::Node, bool) {
         let mut shorter = pointer;
         loop {
@@ -147,7 +147,7 @@ impl Object {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Bundle {
-    /// The bundle's root as texts show it.
+    /// The bundle's root in messages.
     pub root: String,
     /// Every file of the bundle.
     pub tree: Tree,
@@ -155,7 +155,7 @@ pub struct Bundle {
     pub metadata: Metadata,
     /// The manifests directory relative to the root.
     pub manifests_dir: String,
-    /// What kind of manifests there are.
+    /// The type of the manifests.
     pub media_type: MediaType,
     /// Name of the ClusterServiceVersion.
     pub name: String,
@@ -183,7 +183,7 @@ impl Bundle {
         self.metadata.get(PACKAGE).unwrap_or_default()
     }
 
-    /// The channels, from the annotations, without blanks and empty entries.
+    /// The channels from the annotations, without spaces and empty entries.
     pub fn channels(&self) -> Vec<&str> {
         let list = self.metadata.get(CHANNELS).unwrap_or_default();
         list.split(',')
@@ -209,7 +209,7 @@ impl Bundle {
 pub struct Reading {
     /// The bundle, as far as it goes. Files that could not be read are missing from it.
     pub bundle: Bundle,
-    /// What stops operator-sdk, in the order it would have been met. Empty for a bundle that loads.
+    /// Errors of operator-sdk, in its order. Empty for a bundle that loads.
     pub problems: Vec<Finding>,
     /// operator-sdk's text for these problems.
     pub fatal: Option<String>,
@@ -231,7 +231,7 @@ pub fn load(directory: &Path) -> Result<Bundle, LoadError> {
     }
 }
 
-/// Understands a directory. `root` is its name in texts.
+/// Decodes a directory. `root` is its name in messages.
 pub fn read(tree: Tree, root: &str) -> Reading {
     let mut reading = Reading {
         bundle: Bundle {
@@ -293,7 +293,7 @@ pub(crate) fn directory(tree: &Tree, root: &str, directory: &str) -> (Vec<Object
     let loaded = manifests::load(tree, root, directory, manifests::read_files(tree, directory));
     let is_missing = directory != "." && tree.entry(directory).is_none();
     let fatal = loaded.fatal.map(|text| match is_missing {
-        // Walking a path that is not there is an error of its own.
+        // Walking a missing path is a separate error.
         true => format!("[invalid file: <nil>, {text}]"),
         false => text,
     });

@@ -1,4 +1,4 @@
-//! Paths in texts.
+//! Paths in messages.
 
 use std::path::Path;
 

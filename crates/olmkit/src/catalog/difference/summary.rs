@@ -301,7 +301,7 @@ impl PackageChange {
         );
         let images: Vec<&str> = self.new_images.iter().map(String::as_str).collect();
         lines.extend(list("new image", &images, listed));
-        // Old images matter to nobody who mirrors, so they are counted only.
+        // Removed images are only counted, because mirrors do not need them.
         if !self.removed_images.is_empty() {
             lines.push(format!(
                 "no longer used: {}",

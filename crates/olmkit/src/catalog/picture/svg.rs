@@ -21,7 +21,7 @@ const MARGIN: usize = 20;
 const CHARACTER: usize = 8;
 /// Longest name, and longest note behind it, in characters; the whole text shows where the pointer rests.
 const LONGEST: usize = 50;
-/// What the colours and lines mean.
+/// Meaning of the colors and lines.
 const LEGEND: &str = "green: head; grey: skipped; orange: deprecated; dashed box: not in the channel; \
                       solid line: replaces; dashed line: skips; red line: ignored by OLM v0";
 
@@ -85,7 +85,7 @@ struct Panel<'c> {
     marks: Marks<'c>,
     entries: &'c [ChannelEntry],
     rows: Rows<'c>,
-    /// What stands behind each name: its range.
+    /// Note after each name: its range.
     notes: Vec<&'c str>,
     /// Pixels of a box from left to right.
     box_width: usize,
@@ -210,7 +210,7 @@ impl<'c> Panel<'c> {
     }
 }
 
-/// Pixels of a box that holds any of the names with its note.
+/// Width in pixels of a box that fits each of the names with its note.
 fn box_width(names: &[&str], notes: &[&str]) -> usize {
     let length = |text: &str| text.chars().take(LONGEST).count();
     let longest = names
@@ -229,7 +229,7 @@ fn cut(label: &str) -> String {
     label.chars().take(LONGEST - 1).chain(['…']).collect()
 }
 
-/// Text within an element. What XML does not allow is replaced.
+/// Content of an element. Characters that XML does not allow are replaced.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in UntrustedText::new(text).to_string().chars() {

@@ -1,4 +1,4 @@
-//! `olm.csv.metadata`: what user interfaces show of a ClusterServiceVersion.
+//! `olm.csv.metadata`: ClusterServiceVersion data for user interfaces.
 
 use super::Error;
 use super::csv_types::{
@@ -39,7 +39,7 @@ const METADATA: &[(&str, &str, Field)] = &[
     ("provider", "spec", required("provider", Shape::Struct(&LINK))),
 ];
 
-/// The property's value, compact JSON, from the JSON text of a ClusterServiceVersion.
+/// The property's value, compact JSON, from a ClusterServiceVersion as JSON.
 ///
 /// # Errors
 /// A field does not have the type that it has in OLM's API.

@@ -15,7 +15,7 @@ pub enum Shape {
     Int32,
     Texts,
     TextMap,
-    /// Any JSON, kept as it is.
+    /// Any JSON, unchanged.
     Raw,
     Struct(&'static Structure),
     List(&'static Structure),
@@ -154,13 +154,13 @@ pub const API_SERVICES: Structure = Structure {
     ],
 };
 
-/// Writes values through their Go types and collects what does not fit.
+/// Writes values through their Go types and collects mismatches.
 pub struct TypedWriter {
     /// The compact JSON written so far.
     pub out: String,
     /// How strings are escaped.
     pub html: Html,
-    /// What did not fit.
+    /// The first mismatch.
     pub mismatch: Mismatch,
 }
 
@@ -198,7 +198,7 @@ impl TypedWriter {
         write_string(&mut self.out, text, self.html);
     }
 
-    /// Writes a value in its shape; says whether it is more than the Go zero value.
+    /// Writes a value in its shape; returns true if it is not the Go zero value.
     pub fn shape(&mut self, shape: &Shape, value: &Value<'_>, place: &Place<'_>) -> bool {
         match (shape, value) {
             (Shape::Raw, value) => {

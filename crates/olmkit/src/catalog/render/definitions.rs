@@ -191,7 +191,7 @@ fn keys(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismatch) -> Vec<Ap
 /// Every owned CRD and version must be among the bundle's CRDs.
 ///
 /// # Errors
-/// opm's text with the first that is missing and all that are there.
+/// opm's message with the first missing one and all existing ones.
 pub fn check_owned(owned: &[Api], provided: &BTreeSet<Api>) -> Result<(), Error> {
     let wanted: BTreeSet<&Api> = owned.iter().collect();
     for api in wanted {

@@ -1,4 +1,4 @@
-//! What the Go types refuse while a bundle is rendered: fields of the wrong type in the CSV's metadata, in the
+//! Errors of the Go types while a bundle is rendered: fields of the wrong type in the CSV's metadata, in the
 //! deployments of its install strategy, and in CRDs.
 
 use serde_json::Value as Json;
@@ -85,7 +85,7 @@ fn check(value: &Value<'_>, key: &str) -> Result<(), DecodeError> {
     decode(&to_json(value), key, false).map(|_| ())
 }
 
-/// The error as it reads when the struct is a field of others.
+/// The error's form if the struct is a nested field.
 fn inside(error: &DecodeError, path: &str) -> String {
     const FIELD: &str = "Go struct field ";
     let text = &error.message;
@@ -98,7 +98,7 @@ fn inside(error: &DecodeError, path: &str) -> String {
     }
 }
 
-/// Where Go's decoder stands when it meets the value: behind a scalar, behind the bracket that opens a list or map.
+/// Offset of Go's decoder when it reads the value: after a scalar, after the opening bracket of a list or map.
 fn offset(value: &Value<'_>, pointer: &str) -> usize {
     let (mut value, mut before) = (value, 0);
     for step in pointer.split('/').skip(1) {
@@ -125,7 +125,7 @@ fn offset(value: &Value<'_>, pointer: &str) -> usize {
         }
 }
 
-/// The offset in the indented text of what stands at an offset of the compact text.
+/// The offset in the indented JSON for an offset in the compact JSON.
 fn pretty_offset(compact: &str, pretty: &str, offset: usize) -> usize {
     let (mut at, compact) = (0, compact.as_bytes());
     for byte in compact.get(..offset).unwrap_or_default() {

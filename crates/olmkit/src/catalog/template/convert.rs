@@ -46,7 +46,7 @@ pub fn convert(text: &str, kind: Kind, format: Format) -> Result<String, Error> 
         }
         Format::Yaml => {
             let yaml = yaml::json_to_yaml(&json).map_err(|error| Error(error.to_string()))?;
-            // opm ends with a blank line.
+            // opm ends with an empty line.
             format!("---\n{yaml}\n")
         }
     })

@@ -1,4 +1,4 @@
-//! `olm.template.substitutes`: bundles that take the place of others in a catalog.
+//! `olm.template.substitutes`: bundles that replace others in a catalog.
 
 use std::collections::BTreeSet;
 
@@ -106,7 +106,7 @@ fn substitute(
     }
 }
 
-/// Version, then release. Where the CSV says that it substitutes another, build metadata counts as the release.
+/// Version, then release. If the CSV substitutes another, build metadata counts as the release.
 fn order_key(bundle: &Bundle) -> Result<(Version, Option<Version>), String> {
     let properties = property::parse(bundle).map_err(|(_, error)| error)?;
     let own = properties.first().cloned().unwrap_or_default();

@@ -7,8 +7,7 @@ use std::borrow::Cow;
 
 use olmkit_go::json::{Html, write_float, write_string};
 
-/// A JSON value. Mappings are sorted by key bytes and hold each key once, which is what Go's maps give when they are
-/// written.
+/// A JSON value. Mappings are sorted by key bytes and contain each key once, as Go writes maps.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
     /// `null`
@@ -42,7 +41,7 @@ impl<'a> Value<'a> {
     /// Makes a mapping from entries in any order: sorts them, and the last of equal keys wins.
     pub fn mapping(mut entries: Vec<(Cow<'a, str>, Value<'a>)>) -> Self {
         if !entries.is_sorted_by(|left, right| left.0 < right.0) {
-            // Stable, so that of equal keys the last one stays last.
+            // Stable, so that of equal keys the last one remains last.
             entries.sort_by(|left, right| left.0.cmp(&right.0));
             entries.dedup_by(|later, earlier| {
                 let same = later.0 == earlier.0;
@@ -90,7 +89,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What Go's decoder calls this kind of value in its errors.
+    /// The name of this kind of value in Go's decoding errors.
     pub fn go_kind(&self) -> &'static str {
         match self {
             Value::Null => "null",

@@ -1,4 +1,4 @@
-//! What a bundle blob says by itself: its version, release, properties, image references.
+//! Checks a bundle blob by itself: its version, release, properties, image references.
 
 use super::Problem;
 use super::facts::BundleFacts;
@@ -51,7 +51,7 @@ define_rules! {
     }
 }
 
-/// Reads a bundle blob by type, with all that is wrong with it alone.
+/// Reads a bundle blob by type, with all its own errors.
 pub fn bundle_facts(bundle: &Bundle) -> (BundleFacts<'_>, Vec<Problem>) {
     let mut facts = BundleFacts {
         bundle,

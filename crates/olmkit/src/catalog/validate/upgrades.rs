@@ -114,7 +114,7 @@ struct Upgrades<'m, 'c> {
     names: BTreeSet<&'c str>,
 }
 
-/// How the upgrades from a bundle end.
+/// Final state of the upgrades from a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Newest,

@@ -1,5 +1,5 @@
-//! How large the values of a schema are at most: the numbers that the API server takes when it estimates what rules cost. They
-//! are part of its API, as they decide which rules it accepts.
+//! Maximum sizes of the values of a schema: the numbers in the API server's cost estimate for rules. They are part of
+//! its API, because they decide which rules it accepts.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const TIME: u64 = 32;
 
 /// The sizes of the values of a schema.
 pub(in crate::crd) struct Sizes {
-    /// Most characters, items or entries; 0 for what has no size.
+    /// Maximum number of characters, items or entries; 0 for values without a size.
     most: u64,
     /// Least bytes of a value in JSON.
     least_bytes: u64,
@@ -133,7 +133,7 @@ impl Sizes {
         }
     }
 
-    /// How many such values a request can hold.
+    /// Maximum number of such values in a request.
     pub(in crate::crd) fn most_values(&self) -> u64 {
         REQUEST / self.least_bytes.saturating_add(1)
     }

@@ -1,8 +1,7 @@
-//! What a newer CustomResourceDefinition takes away from an older one: versions, fields, values.
+//! Removals from an older to a newer CustomResourceDefinition: versions, fields, values.
 //!
-//! The API server takes nearly every change of a definition. What breaks are the objects that users have stored: OLM refuses
-//! an upgrade under which one of them would no longer be valid or readable, and objects silently lose
-//! a field that was removed.
+//! The API server accepts nearly every change of a CRD, but stored custom resources may break: OLM blocks an upgrade
+//! under which one of them would no longer be valid or readable, and objects silently lose a field that was removed.
 
 mod schema;
 
@@ -12,17 +11,17 @@ use serde_json::Value;
 
 use super::instance::schema_of_version;
 
-/// What is taken away.
+/// Kinds of removals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Loss {
     /// A version that clients use, or that objects are stored in.
     Version,
-    /// What must never change: scope, kind.
+    /// Immutable parts: scope, kind.
     Identity,
     /// Values that were allowed.
     Value,
-    /// A field; objects lose what they have there.
+    /// A field; objects lose its values.
     Field,
     /// The way between versions that differ.
     Conversion,
@@ -32,13 +31,13 @@ pub enum Loss {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Change {
-    /// What kind of thing.
+    /// Kind of removal.
     pub loss: Loss,
     /// JSON pointer into the newer definition, as far as it has the place.
     pub pointer: String,
-    /// What is taken away, one sentence.
+    /// The removal, as one sentence.
     pub message: String,
-    /// What to do about it.
+    /// The fix.
     pub hint: &'static str,
 }
 
@@ -141,7 +140,7 @@ fn versions(old: &Value, new: &Value) -> Vec<Change> {
     changes
 }
 
-/// Where a loss is reported, what to do about it, and the versions that share it.
+/// Position of a loss, its fix, and the versions that share it.
 struct ReportedLoss<'v> {
     pointer: String,
     hint: &'static str,

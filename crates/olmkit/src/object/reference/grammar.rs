@@ -5,7 +5,7 @@ const NAME_LIMIT: usize = 255;
 /// The longest tag the grammar allows.
 const TAG_LIMIT: usize = 128;
 
-/// The first component is a registry if it could not be a path component: it holds a dot, a colon or an upper-case
+/// The first component is a registry if it could not be a path component: it contains a dot, a colon or an uppercase
 /// letter, or is `localhost`.
 pub(super) fn split_registry(name: &str) -> (Option<&str>, &str) {
     match name.split_once('/') {

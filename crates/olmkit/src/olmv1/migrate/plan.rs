@@ -46,7 +46,7 @@ pub fn plan(installations: &[Installation<'_>]) -> Vec<Value> {
 fn catalog_spec(catalog: &Value) -> Option<Value> {
     let image = Some(text(catalog, "/spec/image")).filter(|image| !image.is_empty())?;
     let mut source = json!({"ref": image});
-    // OLM v1 refuses an interval for what cannot change.
+    // OLM v1 rejects an interval for immutable sources.
     let interval = text(catalog, "/spec/updateStrategy/registryPoll/interval");
     if let Some(minutes) = minutes(interval).filter(|_| !image.contains('@')) {
         set(&mut source, "pollIntervalMinutes", minutes.into());
@@ -103,7 +103,7 @@ fn set(object: &mut Value, field: &str, value: Value) {
     }
 }
 
-/// An interval such as `1h30m` in whole minutes, at least one; `None` for other texts.
+/// An interval such as `1h30m` in whole minutes, at least one; `None` for other strings.
 fn minutes(interval: &str) -> Option<u64> {
     const MINUTE: u64 = 60_000_000_000;
     let nanoseconds = u64::try_from(olmkit_go::time::parse_duration(interval).ok()?).ok()?;

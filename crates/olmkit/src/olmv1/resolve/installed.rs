@@ -1,4 +1,4 @@
-//! What is installed, and versions with the release that OLM v1 reads in their build metadata.
+//! The installed bundle, and versions with the release that OLM v1 reads from their build metadata.
 
 use std::cmp::Ordering;
 
@@ -64,7 +64,7 @@ pub struct Installed {
     pub(super) version: VersionRelease,
 }
 
-/// Why it is not known what is installed.
+/// Why the installed bundle is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InstalledError {
@@ -73,7 +73,7 @@ pub enum InstalledError {
     Version {
         /// The text.
         given: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// A name that no catalog has.
@@ -105,8 +105,8 @@ impl Installed {
         })
     }
 
-    /// Looks a bundle up: `NAME`, `VERSION` or `NAME@VERSION`. A version that no catalog has gives a bundle without a name, to which no
-    /// entry but one with a `skipRange` leads.
+    /// Looks a bundle up: `NAME`, `VERSION` or `NAME@VERSION`. A version that is in no catalog gives a bundle without a
+    /// name, which only an entry with a `skipRange` can upgrade.
     ///
     /// # Errors
     /// See [`InstalledError`].

@@ -53,7 +53,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     findings
 }
 
-/// Secrets that OpenShift creates for Services of the bundle that ask for a certificate.
+/// Secrets that OpenShift creates for Services of the bundle that request a certificate.
 fn serving_certificates<'c>(context: &Context<'c>) -> BTreeSet<&'c str> {
     let annotations = context
         .bundle

@@ -65,7 +65,7 @@ fn schema<'c>(context: &Context<'c>, api: &Value) -> Option<&'c Value> {
     schema_of_version(crd.typed.as_ref()?, field(api, "version"))?.0
 }
 
-/// Where a step into a schema leads.
+/// Target of a step in a schema.
 enum Step<'s> {
     /// To a schema.
     Into(&'s Value),
@@ -77,7 +77,7 @@ enum Step<'s> {
 
 /// The first part of a path (`pools[0].size`) that the schema does not have below `root`.
 fn missing_part<'p>(schema: &Value, root: &'p str, path: &'p str) -> Option<&'p str> {
-    // A quoted part may hold dots; such paths are rare.
+    // A quoted part may contain dots; such paths are rare.
     if path.is_empty() || path.contains(['"', '\'']) {
         return None;
     }
@@ -108,7 +108,7 @@ fn step<'s>(schema: &'s Value, part: &str) -> Step<'s> {
         Some(values @ Value::Object(_)) => return Step::Into(values),
         _ => {}
     }
-    // A schema of v1beta1 without a type says nothing about its fields.
+    // A schema of v1beta1 without a type does not restrict its fields.
     let open = is_true("x-kubernetes-preserve-unknown-fields")
         || is_true("x-kubernetes-embedded-resource")
         || schema.get("type").is_none() && schema.get("properties").is_none();

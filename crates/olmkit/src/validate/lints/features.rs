@@ -64,8 +64,8 @@ define_rules! {
 /// The keyword of CEL rules.
 const VALIDATIONS: &str = "x-kubernetes-validations";
 
-/// Keywords of CRD schemas, the minor release of Kubernetes 1 that first knows them without a feature gate, and what older ones
-/// do.
+/// Keywords of CRD schemas, the minor release of Kubernetes 1 that first supports them without a feature gate, and the
+/// behavior of older ones.
 const KEYWORDS: [(&str, u64, &str); 3] = [
     (VALIDATIONS, 25, "older releases drop the rules and check nothing"),
     (
@@ -86,7 +86,7 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 /// Objects that older releases do not serve.
 const KINDS: [(&str, &str, u64); 1] = [("policy/v1", "PodDisruptionBudget", 21)];
 
-/// Kinds whose APIs are not part of Kubernetes, and what provides them.
+/// Kinds whose APIs are not part of Kubernetes, and their providers.
 const FOREIGN_KINDS: [(&str, &str); 8] = [
     ("ConsoleCLIDownload", "OpenShift"),
     ("ConsoleLink", "OpenShift"),
@@ -121,8 +121,8 @@ fn foreign_kinds(context: &Context<'_>) -> Vec<Checked> {
     found
 }
 
-/// Objects that have the name of a kind which OLM decodes into a type of its own, and another group. It creates objects of the other
-/// kinds as they are.
+/// Objects with the name of a kind that OLM decodes into a dedicated type, and another group. It creates objects of the
+/// other kinds unchanged.
 fn other_groups(context: &Context<'_>) -> Vec<Checked> {
     let objects = context.bundle.objects.iter();
     objects

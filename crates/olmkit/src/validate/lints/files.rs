@@ -227,7 +227,7 @@ fn annotations(context: &Context<'_>) -> Vec<Checked> {
         .collect()
 }
 
-/// The labels of the image repeat the annotations: some tools read the labels, others the annotations.
+/// The image labels must repeat the annotations: some tools read the labels, others the annotations.
 fn labels(context: &Context<'_>) -> Vec<Checked> {
     let metadata = &context.bundle.metadata;
     let Some(labels) = &context.options.image_labels else {
@@ -244,7 +244,7 @@ fn labels(context: &Context<'_>) -> Vec<Checked> {
     }
     let keys = labels.keys().chain(metadata.annotations.keys()).map(String::as_str);
     let mut keys: BTreeSet<&str> = keys.filter(|key| key.starts_with(PREFIX)).collect();
-    // Generated Dockerfiles have no such label, and hosted pipelines add their own.
+    // Generated Dockerfiles have no such label, and pipelines add it.
     keys.extend(labels.get_key_value(OPENSHIFT_VERSIONS).map(|(key, _)| key.as_str()));
     let shown = |value: Option<&str>| value.map_or("missing".to_string(), |value| format!("{value:?}"));
     keys.into_iter()

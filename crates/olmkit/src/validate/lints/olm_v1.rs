@@ -1,4 +1,4 @@
-//! V1: what OLM v1 does not install.
+//! V1: features that OLM v1 does not install.
 
 use super::super::checked::Checked;
 use super::super::context::{Context, Csv, field};
@@ -80,7 +80,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     findings
 }
 
-/// Types of entries that OLM v1 refuses, as dependencies and as properties.
+/// Types of entries that OLM v1 rejects, as dependencies and as properties.
 const REQUIREMENTS: [(&str, [&str; 3]); 2] = [
     ("dependencies", ["olm.package", "olm.gvk", "olm.constraint"]),
     (
@@ -89,7 +89,7 @@ const REQUIREMENTS: [(&str, [&str; 3]); 2] = [
     ),
 ];
 
-/// What the bundle requires. As opm does, any file of the directory is read, and the first that has entries counts.
+/// The bundle's requirements. As in opm, any file of the directory is read, and the first one with entries counts.
 fn dependencies(context: &Context<'_>, csv: &Csv<'_>) -> Option<Checked> {
     let note = |message: &str| Checked::new(&V1_2, message);
     let files: Vec<(String, Node)> = context

@@ -1,4 +1,4 @@
-//! META-5: texts that a generator wrote and nobody replaced.
+//! META-5: unreplaced placeholders of generators.
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ define_rules! {
     }
 }
 
-/// Beginnings of texts that generators write, in lower case.
+/// Prefixes of generated placeholders, in lowercase.
 const BEGINNINGS: [&str; 9] = [
     "describe here ",
     "describe your operator",
@@ -42,7 +42,7 @@ const BEGINNINGS: [&str; 9] = [
 /// Words that mark an unfinished text, as whole words in this spelling.
 const MARKS: [&str; 5] = ["TODO", "FIXME", "TBD", "CHANGEME", "CHANGE_ME"];
 
-/// Longer texts may mention the marks for other reasons.
+/// Longer texts may contain the words for other reasons.
 const SHORT: usize = 200;
 
 /// Names that operator-sdk writes.
@@ -54,7 +54,7 @@ const NAMES: [&str; 5] = [
     "your organization",
 ];
 
-/// Domains that belong to nobody or are obviously made up.
+/// Reserved or obviously invented domains.
 const DOMAINS: [&str; 12] = [
     "example.com",
     "example.org",

@@ -1,4 +1,4 @@
-//! CHAN, NAME, COPY and UPG: the place of the bundle among the others of its package.
+//! CHAN, NAME, COPY and UPG: the bundle's position among the others of its package.
 
 use super::super::checked::Checked;
 use super::super::context::{Context, Csv, strings};
@@ -171,7 +171,7 @@ fn channels(context: &Context<'_>) -> Vec<Checked> {
     findings
 }
 
-/// The marks by which OLM knows the copies of a ClusterServiceVersion in other namespaces.
+/// The marks by which OLM identifies the copies of a ClusterServiceVersion in other namespaces.
 fn copy(csv: &Csv<'_>) -> Option<Checked> {
     let label = "/metadata/labels/olm.copiedFrom";
     let (place, message) = match csv.annotation("olm.operatorNamespace") {

@@ -1,5 +1,5 @@
-//! CRD-30: what the API server refuses in the schema of a CRD and operator-sdk does not check. CRD-37: what it accepts there, and then
-//! refuses in every object.
+//! CRD-30: errors in the schema of a CRD that the API server reports and operator-sdk does not check. CRD-37: schemas
+//! that it accepts but for which it rejects every object.
 
 use serde_json::Value;
 
@@ -93,7 +93,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     checked
 }
 
-/// Returns true if there is anything to say: nearly never, and finding the places costs more.
+/// Returns true if there is any finding: they are rare, and finding the positions is expensive.
 fn has_impossible_bounds(schema: &Value) -> bool {
     let Some(keywords) = schema.as_object() else {
         return false;
@@ -144,8 +144,8 @@ fn bounds(crd: &Object, schema: &Value, (pointer, path): (&str, &str), checked: 
     }
 }
 
-/// The place of a field. What all versions share appears once in the API server's internal form, and in every version in
-/// the file.
+/// The pointer of a field. Parts that all versions share appear once in the API server's internal form, and in every
+/// version in the file.
 fn pointer(field: &str) -> String {
     let field = field.replace(
         "spec.validation.openAPIV3Schema",
@@ -154,7 +154,7 @@ fn pointer(field: &str) -> String {
     let mut pointer = String::new();
     let mut rest = field.as_str();
     while !rest.is_empty() {
-        // Names in brackets may hold dots.
+        // Names in brackets may contain dots.
         let (part, following) = match rest.strip_prefix('[') {
             Some(inner) => inner.split_once(']').unwrap_or((inner, "")),
             None => rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len())),

@@ -1,6 +1,5 @@
-//! UPG-4 to UPG-6, CRD-31 to CRD-36, EX-4, V1-13: what an upgrade from an earlier bundle does to existing objects, and whether
-//! OLM v1
-//! lets it pass.
+//! UPG-4 to UPG-6, CRD-31 to CRD-36, EX-4, V1-13: effects of an upgrade from an earlier bundle on existing custom
+//! resources, and whether OLM v1 allows it.
 
 use serde_json::Value;
 
@@ -292,7 +291,7 @@ fn definition(crd: &Object, old: &Value, new: &Value, earlier: &Earlier) -> Vec<
     findings
 }
 
-/// What OLM v1 blocks beyond the changes that the other rules report. OLM v0 does not refuse the bundle for it, so it warns.
+/// Changes that OLM v1 blocks and the other rules do not report. OLM v0 does not reject the bundle, so it is a warning.
 fn blocked(crd: &Object, old: &Value, earlier: &Earlier, changes: &[Change]) -> Vec<Checked> {
     let as_applied = |definition: &Value| restore(definition, "v1.CustomResourceDefinition").ok();
     let (Some(old), Some(new)) = (as_applied(old), as_applied(&crd.value)) else {
@@ -331,7 +330,7 @@ fn blocked(crd: &Object, old: &Value, earlier: &Earlier, changes: &[Change]) -> 
     findings
 }
 
-/// Returns true if a change that is reported already is what OLM v1 blocks.
+/// Returns true if OLM v1 blocks a change that is already reported.
 fn is_known(problem: &Problem, changes: &[Change]) -> bool {
     let loss = match problem.validation {
         "existingFieldRemoval" => return changes.iter().any(|change| change.loss == Loss::Field),
@@ -361,7 +360,8 @@ fn schema_of(pointer: &str) -> &str {
     if is_schema { pointer } else { parent }
 }
 
-/// An example of the earlier bundle stands for the objects in clusters, which OLM checks against the new schemas.
+/// An example of the earlier bundle represents the custom resources in clusters, which OLM validates against the new
+/// schemas.
 fn stored(context: &Context<'_>, example: &Value, earlier: &Earlier, work: &mut Work) -> Option<Checked> {
     let (group, version) = field(example, "apiVersion").split_once('/')?;
     let kind = field(example, "kind");
@@ -373,7 +373,7 @@ fn stored(context: &Context<'_>, example: &Value, earlier: &Earlier, work: &mut 
             let text = |pointer: &str| typed.pointer(pointer).and_then(Value::as_str);
             text("/spec/group") == Some(group) && text("/spec/names/kind") == Some(kind)
         })?;
-    // CRD-32 reports a version that is gone.
+    // CRD-32 reports a removed version.
     let (schema, _) = instance::schema_of_version(typed, version)?;
     let was_fine = earlier.definitions.iter().any(|old| {
         let same = old.pointer("/metadata/name") == typed.pointer("/metadata/name");

@@ -244,7 +244,7 @@ fn missing_port(csv: &Csv<'_>, webhook: &Value, pointer: &str) -> Option<Checked
     )
 }
 
-/// OLM refuses to install webhooks that could stop it.
+/// OLM does not install webhooks that could stop it.
 fn forbidden_rules(csv: &Csv<'_>, webhook: &Value, pointer: &str) -> Option<Checked> {
     for (at, rule) in items(webhook, "rules").iter().enumerate() {
         let group = strings(rule, "apiGroups").find(|group| {

@@ -1,4 +1,4 @@
-//! The rules of operator-sdk's optional validators, tried as the others are.
+//! The rules of operator-sdk's optional validators, tested as the others are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
