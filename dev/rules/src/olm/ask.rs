@@ -1,4 +1,4 @@
-//! What the cluster says about an operator once OLM has installed it, beside what the rules said before.
+//! Compares the state of an operator in the cluster after OLM has installed it with the rules' findings.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ pub async fn judge(
         &ended,
     );
     if end.phase.is_empty() {
-        // Without a ClusterServiceVersion there are no permissions to ask about.
+        // Without a ClusterServiceVersion there are no permissions to test.
         return Ok(());
     }
     let powerless = operator.without_rights().await?;
@@ -65,7 +65,7 @@ pub async fn judge(
     let unwatched = operator.unwatched().await?;
     count(
         "RBAC-3: the operator may not list and watch an API that it owns",
-        // Where only one namespace is watched, RBAC-5 says it of what has none.
+        // If only one namespace is watched, RBAC-5 reports permissions for cluster-scoped resources.
         if unwatched.is_empty() {
             &["RBAC-3"]
         } else {
