@@ -481,7 +481,7 @@ fn readable<T: DeserializeOwned>(what: &str, objects: Vec<Value>) -> Vec<T> {
             Err(Error::Unreadable { object, source }) => {
                 // An error about a field's type repeats its value, so only its position is logged.
                 let place = match source.is_data() {
-                    true => "a field has another type than OLM's API says".to_owned(),
+                    true => "a field does not have the type in OLM's API".to_owned(),
                     false => source.to_string(),
                 };
                 tracing::warn!("skipping {object} in namespace {namespace:?}: {place}");

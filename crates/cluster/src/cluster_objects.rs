@@ -138,7 +138,7 @@ pub async fn label(
     for (object, _) in steps.filter(|(_, step)| is_written(step)) {
         match label_one(cluster, &object, &label).await {
             Err(error) if error.code() == Some(403) => progress.done(format!(
-                "{object}: this account may not label it; cleanup leaves it when the plan that made it is gone"
+                "{object}: no permission to label it; cleanup keeps it if the plan that created it is deleted"
             )),
             other => other?,
         }

@@ -82,7 +82,7 @@ pub fn taken_over(
                         "exists already and was not created for package {}: OLM replaces its definition with the bundle's, in all namespaces",
                         bundle.package
                     ),
-                    "check that the bundle's definition fits the objects that exist; olmkit cleanup leaves this CRD and its objects",
+                    "check that existing custom resources fit the bundle's CRD; olmkit cleanup keeps this CRD and its custom resources",
                 )
                 .on(object(name)),
             );

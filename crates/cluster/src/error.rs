@@ -88,7 +88,7 @@ pub enum Error {
     #[error("cannot serve the catalog from this host: {0}")]
     Serve(String),
     /// An object with another owner has the name of one that the command would create.
-    #[error("{object} exists and was not made by olmkit for this package: {author}")]
+    #[error("{object} exists and was not created by olmkit for this package: {author}")]
     NameTaken {
         /// The object.
         object: ObjectRef,
@@ -96,7 +96,7 @@ pub enum Error {
         author: String,
     },
     /// Something did not go away.
-    #[error("{object} is still there after {seconds} s")]
+    #[error("{object} still exists after {seconds} s")]
     NotGone {
         /// The object.
         object: ObjectRef,
@@ -139,7 +139,7 @@ impl Error {
             kube::Error::Api(status) if matches!(status.code, 401 | 403) => Some(Cause::lasting(
                 Code::Forbidden,
                 self.to_string(),
-                "use an account with the permission (-n, --kubeconfig), or have it granted; kubectl auth can-i --list shows what is allowed",
+                "use credentials with this permission (-n, --kubeconfig) or ask an administrator; kubectl auth can-i --list shows your permissions",
             )),
             kube::Error::HyperError(_) | kube::Error::Service(_) => Some(Cause::passing(
                 Code::ApiUnreachable,

@@ -29,7 +29,7 @@ pub fn olm(state: &OlmState) -> Vec<Cause> {
                     "OLM is only partly installed: the custom resource definitions {} are missing",
                     missing.join(", ")
                 ),
-                "olmkit olm install --from DIR completes it; olmkit olm uninstall removes what is there",
+                "olmkit olm install --from DIR completes it; olmkit olm uninstall removes the rest",
             )
             .likely("an installation was interrupted, or an uninstallation did not finish"),
         );

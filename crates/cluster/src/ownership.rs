@@ -106,8 +106,8 @@ pub fn author(object: &Value) -> String {
     };
     if label(names::MANAGED_BY.0).as_deref() == Some(names::MANAGED_BY.1) {
         return match label(names::PACKAGE_LABEL) {
-            Some(package) => format!("olmkit made it for package {package}"),
-            None => "olmkit made it for no single package".into(),
+            Some(package) => format!("olmkit created it for package {package}"),
+            None => "olmkit created it, but not for one package".into(),
         };
     }
     if let Some(manager) = label(names::MANAGED_BY.0) {
@@ -147,13 +147,13 @@ pub fn left_alone(object: ObjectRef, package: &str, author: &str, instead: &str)
         .map(|namespace| format!(" -n {namespace}"))
         .unwrap_or_default();
     let remedy = format!(
-        "{instead}; or, if nobody needs it, remove it: kubectl{namespace} delete {} {}",
+        "{instead}; or, if it is unused, delete it: kubectl{namespace} delete {} {}",
         object.kind.resource(),
         object.name
     );
     Cause::lasting(
         Code::NameTaken,
-        format!("exists and was not made by olmkit for {package}: {author}; it is left alone"),
+        format!("exists and was not created by olmkit for {package}: {author}; it is not changed"),
         remedy,
     )
     .on(object)
@@ -195,7 +195,7 @@ mod tests {
         );
         assert_eq!(
             made_by(json!({"labels": intent::labels("b")})),
-            "olmkit made it for package b"
+            "olmkit created it for package b"
         );
         assert_eq!(
             made_by(json!({"ownerReferences": [{"kind": "Deployment", "name": "shop"}]})),

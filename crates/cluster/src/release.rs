@@ -73,7 +73,7 @@ pub async fn release(cluster: &Cluster, bundle: &BundleFacts, progress: &mut Pro
     }
     if !removed.is_empty() {
         progress.done(format!(
-            "{} removed: this host stops serving the catalog, the operator does not need it",
+            "{} removed: this host stops serving the catalog, which the operator does not need",
             removed.join(" and ")
         ));
     }
@@ -157,7 +157,7 @@ async fn record_crds(
 ) -> Result<(), Error> {
     if !record::write(cluster, &bundle.package, bundle.csv_name(), plans).await? {
         progress.done(format!(
-            "Operator {}: this account may not note there which CRDs are new; cleanup will leave them",
+            "Operator {}: no permission to record the new CRDs in it; cleanup will keep them",
             names::operator(&bundle.package, &cluster.namespace)
         ));
     }

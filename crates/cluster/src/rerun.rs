@@ -97,7 +97,7 @@ fn released(bundle: &BundleFacts, seen: &Observation) -> EarlierRun {
         // Its plan may have been deleted with the Subscription, and then nothing creates the missing objects.
         (true, "" | "Pending") => EarlierRun::StartOver {
             remove: vec![object],
-            why: "the earlier attempt ended before all of the bundle was there".into(),
+            why: "the earlier attempt ended before the whole bundle was installed".into(),
         },
         (true, _) => EarlierRun::OnlyCsv,
         (false, _) => EarlierRun::StartOver {
@@ -112,7 +112,7 @@ fn other_version(installed: &str, bundle: &BundleFacts, seen: &Observation) -> C
         Code::OtherVersionInstalled,
         format!("{installed} is installed, the bundle is {}", bundle.csv_name()),
         format!(
-            "olmkit run bundle-upgrade to go from one to the other, or olmkit cleanup {} -n {} to start over",
+            "olmkit run bundle-upgrade to change the version, or olmkit cleanup {} -n {} to start over",
             bundle.package, seen.namespace
         ),
     )
@@ -145,7 +145,7 @@ fn same_version(
         (false, _) => "the bundle changed since it was installed",
         (true, "Failed") => "the earlier attempt failed",
         (true, _) if plan_failed => "the plan of the earlier attempt failed",
-        (true, _) if plan_waits => "the plan of the earlier attempt could not be carried out",
+        (true, _) if plan_waits => "the plan of the earlier attempt could not be executed",
         (true, _) if lost => "the ClusterServiceVersion of the earlier attempt was deleted",
         (true, _) => return EarlierRun::UnderWay,
     };

@@ -134,11 +134,11 @@ pub enum When {
     CatalogPod,
     /// When the namespace has no OperatorGroup.
     NewGroup,
-    /// When an earlier attempt to unpack the bundle image is left.
+    /// When an earlier attempt to unpack the bundle image remains.
     OldJobs,
     /// If the bundle contains such objects.
     InBundle,
-    /// When such objects are to be removed.
+    /// When such objects will be removed.
     Removed,
     /// If a CRD of the package is kept.
     Kept,
@@ -154,11 +154,11 @@ impl When {
             When::Always => String::new(),
             When::CatalogPod => "the catalog is served by a pod".into(),
             When::NewGroup => "the namespace has no OperatorGroup".into(),
-            When::OldJobs => "an earlier attempt to unpack the bundle image is left".into(),
-            When::InBundle => "the bundle holds such objects".into(),
-            When::Removed => "such objects are to be removed".into(),
+            When::OldJobs => "an earlier attempt to unpack the bundle image remains".into(),
+            When::InBundle => "the bundle contains such objects".into(),
+            When::Removed => "such objects will be removed".into(),
             When::Kept => "a CRD of the package stays".into(),
-            When::Repair => "a run fails, or OLM has forgotten what it installed".into(),
+            When::Repair => "rolling back, or OLM no longer tracks what it installed".into(),
             When::Better(without) => format!("optional: without it {without}"),
         }
     }
@@ -257,13 +257,12 @@ fn cause(command: Command, resource: &str, namespace: Option<&str>, verbs: &[&st
     Cause::lasting(
         Code::Forbidden,
         format!(
-            "this account may not {} {resource} {place}, which {} needs",
+            "no permission to {} {resource} {place}, which {} needs",
             verbs.join(", "),
             command.as_str()
         ),
         format!(
-            "use an account that may (--kubeconfig), or have it granted; kubectl auth can-i {first} {resource} {flag} \
-             repeats the question, and docs/reference/permissions.md lists the permissions of every command"
+            "use credentials with this permission (--kubeconfig) or ask an administrator; check with kubectl auth can-i {first} {resource} {flag}; docs/reference/permissions.md lists the permissions of every command"
         ),
     )
 }
@@ -358,7 +357,7 @@ mod tests {
         assert_eq!(cause.code, Code::Forbidden);
         assert_eq!(
             cause.message,
-            "this account may not get, list pods in namespace shop, which cleanup needs"
+            "no permission to get, list pods in namespace shop, which cleanup needs"
         );
         assert!(
             cause.remedy.contains("kubectl auth can-i get pods -n shop"),

@@ -121,7 +121,7 @@ fn catalog(options: &Options, seen: &Observation) -> Result<(String, String), Bo
             Code::CatalogMissing,
             message,
             format!(
-                "name one with --catalog; in reach are: {}",
+                "pass one with --catalog; reachable are: {}",
                 if shown.is_empty() { "none" } else { &shown }
             ),
         ))
@@ -136,7 +136,7 @@ fn catalog(options: &Options, seen: &Observation) -> Result<(String, String), Bo
                 .cloned()
                 .ok_or_else(|| {
                     missing(format!(
-                        "CatalogSource {wanted} is not in reach of namespace {}",
+                        "CatalogSource {wanted} is not reachable from namespace {}",
                         seen.namespace
                     ))
                 })
@@ -144,10 +144,10 @@ fn catalog(options: &Options, seen: &Observation) -> Result<(String, String), Bo
         None => match all.as_slice() {
             [only] => Ok(only.clone()),
             [] => Err(missing(format!(
-                "no CatalogSource is in reach of namespace {}",
+                "no CatalogSource is reachable from namespace {}",
                 seen.namespace
             ))),
-            _ => Err(missing(format!("{} CatalogSources are in reach", all.len()))),
+            _ => Err(missing(format!("{} CatalogSources are reachable", all.len()))),
         },
     }
 }

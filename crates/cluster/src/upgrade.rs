@@ -129,7 +129,7 @@ fn not_one_subscription(found: &[&Subscription], bundle: &BundleFacts, seen: &Ob
     if found.is_empty() {
         return Cause::lasting(
             Code::SubscriptionMissing,
-            format!("package {package} is not installed in namespace {namespace}: no Subscription is for it"),
+            format!("package {package} is not installed in namespace {namespace}: it has no Subscription"),
             "install it first: olmkit run bundle; or name its namespace with -n",
         );
     }
@@ -137,7 +137,7 @@ fn not_one_subscription(found: &[&Subscription], bundle: &BundleFacts, seen: &Ob
     Cause::lasting(
         Code::SubscriptionExists,
         format!(
-            "package {package} has {} Subscriptions in namespace {namespace} ({}), OLM can follow one",
+            "package {package} has {} Subscriptions in namespace {namespace} ({}), OLM supports one",
             names.len(),
             names.join(", ")
         ),
@@ -171,7 +171,7 @@ fn still_standing(bundle: &BundleFacts, csv: &str, seen: &Observation) -> Result
                 if phase.is_empty() { "missing" } else { phase }
             ),
             format!(
-                "repair it first (olmkit diagnose {} -n {}), or begin anew: olmkit cleanup and run bundle",
+                "fix it first (olmkit diagnose {} -n {}), or start over: olmkit cleanup and run bundle",
                 bundle.package, seen.namespace
             ),
         )
@@ -229,7 +229,7 @@ pub async fn run(
         return Ok(outcome(Conclusion::AlreadyInstalled, bundle, &seen, causes, progress));
     }
     if old.csv == bundle.csv_name() {
-        progress.done(format!("going on with the upgrade to {}", old.csv));
+        progress.done(format!("continuing the upgrade to {}", old.csv));
     } else {
         progress.done(format!("upgrading {} to {}", old.csv, bundle.csv_name()));
     }
@@ -313,9 +313,9 @@ fn changed_content(bundle: &BundleFacts, old: &Installed, seen: &Observation) ->
     (installed != names::released_value(&bundle.digest)).then(|| {
         Cause::lasting(
             Code::OtherVersionInstalled,
-            "is installed with other content than the bundle's, and OLM upgrades only to another version",
+            "is installed with different content; OLM cannot upgrade to the same version",
             format!(
-                "give the bundle a new version, or install this one anew: olmkit run bundle (or cleanup {} first)",
+                "give the bundle a new version, or reinstall this one: olmkit run bundle (or cleanup {} first)",
                 bundle.package
             ),
         )

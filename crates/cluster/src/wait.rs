@@ -251,7 +251,7 @@ fn at_timeout(causes: Vec<Cause>, awaited: &WaitTarget<'_>, seen: &Observation, 
     };
     vec![Cause::passing(
         Code::Timeout,
-        format!("timed out after {} s and no fault was found; {at}", timeout.as_secs()),
+        format!("timed out after {} s without a known cause; {at}", timeout.as_secs()),
         "run the same command again to continue; use a longer --timeout on slow nodes",
     )]
 }
@@ -273,7 +273,7 @@ fn foreign(plan: &str, csvs: &[String], package: &str, seen: &Observation) -> Op
         Cause::lasting(
             Code::InstallPlanChangesOthers,
             format!("would also upgrade {}, which was not requested; OLM makes one plan for all Subscriptions of a namespace", others.join(", ")),
-            format!("approve it yourself if that is wanted: kubectl -n {} patch installplans.{} {plan} --type=merge -p '{{\"spec\":{{\"approved\":true}}}}'; or install in another namespace", seen.namespace, kinds::OLM_GROUP),
+            format!("to upgrade it too, approve the plan: kubectl -n {} patch installplans.{} {plan} --type=merge -p '{{\"spec\":{{\"approved\":true}}}}'; or install in another namespace", seen.namespace, kinds::OLM_GROUP),
         )
         .on(ObjectRef::namespaced(kinds::install_plan(), &seen.namespace, plan))
     })

@@ -146,7 +146,7 @@ async fn objects_of_others(cluster: &Cluster) {
     let cleaned = cluster.cleanup("popular", "popular", &[]).await.fine();
     assert_eq!(names(&cleaned, "kept"), [bundle.crd_name()]);
     assert!(
-        why(&cleaned).contains("1 of its objects are outside namespace popular, such as Thing people/one"),
+        why(&cleaned).contains("1 of its custom resources are outside namespace popular, such as Thing people/one"),
         "{}",
         why(&cleaned)
     );
@@ -235,7 +235,7 @@ async fn catalog_pod_of_others(cluster: &Cluster) {
         let refused = cluster.run_bundle(&folder, "pods", more).await;
         assert_eq!(refused.errors(), ["name-taken"; 3]);
         assert!(
-            refused.json.to_string().contains("olmkit made it for package a-b"),
+            refused.json.to_string().contains("olmkit created it for package a-b"),
             "{}",
             refused.json
         );

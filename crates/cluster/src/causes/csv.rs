@@ -175,7 +175,7 @@ fn unmet(csv: &DeployedCsv, requirement: &RequirementStatus, seen: &Observation)
             Cause::passing(
                 Code::RequirementUnmet,
                 format!("{}: {}", requirement.status, requirement.message),
-                "OLM creates account and roles from the plan; if they were removed by hand, install again",
+                "OLM creates the service account and roles from the plan; if they were deleted, install again",
             )
             .on(ObjectRef::namespaced(
                 kinds::service_account(),
@@ -230,7 +230,7 @@ fn of_attempt(csv: &DeployedCsv) -> Option<Cause> {
         Cause::lasting(
             Code::Forbidden,
             message,
-            "give the OperatorGroup's service account what the operator needs",
+            "grant the OperatorGroup's service account the permissions that the operator needs",
         )
     } else if failed {
         Cause::lasting(

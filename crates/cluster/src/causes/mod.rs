@@ -83,7 +83,7 @@ fn of_groups(seen: &Observation) -> Option<Cause> {
         [] => Some(
             Cause::lasting(
                 Code::OperatorGroupMissing,
-                "has no OperatorGroup; OLM resolves nothing in such a namespace and reports no error",
+                "has no OperatorGroup; OLM resolves no Subscription in such a namespace and reports no error",
                 format!("create one: olmkit run bundle and olmkit subscribe do it, or kubectl -n {} create -f - with kind OperatorGroup, apiVersion operators.coreos.com/v1", seen.namespace),
             )
             .on(namespace),
@@ -173,7 +173,7 @@ fn without_subscription(target: &Target, csvs: &[&DeployedCsv], seen: &Observati
         .map(|csv| {
             Cause::warning(
                 Code::OrphanedCsv,
-                format!("no Subscription for package {} refers to it: it is not upgraded, and a new Subscription cannot install it", target.package),
+                format!("no Subscription for package {} refers to it: OLM does not upgrade it, and a new Subscription cannot install it", target.package),
                 format!("olmkit cleanup {} -n {} and install it again", names::word(&target.package), seen.namespace),
             )
             .on(ObjectRef::namespaced(kinds::cluster_service_version(), &seen.namespace, csv.name()))

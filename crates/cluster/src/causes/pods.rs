@@ -204,7 +204,7 @@ pub fn of_deployment(deployment: &Deployment, seen: &Observation) -> Vec<Cause> 
             .or(unavailable)
             .and_then(|found| found.message.clone())
             .unwrap_or_else(|| "no pod is available yet".into());
-        let remedy = format!("look at its pods: kubectl -n {namespace} describe deployment {name}");
+        let remedy = format!("inspect its pods: kubectl -n {namespace} describe deployment {name}");
         let cause = if stuck.is_some() {
             Cause::lasting(Code::DeploymentUnavailable, message, remedy)
         } else {
@@ -222,8 +222,8 @@ pub fn of_catalog_deployment(deployment: &Deployment, seen: &Observation) -> Vec
         .map(|cause| {
             let (code, remedy) = match cause.code {
                 Code::OperatorImagePull => (Code::CatalogImagePull, "name an image with /bin/opm that the nodes can pull (--helper-image), with --pull-secret-name if it is private; or serve from this host (--serve-from-host)".to_owned()),
-                Code::PodRejected if cause.object.as_ref().is_some_and(|object| object.kind == kinds::pod()) => (Code::CatalogPodCrash, "the image must hold /bin/opm, which serves a catalog".to_owned()),
-                Code::OperatorCrashLoop | Code::OperatorNotReady => (Code::CatalogPodCrash, "the image must hold /bin/opm, which serves a catalog; its log is below".to_owned()),
+                Code::PodRejected if cause.object.as_ref().is_some_and(|object| object.kind == kinds::pod()) => (Code::CatalogPodCrash, "the image must contain /bin/opm, which serves a catalog".to_owned()),
+                Code::OperatorCrashLoop | Code::OperatorNotReady => (Code::CatalogPodCrash, "the image must contain /bin/opm, which serves a catalog; its log is below".to_owned()),
                 other => (other, cause.remedy.clone()),
             };
             Cause { code, remedy, ..cause }

@@ -38,9 +38,9 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
         Cause::passing(
             Code::PackageNotFound,
             message,
-            format!("see what the catalog has: olmkit catalog list, or kubectl -n {namespace} get packagemanifests; then correct name, channel or startingCSV of the Subscription"),
+            format!("list the catalog: olmkit catalog list, or kubectl -n {namespace} get packagemanifests; then correct name, channel or startingCSV of the Subscription"),
         )
-        .likely("the catalog holds another package, channel or version than the Subscription names")
+        .likely("the Subscription names a package, channel or version that the catalog does not contain")
     } else if condition.reason == "ConstraintsNotSatisfiable" {
         Cause::passing(
             Code::ResolutionUnsatisfiable,
@@ -51,7 +51,7 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
         Cause::passing(
             Code::ResolutionNotStarted,
             format!("{}: {message}", condition.reason),
-            "OLM tries again by itself; if the sentence stays, remove what it names",
+            "OLM retries by itself; if the error persists, remove the named object",
         )
     };
     vec![if cause.object.is_none() {
@@ -104,7 +104,7 @@ fn api_missing(message: &str, namespace: &str) -> Cause {
             "install the operator that provides the API into namespace {namespace} first, or add a catalog that has it"
         ),
     )
-    .likely("the operator requires an API of another operator, and no catalog in reach offers one that provides it")
+    .likely("the operator requires an API of another operator, and no reachable catalog contains a provider")
 }
 
 /// `error using catalogsource NS/NAME: …`.
@@ -123,12 +123,12 @@ fn broken_catalog(catalog: &str, message: &str, subscription: &Subscription) -> 
             Code::OtherCatalogBroken,
             message,
             format!(
-                "repair that catalog or remove it: kubectl -n {namespace} delete catalogsources.{} {name}",
+                "fix that catalog or delete it: kubectl -n {namespace} delete catalogsources.{} {name}",
                 kinds::OLM_GROUP
             ),
         )
         .on(object)
-        .likely("OLM stops when any catalog in reach fails, also one that this Subscription does not use")
+        .likely("OLM stops if any reachable catalog fails, even if this Subscription does not use it")
     }
 }
 

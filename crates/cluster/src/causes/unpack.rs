@@ -28,7 +28,7 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
             Cause::lasting(
                 Code::UnpackFailed,
                 format!("{}: {}", condition.reason, condition.message),
-                "correct the bundle image; OLM tries again some minutes after the Job is removed (it does that by itself after 5 minutes)",
+                "correct the bundle image; OLM retries some minutes after the Job is deleted (OLM deletes it after 5 minutes)",
             )
             .on(reference(subscription, seen)),
         );

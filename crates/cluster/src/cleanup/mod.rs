@@ -347,7 +347,7 @@ async fn keep_shared(cluster: &Cluster, options: &Options, scope: &mut Scope) ->
             scope.labelled_crds.push(object.clone());
         }
         let why = format!(
-            "{} of its objects are outside namespace {}, such as {first}; --delete-crds={name} removes it with all its objects",
+            "{} of its custom resources are outside namespace {}, such as {first}; --delete-crds={name} deletes it with all its custom resources",
             others.len(),
             scope.namespace
         );
@@ -414,7 +414,7 @@ pub(super) fn blocked(object: &ObjectRef, value: &Value, operators: &[Value]) ->
         .map(|deployment| text(deployment, "/metadata/name"))
         .collect();
     let likely = match (operators.is_empty(), down.as_slice()) {
-        (true, _) => "the operator that should remove the finalizer is gone".to_owned(),
+        (true, _) => "the operator that should remove the finalizer no longer exists".to_owned(),
         (false, []) => "the operator runs but does not finish: see its log".to_owned(),
         (false, names) => format!(
             "the operator that should remove the finalizer is not available: Deployment {}",
@@ -424,7 +424,7 @@ pub(super) fn blocked(object: &ObjectRef, value: &Value, operators: &[Value]) ->
     Cause::passing(
         Code::CustomResourceDeletionBlocked,
         message,
-        format!("restore the operator and run this again; or skip its cleanup and leave behind what it manages outside the object: {force}"),
+        format!("restore the operator and run this again; or skip its cleanup and leave the external resources that it manages: {force}"),
     )
     .on(object.clone())
     .likely(likely)

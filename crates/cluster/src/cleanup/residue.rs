@@ -164,8 +164,8 @@ fn fate(object: &Value, reference: &ObjectRef, label: &str, scope: &Scope) -> Fa
     }
     match (shared, is_created(object, reference, labelled, scope)) {
         (false, true) => Fate::Goes,
-        (true, _) if labelled || ours => Fate::Stays("an installation in another namespace has it too"),
-        _ if ours && !owned => Fate::Stays("an installation in another namespace has it too"),
+        (true, _) if labelled || ours => Fate::Stays("another namespace has an installation with the same object"),
+        _ if ours && !owned => Fate::Stays("another namespace has an installation with the same object"),
         _ if labelled => Fate::Stays("it was not created for this package"),
         _ => Fate::OfOthers,
     }
@@ -410,7 +410,7 @@ mod tests {
         // OLM's own, which it removes.
         let of_csv = json!({"olm.managed": "true", "olm.owner": "cache.v2", "olm.owner.kind": "ClusterServiceVersion"});
         assert_eq!(fate_of("kubectl", of_csv, &scope), Fate::OfOthers);
-        let elsewhere = Fate::Stays("an installation in another namespace has it too");
+        let elsewhere = Fate::Stays("another namespace has an installation with the same object");
         scope.elsewhere.insert("cache.v2".to_owned());
         assert_eq!(fate_of("catalog", owned, &scope), elsewhere);
         let other = "operators.coreos.com/cache.market";

@@ -237,7 +237,9 @@ fn crds(
         } else if !options.crds {
             "--delete-crds=false".to_owned()
         } else if !created.contains(name) {
-            format!("it was not created for this package; --delete-crds={name} removes it with all its objects")
+            format!(
+                "it was not created for this package; --delete-crds={name} deletes it with all its custom resources"
+            )
         } else {
             String::new()
         };

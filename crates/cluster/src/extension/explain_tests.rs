@@ -129,7 +129,7 @@ fn a_wrong_configuration_is_explained_by_what_it_lacks() {
             "invalid value for watchNamespace: must be different from \"shop\"",
             "another namespace",
         ),
-        ("unknown field \"x\"", "take the field out"),
+        ("unknown field \"x\"", "remove the field"),
     ] {
         let causes = causes(&seen("False", "InvalidConfiguration", message));
         assert_eq!(causes[0].code, Code::ConfigurationInvalid);

@@ -195,7 +195,7 @@ fn chosen(options: &InstallOptions, seen: &Seen) -> Result<Option<String>, Box<C
         (CatalogChoice::Only, []) => Err(Box::new(Cause::lasting(
             Code::CatalogMissing,
             "the cluster has no ClusterCatalog to install from",
-            "create one; olmkit run bundle --olm v1 installs a bundle at hand",
+            "create one; olmkit run bundle --olm v1 installs a local bundle",
         ))),
         // An existing catalog selection counts as chosen.
         (CatalogChoice::Only, _) if seen.extension.as_ref().and_then(preflight::selected_name).is_some() => Ok(seen
@@ -206,7 +206,7 @@ fn chosen(options: &InstallOptions, seen: &Seen) -> Result<Option<String>, Box<C
         (CatalogChoice::Only, names) => Err(Box::new(Cause::lasting(
             Code::CatalogAmbiguous,
             format!("the cluster has several catalogs: {}", names.join(", ")),
-            "pass --catalog NAME, or --any-catalog to take the package from whichever has it",
+            "pass --catalog NAME, or --any-catalog to use any catalog that has the package",
         ))),
     }
 }

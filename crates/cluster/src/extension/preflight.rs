@@ -76,7 +76,7 @@ pub(super) fn namespace(seen: &Seen) -> Option<Cause> {
         None => Some(
             Cause::lasting(
                 Code::NamespaceMissing,
-                "does not exist, and OLM v1 makes none",
+                "does not exist, and OLM v1 does not create it",
                 format!("kubectl create namespace {name}"),
             )
             .on(object),
@@ -85,7 +85,7 @@ pub(super) fn namespace(seen: &Seen) -> Option<Cause> {
             Cause::lasting(
                 Code::NamespaceTerminating,
                 "is being deleted; nothing can be created in it",
-                "wait until it is gone and create it again, or choose another namespace with -n",
+                "wait until it is deleted and create it again, or choose another namespace with -n",
             )
             .on(object),
         ),
@@ -105,7 +105,7 @@ pub(super) fn config(mode: Option<&InstallMode>, namespace: &str, served: Served
         Some(InstallMode::MultiNamespace(_)) => {
             return Err(Cause::lasting(
                 Code::InstallModeUnsupported,
-                "OLM v1 does not know MultiNamespace",
+                "OLM v1 does not support MultiNamespace",
                 "install for all namespaces or for one, or through OLM v0",
             ));
         }
@@ -113,8 +113,8 @@ pub(super) fn config(mode: Option<&InstallMode>, namespace: &str, served: Served
     if !served.config {
         return Err(Cause::lasting(
             Code::InstallModeUnsupported,
-            "the ClusterExtensions of this cluster have no spec.config: OLM v1 with its standard manifests installs for all namespaces only",
-            "leave --install-mode out, use the experimental manifests of OLM v1, or install through OLM v0",
+            "the ClusterExtensions of this cluster have no spec.config: with its standard manifests, OLM v1 installs only for all namespaces",
+            "omit --install-mode, use the experimental manifests of OLM v1, or install through OLM v0",
         ));
     }
     Ok(serde_json::json!({"watchNamespace": watched}))
@@ -129,7 +129,7 @@ pub(super) fn bundle(loaded: &Loaded, namespace: &str, config: &Value, served: S
     }
     let mut causes = Vec::new();
     let remedy =
-        "change the bundle: olmkit bundle validate --profile olmv1 names the places; or install through OLM v0";
+        "fix the bundle: olmkit bundle validate --profile olmv1 shows the positions; or install it with OLM v0";
     if let Err(error) = olmv1::render(&loaded.bundle, &options) {
         let code = match &error {
             RenderError::Config(_) => Code::ConfigurationInvalid,
@@ -175,10 +175,10 @@ fn definition(live: &Value, new: &olmv1::Object, extension: &str) -> Option<Caus
         return Some(
             Cause::lasting(
                 Code::CrdTerminating,
-                "is still being deleted; OLM v1 cannot install it again before it is gone",
-                format!("free its custom resources: kubectl get {} -A; one that has a finalizer goes when its operator runs, or when the finalizer is taken away", new.name()),
+                "is still being deleted; OLM v1 cannot install it again before the deletion completes",
+                format!("delete the remaining custom resources (kubectl get {} -A); if a finalizer blocks one, restart its operator or remove the finalizer", new.name()),
             )
-            .likely("an earlier installation was deleted while custom resources had finalizers, which hold their CRD"),
+            .likely("an earlier installation was deleted while custom resources had finalizers, which block the deletion of their CRD"),
         );
     }
     if owner != Some(extension) || label("olm.operatorframework.io/owner-kind") != Some("ClusterExtension") {
@@ -189,7 +189,7 @@ fn definition(live: &Value, new: &olmv1::Object, extension: &str) -> Option<Caus
         return Some(Cause::lasting(
             Code::CrdOwnedByOther,
             format!("exists already ({author}), and OLM v1 does not adopt existing objects"),
-            "remove it there first, with all its objects; or go on with what has made it",
+            "delete it with all its custom resources first, or keep managing it with the tool that created it",
         ));
     }
     let findings = upgrade_findings(live, None, new, "the cluster");
@@ -204,7 +204,7 @@ fn definition(live: &Value, new: &olmv1::Object, extension: &str) -> Option<Caus
                     .collect::<Vec<_>>()
                     .join("\n")
             ),
-            "go back on these changes, or add a version to the API; olmkit bundle diff OLD NEW shows the lines",
+            "revert these changes, or add an API version; olmkit bundle diff OLD NEW shows the lines",
         )
     })
 }

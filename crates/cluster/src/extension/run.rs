@@ -189,7 +189,7 @@ fn earlier(facts: &BundleFacts, cluster: &Cluster, seen: &Seen, is_upgrade: bool
             Cause::passing(
                 Code::DeletionBlocked,
                 "is being deleted",
-                format!("wait until it is gone, or see what keeps it: olmkit extension status {package}"),
+                format!("wait until it is deleted, or see what blocks it: olmkit extension status {package}"),
             )
             .on(seen.object()),
         );
@@ -213,7 +213,7 @@ fn earlier(facts: &BundleFacts, cluster: &Cluster, seen: &Seen, is_upgrade: bool
         Cause::lasting(
             Code::OtherVersionInstalled,
             format!("{installed} is installed, the bundle is {}", facts.csv_name()),
-            format!("olmkit run bundle-upgrade --olm v1 to go from one to the other, or olmkit cleanup {package} --olm v1 -n {namespace} to start over"),
+            format!("olmkit run bundle-upgrade --olm v1 to change the version, or olmkit cleanup {package} --olm v1 -n {namespace} to start over"),
         )
         .on(seen.object())
     })

@@ -190,7 +190,7 @@ impl Found<'_> {
         if line.trim_ascii().is_empty() {
             return Ok(());
         }
-        let unreadable = |error: serde_json::Error| format!("what it serves is not a catalog: {error}");
+        let unreadable = |error: serde_json::Error| format!("its content is not a catalog: {error}");
         let head: Head = serde_json::from_slice(line).map_err(unreadable)?;
         let package = if head.schema == "olm.package" {
             &head.name
@@ -284,6 +284,6 @@ mod tests {
         assert_eq!(found.offers, [("first".to_owned(), offer)].into());
 
         let problem = found.read("<html>".as_bytes()).await.unwrap_err();
-        assert!(problem.starts_with("what it serves is not a catalog"), "{problem}");
+        assert!(problem.starts_with("its content is not a catalog"), "{problem}");
     }
 }

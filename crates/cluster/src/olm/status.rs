@@ -193,7 +193,7 @@ async fn api_services(cluster: &Cluster, status: &mut Status) -> Result<(), Erro
         status.causes.push(
             Cause::warning(
                 Code::ApiServiceUnavailable,
-                "no server answers; until one does, namespace deletions hang",
+                "no server answers; until one does, namespace deletions do not finish",
                 "check why packageserver does not run; to do without it: kubectl delete apiservices.apiregistration.k8s.io v1.packages.operators.coreos.com",
             )
             .on(object),

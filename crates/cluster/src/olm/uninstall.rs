@@ -83,7 +83,7 @@ pub async fn uninstall(
         report.causes.push(Cause::lasting(
             Code::OperatorsInstalled,
             format!("OLM still manages operators: {}", operators.join(", ")),
-            "remove them first (olmkit cleanup PACKAGE -n NAMESPACE), or pass --with-operators: they stop, their CRDs and objects stay",
+            "remove them first (olmkit cleanup PACKAGE -n NAMESPACE), or pass --with-operators: they stop, their CRDs and custom resources are kept",
         ));
         return Ok(report);
     }
@@ -212,7 +212,7 @@ impl Run<'_, '_> {
                 self.report.causes.push(
                     Cause::passing(
                         Code::DeletionBlocked,
-                        "is being deleted but does not go away",
+                        "is being deleted but still exists",
                         "check its finalizers and, for a namespace, its conditions; then run this again",
                     )
                     .on(object),
@@ -283,9 +283,9 @@ impl Run<'_, '_> {
             }
             let why = match foreign(self.cluster, &name).await {
                 Ok(None) => None,
-                Ok(Some(found)) => Some(format!("{found} is in it, which is not OLM's")),
+                Ok(Some(found)) => Some(format!("it contains {found}, which is not part of OLM")),
                 Err(error) if error.code() == Some(403) => {
-                    Some(format!("whether others use it cannot be seen: {error}"))
+                    Some(format!("cannot determine whether it has other contents: {error}"))
                 }
                 Err(error) => return Err(error),
             };

@@ -34,10 +34,10 @@ const RECORDING: &[Command] = &[RunBundle, BundleUpgrade, Subscribe, Cleanup];
 const BUNDLES: &[Command] = &[RunBundle, BundleUpgrade];
 
 /// Consequence if objects of a bundle can neither be recorded nor labeled.
-const LEFT: &str = "cleanup can leave what the bundle holds for the whole cluster";
+const LEFT: &str = "cleanup can leave cluster-scoped objects of the bundle";
 
 /// Consequence if catalogs cannot be read.
-const UNASKED: &str = "it is not known whether a ClusterCatalog has the package (C7)";
+const UNASKED: &str = "C7 (a ClusterCatalog has the package) is unknown";
 
 /// Rows of the table: commands, place, group, resources, verbs, and when the right is needed.
 macro_rules! rights {
@@ -72,9 +72,9 @@ const OLM_V0: &[Right] = rights! {
     FLOWS, Catalogs, BATCH, ["jobs"], ["list"], Always;
     LOOKING, Catalogs, CORE, ["pods", "pods/log"], ["get"], Better("causes lack the last lines of a pod's log");
     LOOKING, Olm, CORE, ["namespaces"], ["get"],
-        Better("OLM's namespace is not found where its Deployments are missing");
+        Better("OLM's namespace is not found if its Deployments are missing");
     BUNDLES, Cluster, CORE, ["nodes"], ["list"],
-        Better("the address that --serve-from-host guesses may not be one that nodes reach");
+        Better("the address that --serve-from-host guesses may not be reachable from nodes");
     // Observation for the move to OLM v1.
     &[Migrate], Cluster, OLM,
         ["subscriptions", "clusterserviceversions", "operatorgroups", "operatorconditions", "catalogsources"], ["list"],
@@ -86,8 +86,8 @@ const OLM_V0: &[Right] = rights! {
     &[Scorecard], Namespace, CORE, ["configmaps", "pods"], ["create", "patch"], Always;
     &[Scorecard], Namespace, CORE, ["pods", "pods/log"], ["get"], Always;
     &[Scorecard], Namespace, CORE, ["configmaps", "pods"], ["list", "delete"], Removed;
-    &[Scorecard], Namespace, CORE, ["events"], ["list"], Better("a test that reaches its limit lacks the pod's events");
-    &[Scorecard], Namespace, CORE, ["pods/exec"], ["create"], Better("files that tests leave are not collected");
+    &[Scorecard], Namespace, CORE, ["events"], ["list"], Better("a test that exceeds its time limit lacks the pod's events");
+    &[Scorecard], Namespace, CORE, ["pods/exec"], ["create"], Better("the tests' files are not collected");
     // The catalog.
     BUNDLES, Namespace, OLM, ["catalogsources"], ["get", "create", "patch", "delete"], Always;
     BUNDLES, Namespace, CORE, ["configmaps", "services"], ["get", "create", "patch"], CatalogPod;
@@ -108,7 +108,7 @@ const OLM_V0: &[Right] = rights! {
     BUNDLES, Cluster, RBAC, ["clusterrolebindings"], ["patch"], Better(LEFT);
     BUNDLES, Cluster, SCHEDULING, ["priorityclasses"], ["patch"], Better(LEFT);
     RECORDING, Cluster, OLM, ["operators"], ["get", "create", "patch"],
-        Better("cleanup leaves the CRDs that an installation without a catalog in the cluster created");
+        Better("cleanup keeps the CRDs that an installation without a catalog in the cluster created");
     // The removal.
     &[Cleanup], Cluster, RBAC, ["clusterroles", "clusterrolebindings"], ["list"], Always;
     &[Cleanup], Cluster, ADMISSION, ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"], ["list"],
@@ -164,7 +164,7 @@ const OLM_V0: &[Right] = rights! {
     &[OlmUninstall], Cluster, RBAC, ["clusterroles", "clusterrolebindings"], ["list", "get", "delete"], Always;
     &[OlmUninstall], KubeSystem, RBAC, ["rolebindings"], ["list", "get", "delete"], Always;
     &[OlmUninstall], Cluster, CORE, ["namespaces"], ["get", "delete"], Always;
-    &[OlmUninstall], Cluster, "*", ["*"], ["list"], Better("OLM's namespaces stay, since others may use them");
+    &[OlmUninstall], Cluster, "*", ["*"], ["list"], Better("OLM's namespaces are kept, because other applications may use them");
 };
 
 /// The table of the documentation, in Markdown.
@@ -185,7 +185,7 @@ pub fn markdown() -> String {
             right.when.text()
         ));
     }
-    let own = "those of the package's CRDs | list, get, delete | whole cluster | such CRDs are to be removed";
+    let own = "those of the package's CRDs | list, get, delete | whole cluster | such CRDs will be removed";
     let commands = [Cleanup, CleanupV1, ExtensionUninstall].map(|command| format!("`{}`", command.as_str()));
     text.push_str(&format!("| {} | {own} |\n\n", commands.join(", ")));
     text

@@ -31,7 +31,7 @@ pub async fn files(cluster: &Cluster, pod: &str, directory: &str, goal: &Path) -
         .exec(pod, command, &params)
         .await
         .map_err(|error| error.to_string())?;
-    let stream = attached.stdout().ok_or("the API server gives no output")?;
+    let stream = attached.stdout().ok_or("the API server returns no output")?;
     let mut archive = Vec::new();
     let most = LIMITS.written_bytes * 2;
     stream

@@ -173,7 +173,7 @@ impl<'a> Run<'a> {
                 owner = made;
             }
         }
-        self.done(&format!("ConfigMap {}: holds the bundle", self.name));
+        self.done(&format!("ConfigMap {}: contains the bundle", self.name));
         Ok(Ready { parcel, owner })
     }
 

@@ -80,7 +80,7 @@ pub fn pack(run: &str, namespace: &str, files: &[(String, &[u8])], untar: bool) 
     if boxes.full.len() > CONFIG_MAPS {
         let bytes: usize = files.iter().map(|(_, bytes)| bytes.len()).sum();
         let limit = CONFIG_MAPS * CONFIG_MAP_BYTES;
-        return Err(format!("the bundle has {bytes} bytes; at most {limit} get into a pod"));
+        return Err(format!("the bundle has {bytes} bytes; a pod accepts at most {limit}"));
     }
     Ok(Parcel {
         config_maps: boxes.config_maps(run, namespace),
@@ -369,7 +369,7 @@ mod tests {
             .map(|number| (format!("manifests/{number}"), large.as_slice()))
             .collect();
         let error = pack("run", "ns", &files, false).unwrap_err();
-        assert!(error.contains("at most 90000000 get into a pod"), "{error}");
+        assert!(error.contains("a pod accepts at most 90000000"), "{error}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub enum State {
 /// Determines the state of a pod.
 pub fn of(pod: &Pod, events: &[Event]) -> State {
     let Some(status) = &pod.status else {
-        return State::Waiting("the pod has no status yet: no node and no scheduler has seen it".to_owned());
+        return State::Waiting("the pod has no status yet: no scheduler or node has processed it".to_owned());
     };
     let test = state(status.container_statuses.as_deref(), TEST);
     if test.is_some_and(|state| state.terminated.is_some()) {

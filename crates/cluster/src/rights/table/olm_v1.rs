@@ -29,7 +29,7 @@ pub const RIGHTS: &[Right] = rights! {
     V1, Cluster, OLM_V1, ["clustercatalogs"], ["list"], Always;
     &[ExtensionStatus], Cluster, OLM_V1, ["clusterextensions"], ["list"], Better("the ClusterExtension must be named");
     &[Diagnose], Cluster, OLM_V1, ["clusterextensions", "clustercatalogs"], ["list"],
-        Better("operators of OLM v1 are not looked at");
+        Better("operators of OLM v1 are not included");
     &[RunBundleV1, ExtensionInstall, ExtensionStatus], Namespace, CORE, ["pods", "pods/log"], ["get"],
         Better("causes lack the last lines of a pod's log");
     V1_INSTALLING, Cluster, CRDS, ["customresourcedefinitions"], ["get"], Always;
