@@ -16,7 +16,7 @@ image_is_installed() {
   restricted_namespace
   kit run bundle "$(bundle_image "$old_version")" -n "$NAMESPACE" --helper-image $helper
   installed "$old_version"
-  contains "is installed in namespace $NAMESPACE already" kit run bundle "$(bundle_image "$old_version")" -n "$NAMESPACE" --helper-image $helper
+  contains "is already installed in namespace $NAMESPACE" kit run bundle "$(bundle_image "$old_version")" -n "$NAMESPACE" --helper-image $helper
 }
 catalog_pod() { kn get pod -l "olmkit.dev/catalog-source=$PACKAGE-catalog" --field-selector=status.phase=Running -o 'jsonpath={.items[*].metadata.name}'; }
 catalog_survives_its_pod() {

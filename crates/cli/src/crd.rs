@@ -133,7 +133,7 @@ pub fn print(changes: &[BlockedChange], form: Form, out: &mut dyn Write) -> anyh
     }
     out.flush()?;
     if changes.is_empty() {
-        note!("OLM v1 lets the CRDs be upgraded");
+        note!("OLM v1 allows the CRD upgrades");
         return Ok(ExitCode::SUCCESS);
     }
     eprintln!("OLM v1 blocks the upgrade");

@@ -199,6 +199,6 @@ pub fn show(report: &Report) {
         }
     }
     if report.render {
-        note!("config/ holds more than the scaffolded sources render: run make manifests to bring it up to date");
+        note!("config/ contains more than the scaffolded sources render: run make manifests to update it");
     }
 }

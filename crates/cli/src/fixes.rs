@@ -93,8 +93,7 @@ impl FixFlags {
         }
         for fix in &base.elsewhere {
             eprintln!(
-                "not fixed: {}: {}: the bundle is generated, and the value is not in the base of its ClusterServiceVersion; change the \
-                 files below config/ that it comes from",
+                "not fixed: {}: {}: the bundle is generated, and the value is not in the base of its ClusterServiceVersion; change its source below config/",
                 UntrustedText::new(&source.directory.join(&fix.file).display().to_string()),
                 fix.title
             );
@@ -163,7 +162,7 @@ impl Generator {
         let bundle = UntrustedText::new(bundle);
         match self {
             Generator::Config(package) => note!(
-                "note: {bundle} is generated: change {} and the files beside it too, or the next `make bundle` overwrites the fixes",
+                "note: {bundle} is generated: also change {} and the files in its directory, or the next `make bundle` overwrites the fixes",
                 UntrustedText::new(&package.display().to_string())
             ),
             Generator::Unknown(builder) => note!(
@@ -198,13 +197,13 @@ fn write(directory: &Path, files: &[FixedFile]) -> anyhow::Result<()> {
         let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
         anyhow::ensure!(
             !is_link,
-            "cannot fix {}: it is a symbolic link; fix the file it leads to",
+            "cannot fix {}: it is a symbolic link; fix its target",
             path.display()
         );
         let now = std::fs::read(&path).with_context(|| format!("reading {} failed", path.display()))?;
         anyhow::ensure!(
             now == file.before.as_bytes(),
-            "{} has changed meanwhile and was left alone; run the command again",
+            "{} was changed by another program and is not fixed; run the command again",
             path.display()
         );
         olmkit::files::write(&path, file.after.as_bytes())?;

@@ -160,7 +160,7 @@ impl Common {
     fn check_v0(&self) -> anyhow::Result<()> {
         anyhow::ensure!(
             self.push_to.is_none(),
-            "--push-to: nothing is pushed for OLM v0; pass --olm v1 as well, or leave it out"
+            "--push-to: nothing is pushed for OLM v0; pass --olm v1 as well, or omit it"
         );
         Ok(())
     }
@@ -270,9 +270,9 @@ async fn finish(
             console.finish();
             let cause = Cause::passing(
                 Code::Interrupted,
-                "interrupted; what was created so far stays",
+                "interrupted; the objects created so far are kept",
                 format!(
-                    "run the same command again to go on, or remove it: olmkit cleanup {} -n {}",
+                    "run the same command again to continue, or remove it: olmkit cleanup {} -n {}",
                     bundle.package, cluster.namespace
                 ),
             );
@@ -313,11 +313,11 @@ fn sentence(outcome: &Outcome) -> String {
     } = outcome;
     match outcome.result {
         Conclusion::Succeeded => format!("{csv} is installed in namespace {namespace} ({seconds:.1} s)"),
-        Conclusion::AlreadyInstalled => format!("{csv} is installed in namespace {namespace} already"),
+        Conclusion::AlreadyInstalled => format!("{csv} is already installed in namespace {namespace}"),
         Conclusion::Checked => format!("{csv} can be installed in namespace {namespace}"),
         Conclusion::Refused => format!("{csv} was not installed: nothing was changed"),
         Conclusion::Failed => format!(
-            "{csv} is not installed; after repairing the cause run the same command again, or remove it: olmkit cleanup {package} -n {namespace}"
+            "{csv} is not installed; fix the cause and run the same command again, or remove it: olmkit cleanup {package} -n {namespace}"
         ),
     }
 }

@@ -162,7 +162,7 @@ fn configuration(args: &Args, source: &Source, bundle: &olmkit::bundle::Bundle) 
     if args.built_in {
         return Ok(scorecard::default_configuration());
     }
-    let way_out = "--config names another file, --built-in runs the built-in tests without one";
+    let way_out = "pass another file with --config, or --built-in to run the built-in tests without one";
     let inside = scorecard::config_path(&bundle.metadata);
     let (path, bytes) = match &args.config {
         Some(path) => {

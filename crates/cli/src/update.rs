@@ -44,13 +44,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn comment(updated: &Updated) {
     for path in &updated.deleted {
         eprintln!(
-            "{}: you have deleted it, and it stays so; this version would have changed it",
+            "{}: you have deleted it, so it is not restored; this version would have changed it",
             path.display()
         );
     }
     for path in &updated.left {
         eprintln!(
-            "{}: no longer part of the scaffold, and it has your changes: move them to where they belong, and delete it",
+            "{}: no longer part of the scaffold, and it has your changes: move them to another file and delete this one",
             path.display()
         );
     }

@@ -103,14 +103,14 @@ impl Change {
             found.push(
                 Finding::of(&EXTRA, message)
                     .file(file)
-                    .hint("take these files out of the change"),
+                    .hint("remove these files from the change"),
             );
         }
         if !bundles.modified.is_empty() {
             let message = format!("The PR modifies existing bundles: {}", pairs(&bundles.modified));
             found.push(
                 first_bundle(&MODIFIED, message, &bundles.modified)
-                    .hint("leave it as it is, and add a bundle of a new version"),
+                    .hint("restore it, and add a bundle with a new version"),
             );
         }
         Ok(())

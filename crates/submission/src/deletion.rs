@@ -17,7 +17,7 @@ pub(crate) static DELETED: Rule = rule(
     "A change must delete only bundles of operators with file-based catalogs, and only if no catalog contains them",
 )
 .because(
-    "A catalog would name an image that nothing describes any more.",
+    "A catalog would reference an image without a bundle.",
     "0.2.0",
 );
 
@@ -55,7 +55,7 @@ pub(crate) fn check(
                 "The PR deletes a bundle ({operator}/{version}) that is in use by a catalog (Catalog({}))",
                 there.catalog
             );
-            let hint = "take the bundle out of the catalog first, in a pull request of its own";
+            let hint = "remove the bundle from the catalog first, in a separate pull request";
             found.push(Finding::of(&DELETED, message).file(&there.file).at(*at).hint(hint));
         }
     }

@@ -57,7 +57,7 @@ impl Git {
             if error.kind() == io::ErrorKind::Other {
                 let folder = self.folder.display();
                 io::Error::other(format!(
-                    "{folder} is not a git repository, which is needed here: {error}"
+                    "{folder} is not a git repository: {error}"
                 ))
             } else {
                 error
@@ -66,14 +66,14 @@ impl Git {
         if !prefix.trim_ascii().is_empty() {
             let folder = self.folder.display();
             return Err(io::Error::other(format!(
-                "{folder} is a folder inside of a git repository; its root is needed: pass that as --repo"
+                "{folder} is a directory inside a git repository: pass the repository's root as --repo"
             )));
         }
         let commit = format!("{reference}^{{commit}}");
         let found = self.read(&["rev-parse", "--verify", "--quiet", &commit]).map_err(|error| {
             if error.kind() == io::ErrorKind::Other {
                 io::Error::other(format!(
-                    "no commit {reference} in the git repository {}: fetch it first (git fetch origin), or name another one",
+                    "no commit {reference} in the git repository {}: fetch it first (git fetch origin), or pass another one",
                     self.folder.display()
                 ))
             } else {
@@ -136,7 +136,7 @@ impl Git {
         }
         let full = format!("refs/heads/{branch}");
         if self.read(&["show-ref", "--verify", "--quiet", &full]).is_ok() {
-            let problem = format!("the branch {branch} exists already");
+            let problem = format!("the branch {branch} already exists");
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
         }
         Ok(())

@@ -54,7 +54,7 @@ pub(crate) fn of_csv(csv: View<'_>) -> Result<Vec<Named>, Raise> {
                 continue;
             }
             if variable.node.get("valueFrom").is_some() {
-                return Err(variable.raise(format!("{key} has valueFrom; an image must be its value")));
+                return Err(variable.raise(format!("{key} has valueFrom; its value must be an image")));
             }
             let value = variable.item("value")?;
             found.push(named(value.text()?, format!("{key} of container {name}"), value));

@@ -86,7 +86,7 @@ impl Platforms {
             platform.supported = Release::parse(&platform.openshift).map(same_release).is_ok_and(&wanted);
         }
         if self.supported().is_empty() {
-            return Err(format!("no known version of OpenShift lies in {range}"));
+            return Err(format!("no known version of OpenShift is in the range {range}"));
         }
         Ok(())
     }

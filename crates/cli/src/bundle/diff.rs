@@ -99,7 +99,7 @@ fn markdown(summary: &Summary, changes: &[BlockedChange]) -> anyhow::Result<()> 
         writeln!(out)?;
     }
     if changes.is_empty() {
-        writeln!(out, "OLM v1 lets the CRDs be upgraded.")?;
+        writeln!(out, "OLM v1 allows the CRD upgrades.")?;
         return Ok(());
     }
     writeln!(out, "### OLM v1 blocks the upgrade\n")?;

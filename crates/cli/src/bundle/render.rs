@@ -97,7 +97,7 @@ impl How {
         let rendered = match olmv1::render(&bundle, &options) {
             Err(RenderError::NoCertificates) => {
                 note!(
-                    "note: without a provider of certificates OLM v1 refuses this bundle; mount certificates yourself"
+                    "note: without a certificate provider OLM v1 rejects this bundle; mount certificates yourself"
                 );
                 olmv1::objects(&bundle, &options)
             }

@@ -106,8 +106,7 @@ fn notes(bundle: &Bundle, manifests: &[Value]) -> Vec<String> {
     let served = csv.and_then(|csv| csv.value.pointer("/spec/apiservicedefinitions/owned"));
     for api in served.and_then(Value::as_array).into_iter().flatten() {
         notes.push(format!(
-            "the API {}/{} is left out: OLM registers it with an APIService and a certificate of its own; write both for \
-             this cluster",
+            "the API {}/{} is omitted: OLM registers it with an APIService and a certificate; write both for this cluster",
             text(api, "/group"),
             text(api, "/version")
         ));

@@ -296,7 +296,7 @@ fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<olmkit::temporary::D
             let found = find_bundles(path).with_context(|| format!("cannot search {bundle} for bundles"))?;
             anyhow::ensure!(
                 args.allow_empty || !found.is_empty(),
-                "no bundles found in {bundle}: no directory has both `manifests` and `metadata`; --allow-empty accepts that"
+                "no bundles found in {bundle}: no directory has both `manifests` and `metadata`; pass --allow-empty to accept this"
             );
             sources.extend(found.iter().map(|path| Source::directory(path)));
         } else if path.exists() {
@@ -351,6 +351,6 @@ fn warn_of_nothing_to_compare(options: &Options, package: &str, bundle: &str) {
     if let Some(Against::Catalog { name, catalog }) = options.against.as_deref()
         && !catalog.bundles.iter().any(|bundle| bundle.package == package)
     {
-        eprintln!("warning: {bundle} is compared with nothing: {name} has no bundle of package {package}");
+        eprintln!("warning: {bundle} is not compared: {name} has no bundle of package {package}");
     }
 }

@@ -34,7 +34,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     );
     anyhow::ensure!(
         args.builder_image != "scratch",
-        "the builder image cannot be scratch: it must hold /bin/opm"
+        "the builder image cannot be scratch: it must contain /bin/opm"
     );
     let name = args
         .directory

@@ -145,7 +145,7 @@ impl Plan {
         // `open` reports errors of the catalog.
         let index = source::prepared_without_blobs(directory, self.options()).ok()??;
         self.metrics.index_loaded(IndexLoad::Prepared);
-        note!("the prepared index fits and answers gRPC; building one with what the HTTP API serves");
+        note!("the prepared index fits and answers gRPC; building one with the data for the HTTP API");
         Some(index)
     }
 
@@ -206,7 +206,7 @@ fn report(index: &Index) {
     note!("{packages} packages, {bundles} bundles, {entries} channel entries");
     for broken in index.broken() {
         let name = match broken.package.as_str() {
-            "" => "a file or blob of no known package",
+            "" => "a file or blob without a known package",
             name => name,
         };
         eprintln!("not served: {name}: {}", broken.message);
@@ -338,11 +338,11 @@ async fn follow(plan: Plan, directory: PathBuf, interval: Duration, current: Cur
                 }
                 Some((package, message)) => {
                     plan.metrics.index_loaded(IndexLoad::Failed);
-                    eprintln!("the catalog has changed and breaks {package}; the old content stays: {message}");
+                    eprintln!("the catalog has changed and breaks {package}; still serving the old content: {message}");
                 }
             },
             Ok(Err(error)) => {
-                eprintln!("the catalog has changed and cannot be served; the old content stays: {error:#}");
+                eprintln!("the catalog has changed and cannot be served; still serving the old content: {error:#}");
             }
             Err(error) => eprintln!("reading the changed catalog failed: {error}"),
         }

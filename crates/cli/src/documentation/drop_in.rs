@@ -46,17 +46,17 @@ const MOVED: &[(&str, &str, &str)] = &[
     (
         "opm",
         "registry prune",
-        "SQLite catalogs are deprecated: `olmkit catalog migrate` makes files of them",
+        "SQLite catalogs are deprecated: `olmkit catalog migrate` converts them to files",
     ),
     (
         "opm",
         "registry prune-stranded",
-        "SQLite catalogs are deprecated: `olmkit catalog migrate` makes files of them",
+        "SQLite catalogs are deprecated: `olmkit catalog migrate` converts them to files",
     ),
     (
         "opm",
         "registry rm",
-        "SQLite catalogs are deprecated: `olmkit catalog migrate` makes files of them",
+        "SQLite catalogs are deprecated: `olmkit catalog migrate` converts them to files",
     ),
     (
         "opm",
@@ -77,17 +77,17 @@ const MOVED: &[(&str, &str, &str)] = &[
 
 /// Flags that olmkit does not have, with the reason.
 const WITHOUT: &[(&str, &str, &str)] = &[
-    ("create api", "--make", "`make manifests` is a command of its own"),
-    ("create webhook", "--make", "`make manifests` is a command of its own"),
+    ("create api", "--make", "`make manifests` is a separate command"),
+    ("create webhook", "--make", "`make manifests` is a separate command"),
     (
         "create webhook",
         "--external-api-domain",
-        "webhooks of foreign kinds are not scaffolded",
+        "webhooks of third-party kinds are not scaffolded",
     ),
     (
         "create webhook",
         "--external-api-path",
-        "webhooks of foreign kinds are not scaffolded",
+        "webhooks of third-party kinds are not scaffolded",
     ),
     ("create webhook", "--plural", "PROJECT has it"),
     ("create webhook", "--legacy", "webhooks of the layout before 4"),

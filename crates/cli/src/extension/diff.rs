@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("there is no ClusterExtension {}", args.name))?;
     let (name, installed) = seen.installed().with_context(|| {
         format!(
-            "ClusterExtension {} has nothing installed; olmkit extension status says why",
+            "ClusterExtension {} has nothing installed; see olmkit extension status",
             args.name
         )
     })?;
@@ -101,7 +101,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Err(error) => {
             let error = crate::error_message(error);
             note!(
-                "note: what is installed cannot be read, so only CRDs are compared: {}",
+                "note: cannot read the installed bundle, so only CRDs are compared: {}",
                 UntrustedText::new(&error)
             );
         }

@@ -134,7 +134,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     for removed in written.removed {
         eprintln!(
-            "removed {}: the input no longer has it",
+            "removed {}: it is no longer in the input",
             UntrustedText::new(&removed.to_string_lossy())
         );
     }

@@ -179,7 +179,7 @@ fn one_platform_in_docker_archives(flags: &BuildFlags) -> anyhow::Result<()> {
     let docker = |output: &Output| matches!(output, Output::Place(Location::DockerArchive(..)));
     anyhow::ensure!(
         flags.platforms().len() < 2 || !flags.output.iter().any(docker),
-        "a Docker archive holds the image of one platform; write oci-archive:FILE, or build one --platform at a time"
+        "a Docker archive contains the image of one platform; write oci-archive:FILE, or build one --platform at a time"
     );
     Ok(())
 }

@@ -237,7 +237,7 @@ fn read(path: &str) -> Result<Vec<u8>, Error> {
 
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) -> Result<(), Error> {
     let mut value = HeaderValue::from_str(value)
-        .map_err(|_| Error::NoCluster(format!("what the kubeconfig gives for {name} cannot be sent")))?;
+        .map_err(|_| Error::NoCluster(format!("the kubeconfig's value for {name} cannot be sent")))?;
     value.set_sensitive(true);
     headers.append(name, value);
     Ok(())

@@ -353,7 +353,7 @@ mod tests {
         symlink("/dev/zero", root.path().join("metadata/annotations.yaml")).unwrap();
         let error = copy_bundle(root.path(), target.path()).unwrap_err().to_string();
         assert!(
-            error.contains("annotations.yaml") && error.contains("regular files only"),
+            error.contains("annotations.yaml") && error.contains("only regular files"),
             "{error}"
         );
     }

@@ -158,7 +158,7 @@ fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     if path.is_dir() && !path.is_symlink() {
         let source = std::io::Error::new(
             std::io::ErrorKind::IsADirectory,
-            "a bundle must not hold directories below manifests/ and metadata/",
+            "a bundle must not contain directories below manifests/ and metadata/",
         );
         return Err(Error::File {
             action: "read",
@@ -337,7 +337,7 @@ mod tests {
                 .unwrap_err()
                 .to_string();
             assert!(
-                error.contains("link.yaml") && error.contains("regular files only"),
+                error.contains("link.yaml") && error.contains("only regular files"),
                 "{error}"
             );
         }

@@ -41,7 +41,7 @@ fn read(path: &Path) -> Result<Kubeconfig, Error> {
     let unusable = |reason: String| Error::NoCluster(format!("{}: {reason}", path.display()));
     let size = std::fs::metadata(path).map_err(Error::file("read", path))?.len();
     if size > LIMIT {
-        return Err(unusable(format!("{size} bytes are too many for a kubeconfig")));
+        return Err(unusable(format!("the kubeconfig is too large: {size} bytes")));
     }
     let bytes = std::fs::read(path).map_err(Error::file("read", path))?;
     let value = yaml::parse(&bytes)

@@ -80,7 +80,7 @@ fn regular(path: &std::path::Path) -> Result<std::fs::Metadata, Error> {
     Err(Error::File {
         action: "read",
         path: path.to_owned(),
-        source: io::Error::new(io::ErrorKind::InvalidInput, "a bundle holds regular files only"),
+        source: io::Error::new(io::ErrorKind::InvalidInput, "a bundle contains only regular files"),
     })
 }
 

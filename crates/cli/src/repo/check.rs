@@ -172,10 +172,10 @@ fn fix(args: &Args, targets: &[Target]) -> anyhow::Result<Option<ExitCode>> {
 fn wrong_usage(args: &Args) -> Option<&'static str> {
     let is_preflight = args.suite == Some(Kind::Preflight);
     if args.image.is_some() && args.suite.is_some_and(|kind| kind != Kind::Preflight) {
-        return Some("--image goes with --suite preflight only");
+        return Some("--image requires --suite preflight");
     }
     if args.fixes.is_wanted() && args.bundle.is_none() && args.base.is_none() {
-        return Some("--fix and --diff go with --bundle or --base: a bundle that is released does not change");
+        return Some("--fix and --diff require --bundle or --base: a released bundle must not change");
     }
     let is_one = args.image.is_some() || (is_preflight && args.bundle.is_some());
     if args.output == Format::PreflightJson && !is_one {

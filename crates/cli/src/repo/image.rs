@@ -136,7 +136,7 @@ fn database(root: &Path) -> Option<Result<Vec<String>, String>> {
         .map(|name| (*name, inside(root, name)))
         .find(|(_, path)| path.is_file())?;
     if name.ends_with("/Packages") {
-        return Some(Err(format!("{name} is a Berkeley DB, which is not read here")));
+        return Some(Err(format!("{name} is a Berkeley DB, which is not supported")));
     }
     let bytes = limits::read_file(&path, &limits::CATALOG_FILE);
     Some(
@@ -180,7 +180,7 @@ fn compare(fetched: &Fetched, platform: &Platform, root: &Path) -> anyhow::Resul
     layers.push(now.0, now.1, now.2);
     if has_old_database {
         return Ok(Compared::Unknown(
-            "the RPM database is a Berkeley DB, which is not read here",
+            "the RPM database is a Berkeley DB, which is not supported",
         ));
     }
     Ok(Compared::Modified(layers.modified()))

@@ -94,7 +94,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         kind: Kind::of(&repository),
     };
     if !pending.is_accepted(&target, platforms)? {
-        eprintln!("nothing is written: the pipeline would refuse the change");
+        eprintln!("nothing is written: the pipeline would reject the change");
         return Ok(ExitCode::FAILURE);
     }
     pending::print(&pending.files()?)?;
@@ -169,8 +169,7 @@ fn refuse(onboarded: &Onboarded) -> anyhow::Result<ExitCode> {
         writeln!(out, "{}: {change}", UntrustedText::new(catalog))?;
     }
     eprintln!(
-        "Error: the templates render to other catalogs than the published ones; nothing is written. Lines with - are in the published \
-         catalogs only, lines with + in the rendered ones"
+        "Error: the templates render to other catalogs than the published ones; nothing is written. Lines with - are only in the published catalogs, lines with + only in the rendered ones"
     );
     Ok(ExitCode::FAILURE)
 }
@@ -191,7 +190,7 @@ fn summary(args: &Args, onboarded: &Onboarded) {
     }
     for catalog in &onboarded.unmapped {
         eprintln!(
-            "warning: catalogs/{}/{} stays, but no template renders to it",
+            "warning: catalogs/{}/{} is kept, but no template renders to it",
             UntrustedText::new(catalog),
             UntrustedText::new(&args.operator)
         );

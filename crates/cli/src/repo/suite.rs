@@ -23,7 +23,7 @@ pub enum Kind {
 
 /// Checks that need services, clusters or people.
 const NOT_CHECKED: &[&str] = &[
-    "operator-name-reservation (is the package name reserved for somebody else)",
+    "operator-name-reservation (is the package name reserved for another owner)",
     "certification-project-status (certified operators)",
     "certified-image-references (are all images certified)",
     "github-permissions (may the author change this operator)",
@@ -38,7 +38,7 @@ const NOT_CHECKED_BY_HUB: &[&str] = &[
 ];
 const NOT_CHECKED_BY_PREFLIGHT: &[&str] = &[
     "preflight DeployableByOLM (installs the operator on a cluster)",
-    "preflight BundleImageRefsAreCertified (a hosted service knows which digests are certified)",
+    "preflight BundleImageRefsAreCertified (needs a hosted service with the certified digests)",
 ];
 
 impl Kind {

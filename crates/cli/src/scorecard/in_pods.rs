@@ -82,7 +82,7 @@ impl PodFlags {
         .collect();
         if !given.is_empty() {
             note!(
-                "note: no pods are started without --cluster; without effect: {}",
+                "note: without --cluster no pods are started; ignored: {}",
                 given.join(", ")
             );
         }

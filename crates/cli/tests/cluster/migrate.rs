@@ -67,7 +67,7 @@ async fn subscriptions_are_checked_and_planned_and_nothing_is_changed() {
     assert_eq!(own, json!([found[2]]));
     let (objects, said) = plan(&cluster, &["-n", EVERYWHERE]);
     assert_eq!(objects, Vec::<Value>::new());
-    assert_eq!(said.matches("is left out: it cannot move").count(), 2, "{said}");
+    assert_eq!(said.matches("is omitted: it cannot move").count(), 2, "{said}");
     assert!(said.contains("nothing to move"), "{said}");
     assert_eq!(cluster.inventory().await, before);
 

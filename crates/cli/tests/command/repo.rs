@@ -361,7 +361,7 @@ fn fixes_are_made_in_the_bundle_that_is_checked() {
     std::fs::write(&path, &without).unwrap();
     let (code, _, err) = run(folder.path(), &["--operator", "hello", "--fix"]);
     assert_eq!(code, 2, "{err}");
-    assert!(err.contains("go with --bundle or --base"), "{err}");
+    assert!(err.contains("require --bundle or --base"), "{err}");
     let one = ["--operator", "hello", "--bundle", "0.0.2"];
     let (code, out, _) = run(folder.path(), &[&one[..], &["--diff"]].concat());
     assert_eq!(code, 1, "{out}");

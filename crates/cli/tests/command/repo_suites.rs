@@ -186,7 +186,7 @@ fn wrong_usage_names_the_way_out() {
         (vec!["-o", "preflight-json"], "--operator and --bundle, or --image"),
         (
             vec!["--image", "oci:x", "--suite", "community"],
-            "--suite preflight only",
+            "requires --suite preflight",
         ),
         (vec!["--image", "oci:x", "--operator", "hello"], "cannot be used with"),
         (vec!["--policy", "root"], "--image"),

@@ -190,7 +190,7 @@ fn flags_for_pods_are_taken_and_named() {
     let output = scorecard(bundle.path(), &flags);
     assert!(output.status.success(), "{output:?}");
     assert!(
-        text(&output.stderr).starts_with("note: no pods are started without --cluster; without effect: --namespace, "),
+        text(&output.stderr).starts_with("note: without --cluster no pods are started; ignored: --namespace, "),
         "{output:?}"
     );
 }

@@ -133,8 +133,7 @@ fn objects(context: &Context<'_>, catalogs: &[(String, String)], found: &mut Fou
             let hint = if number == 0 {
                 "render with `--migrate-level bundle-object-to-csv-metadata`"
             } else {
-                "render with `--migrate-level bundle-object-to-csv-metadata`; differs from the hosted pipeline: it looks at the \
-                 first bundle of a catalog only"
+                "render with `--migrate-level bundle-object-to-csv-metadata`; differs from the hosted pipeline, which checks only the first bundle of a catalog"
             };
             found.push(at(Finding::of(&OBJECTS, message), bundle.view()).at(place).hint(hint));
             break;

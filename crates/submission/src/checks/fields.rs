@@ -85,7 +85,7 @@ static REQUIRED: &[Field] = &[
         "metadata.annotations.support",
         Severity::Warning,
         |value| Ok(matches(&THREE, value)),
-        "who gives support, three characters or more",
+        "the support provider, three characters or more",
     ),
     field(
         "metadata.annotations.description",
@@ -188,8 +188,7 @@ fn long_name(csv: View<'_>, found: &mut Found) -> Result<(), Raise> {
     let length = name.node.as_str().unwrap_or_default().chars().count();
     if length > 50 {
         let message = format!(
-            "spec.displayName has {length} characters, 50 are meant to be the limit (differs from the hosted pipeline, which does not \
-             enforce it)"
+            "spec.displayName has {length} characters, the documented limit is 50 (differs from the hosted pipeline, which does not enforce it)"
         );
         let finding = Finding::new(&FIELDS, Severity::Warning, message).path("spec.displayName");
         found.push(at(finding, name).hint("shorten the name: the tiles of OperatorHub cut it"));

@@ -18,7 +18,7 @@ static NAME: Rule = rule(
     "Directory, annotations and ClusterServiceVersion must name the same operator, in all its bundles",
 )
 .because(
-    "The package name is reserved for the folder; a bundle of another package would publish under a foreign name.",
+    "The package name is reserved for the directory; a bundle of another package would be published under another operator's name.",
     "0.2.0",
 )
 .example(
@@ -61,8 +61,7 @@ fn operator_name(context: &BundleContext<'_>, found: &mut Found) -> Result<(), R
             let dots = view.node.as_str().is_some_and(cut_in_the_name);
             if dots && !context.options.strict_compat {
                 return finding.hint(
-                    "the hosted pipeline takes what stands before the first dot for the operator's name: \
-                                         use a name without dots before the version",
+                    "the hosted pipeline uses the part before the first dot as the operator's name: use a name without dots before the version",
                 );
             }
             finding

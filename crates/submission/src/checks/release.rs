@@ -19,7 +19,7 @@ static ADD: Rule = rule(
     "The bundle must be addable to the templates of release-config.yaml",
 )
 .because(
-    "The pipeline tries it, and does it after the merge; opm refuses a channel with two heads or an entry that occurs twice.",
+    "The pipeline tries it, and does it after the merge; opm rejects a channel with two heads or a duplicate entry.",
     "0.2.0",
 )
 .example(
@@ -157,10 +157,10 @@ fn in_channel(
     }
     if entries.iter().any(|entry| entry.name == name) {
         let message = format!(
-            "the channel {channel_name} of {} already has an other entry {name}",
+            "the channel {channel_name} of {} already has a different entry {name}",
             template.file
         );
-        let hint = "take the entry out of the template, or write into release-config.yaml what it says";
+        let hint = "remove the entry from the template, or copy its fields to release-config.yaml";
         found.push(at(Finding::of(&ADD, message), channel).hint(hint));
         return Ok(());
     }
@@ -169,11 +169,11 @@ fn in_channel(
         && !entries.iter().any(|entry| entry.name == *replaced)
     {
         let message = format!(
-            "the channel {channel_name} of {} has no {replaced}, which is replaced",
+            "the channel {channel_name} of {} does not contain the replaced {replaced}",
             template.file
         );
         let finding = at(Finding::new(&ADD, Severity::Warning, message), replaces);
-        found.push(finding.hint("name the head of the channel, so that its users are offered the update"));
+        found.push(finding.hint("use the channel head, so that OLM offers its users the upgrade"));
     }
     let before = heads(&entries).len();
     entries.push(new);
@@ -186,7 +186,7 @@ fn in_channel(
             heads.into_iter().collect::<Vec<_>>().join(", ")
         );
         let place = if replaces.is_none() { channel } else { replaces };
-        found.push(at(Finding::of(&ADD, message), place).hint("set `replaces` to the head that the channel has now"));
+        found.push(at(Finding::of(&ADD, message), place).hint("set `replaces` to the current channel head"));
     }
     Ok(())
 }

@@ -34,13 +34,13 @@ macro_rules! rules {
 
 rules! {
     LICENSE: "HasLicense", "The image must contain licenses as files below /licenses",
-        "Users must find the terms of what they run.", "FROM scratch\nCOPY app /app", "FROM scratch\nCOPY app /app\nCOPY LICENSE /licenses/";
+        "Users must find the license terms of the image.", "FROM scratch\nCOPY app /app", "FROM scratch\nCOPY app /app\nCOPY LICENSE /licenses/";
     TAG: "HasUniqueTag", "The image must have a tag other than latest",
-        "`latest` is another image tomorrow.", "quay.io/example/hello:latest", "quay.io/example/hello:v0.0.1";
+        "`latest` can refer to another image tomorrow.", "quay.io/example/hello:latest", "quay.io/example/hello:v0.0.1";
     LAYERS: "LayerCountAcceptable", "The image must have at most 40 layers",
-        "Each layer costs time when a container starts.", "RUN a\nRUN b", "RUN a && b";
+        "Each layer delays the start of a container.", "RUN a\nRUN b", "RUN a && b";
     PACKAGES: "HasNoProhibitedPackages", "The image must not contain packages that may not be redistributed",
-        "Kernels and firmware of Red Hat Enterprise Linux need a licence.", "RUN dnf install -y kernel-core", "# the kernel is that of the node";
+        "Kernels and firmware of Red Hat Enterprise Linux need a license.", "RUN dnf install -y kernel-core", "# the kernel is that of the node";
     LABELS: "HasRequiredLabel", "The image must have the labels name, vendor, version, release, summary, description and maintainer",
         "The catalog shows them.", "LABEL name=hello", "LABEL name=hello vendor=Example version=v0.0.1 release=1 summary=… description=… maintainer=…";
     TRADEMARK: "HasNoProhibitedLabels", "The labels name, vendor and maintainer must respect the Red Hat trademark",
@@ -48,7 +48,7 @@ rules! {
     ROOT: "RunAsNonRoot", "The image must name a user other than root",
         "OpenShift starts no container as root unless it is allowed to; such an image needs a review.", "# no USER", "USER 65532";
     MODIFIED: "HasModifiedFiles", "Layers must not change files that Red Hat packages installed, except by rpm",
-        "What rpm does not know of is lost with the next update, and cannot be supported.", "FROM ubi9\nRUN rm /usr/bin/curl", "FROM ubi9\nRUN rpm --erase curl";
+        "Changes without rpm are lost with the next update, and cannot be supported.", "FROM ubi9\nRUN rm /usr/bin/curl", "FROM ubi9\nRUN rpm --erase curl";
     NAME: "HasProhibitedContainerName", "The name of the repository must respect the Red Hat trademark",
         "An image of a partner must not look like one of Red Hat.", "quay.io/example/redhat-hello", "quay.io/example/hello";
 }
@@ -156,7 +156,7 @@ impl Policy {
     /// Lists the checks of the policy that need more than the image.
     fn name_what_is_not_checked(self, outcome: &mut ContainerOutcome) {
         if !matches!(self, Self::ScratchNonroot | Self::ScratchRoot) {
-            let name = "preflight BasedOnUbi (a hosted service knows the layers of base images)";
+            let name = "preflight BasedOnUbi (needs a hosted service with the layers of base images)";
             outcome.not_checked.push(name.to_owned());
         }
     }
@@ -316,7 +316,7 @@ fn root(image: &Container) -> Verdict {
 
 fn modified_files(image: &Container) -> Verdict {
     const NAMED: usize = 5;
-    let hint = "change packages with dnf or rpm, and put files of your own beside theirs";
+    let hint = "change packages with dnf or rpm, and add your files under other names";
     let modified = match &image.modified {
         Compared::No => return Verdict::Unknown("the layers were not read"),
         Compared::Unknown(reason) => return Verdict::Unknown(reason),
@@ -336,7 +336,7 @@ fn modified_files(image: &Container) -> Verdict {
 
 fn name(image: &Container) -> Verdict {
     let Some(repository) = &image.repository else {
-        return Verdict::Unknown("the layout does not say how the image is called");
+        return Verdict::Unknown("the layout does not contain the image's name");
     };
     let last = repository.rsplit('/').next().unwrap_or(repository);
     if !violates_trademark(last) {
@@ -344,7 +344,7 @@ fn name(image: &Container) -> Verdict {
     }
     Verdict::Failed(
         format!("the name {last} uses the trademark of Red Hat"),
-        "give the repository another name",
+        "rename the repository",
     )
 }
 

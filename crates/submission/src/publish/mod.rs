@@ -32,12 +32,11 @@ pub enum PublishError {
     NoOperator(String),
     /// The operator has file-based catalogs already.
     #[error(
-        "{0} is published through file-based catalogs already (fbc.enabled in operators/{0}/ci.yaml); pass --replace to make its \
-         templates, mapping and catalogs anew"
+        "{0} already uses file-based catalogs (fbc.enabled in operators/{0}/ci.yaml); pass --replace to regenerate its templates, mapping and catalogs"
     )]
     Enabled(String),
     /// No catalog has the package.
-    #[error("no catalog has the package {package}; looked at {catalogs}")]
+    #[error("no catalog has the package {package}; searched {catalogs}")]
     NoCatalog {
         /// The package.
         package: String,
@@ -61,7 +60,7 @@ pub enum PublishError {
         bundle: String,
     },
     /// A bundle of the repository cannot be rendered.
-    #[error("{path}: {reason}; `olmkit bundle validate {path}` says more")]
+    #[error("{path}: {reason}; see `olmkit bundle validate {path}`")]
     Bundle {
         /// Its directory.
         path: String,

@@ -179,7 +179,7 @@ impl Onboarding<'_> {
             let path = join(&folder, &name);
             let is_ours = onboarded.changes.contains_key(&path);
             if self.repository.files().is_file(&path) && !is_ours && !self.replace {
-                let problem = format!("{path} is there already; pass --replace to write it anew");
+                let problem = format!("{path} already exists; pass --replace to overwrite it");
                 return Err(PublishError::Refused(problem));
             }
             onboarded.changes.insert(path, Some(choice.text.into_bytes()));
@@ -265,7 +265,7 @@ fn of_folder(
         return Err(PublishError::Refused(problem));
     }
     if platforms.is_empty() {
-        let problem = format!("no bundle of {} is for a supported version of OpenShift", operator.name);
+        let problem = format!("no bundle of {} supports a supported version of OpenShift", operator.name);
         return Err(PublishError::Refused(problem));
     }
     let mut catalogs = Versioned::new();
@@ -289,13 +289,12 @@ fn of_folder(
     }
     left_out.extend(missing.into_iter().map(|(what, catalogs)| {
         let catalogs = catalogs.join(", ");
-        format!("{what} of {catalogs}: nothing leads from the newest bundle to it, so the index has forgotten it")
+        format!("{what} of {catalogs}: the newest bundle does not lead to it, so the index has dropped it")
     }));
     left_out.extend(unskipped.into_iter().map(|(channel, catalogs)| {
         let catalogs = catalogs.join(", ");
         format!(
-            "skips in {channel} of {catalogs} that name bundles of its own chain of replaces: opm would reject the channel, since \
-             the bundles below would be stranded"
+            "skips in {channel} of {catalogs} that name bundles in its own replaces chain: opm would reject the channel, because the bundles below would be stranded"
         )
     }));
     Ok((catalogs, left_out))

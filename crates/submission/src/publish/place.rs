@@ -58,12 +58,12 @@ pub fn place(repository: &Repository, bundle: &Tree, release_config: Option<Vec<
     files.extend(release_config.map(|bytes| (RELEASE_CONFIG.to_owned(), bytes)));
     let (operator, version) = names(&files)?;
     if repository.has_bundle(&operator, &version) {
-        let problem = format!("operators/{operator}/{version} is there already; a released bundle does not change");
+        let problem = format!("operators/{operator}/{version} already exists; a released bundle must not change");
         return Err(PublishError::Refused(problem));
     }
     let folder = format!("operators/{operator}/{version}");
     if !repository.files().list(&folder).is_empty() {
-        let problem = format!("{folder} is there already, but it is not a bundle; remove it first");
+        let problem = format!("{folder} already exists, but it is not a bundle; remove it first");
         return Err(PublishError::Refused(problem));
     }
     let place = |(path, bytes): (String, Vec<u8>)| (format!("{folder}/{path}"), Some(bytes));
@@ -103,7 +103,7 @@ fn names(files: &[(String, Vec<u8>)]) -> Result<(String, String), PublishError> 
         ("spec.version", &version),
     ] {
         if !is_sound(name) {
-            let problem = format!("the {what} is {name:?}, which cannot be the name of a folder; set it");
+            let problem = format!("the {what} is {name:?}, which cannot be a directory name; set it");
             return Err(PublishError::Refused(problem));
         }
     }
@@ -151,8 +151,8 @@ mod tests {
         for (files, csv, wanted) in [
             (&there[..], spec("0.0.1"), "is there already"),
             (&there[..1], spec("0.0.1"), "is there already"),
-            (&[], spec("../../x"), "cannot be the name of a folder"),
-            (&[], spec("''"), "cannot be the name of a folder"),
+            (&[], spec("../../x"), "cannot be a directory name"),
+            (&[], spec("''"), "cannot be a directory name"),
             (
                 &[],
                 "spec: [\n".to_owned(),

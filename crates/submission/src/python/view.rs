@@ -48,7 +48,7 @@ impl<'a> View<'a> {
         match &self.node.value {
             Value::Dict(_) => Ok(self.or_default(self.node.get(key), default)),
             _ => Err(self.raise(format!(
-                "{key} is looked up in {}, a mapping is needed",
+                "{key} is looked up in {}, but a mapping is required",
                 self.node.kind()
             ))),
         }
@@ -67,7 +67,7 @@ impl<'a> View<'a> {
                 None => Err(self.raise(format!("{key} is missing"))),
             },
             _ => Err(self.raise(format!(
-                "{key} is looked up in {}, a mapping is needed",
+                "{key} is looked up in {}, but a mapping is required",
                 self.node.kind()
             ))),
         }
@@ -90,7 +90,7 @@ impl<'a> View<'a> {
                 _ => true,
             };
             if found {
-                let problem = format!("{key} is looked up in {}, a mapping is needed", value.node.kind());
+                let problem = format!("{key} is looked up in {}, but a mapping is required", value.node.kind());
                 return Err(value.raise(problem));
             }
             return Ok(Self { node: &NONE, ..value });

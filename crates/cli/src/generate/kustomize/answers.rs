@@ -147,7 +147,7 @@ fn question(input: &mut impl BufRead, text: &str, present: &str, required: bool)
         std::io::stderr().flush()?;
         let mut line = String::new();
         if input.read_line(&mut line).context("cannot read the answer")? == 0 {
-            bail!("the answers end before all questions are asked; use flags or --interactive=false");
+            bail!("standard input ends before all prompts are answered; use flags or --interactive=false");
         }
         let answer = line.trim().trim_matches(['`', '\'', '"']);
         match answer {

@@ -95,7 +95,7 @@ fn base(args: &Args, package: &str, present: &Path) -> anyhow::Result<Value> {
             .unwrap_or(!exists && !args.flags.any() && !args.settings.exists());
     if args.interactive == Some(true) && !answers::terminal() {
         eprintln!(
-            "warning: no terminal to ask questions on; using flags and {}",
+            "warning: no terminal for prompts; using flags and {}",
             args.settings.display()
         );
     }

@@ -63,7 +63,7 @@ fn what_must_not_be_written_is_refused() {
     let run = validate(folder.path(), &["demo", "--fix"]);
     assert_eq!(run.code, 1);
     assert!(
-        run.err.contains("it is a symbolic link; fix the file it leads to"),
+        run.err.contains("it is a symbolic link; fix its target"),
         "{}",
         run.err
     );

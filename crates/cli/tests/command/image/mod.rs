@@ -177,7 +177,7 @@ fn errors_name_the_way_out() {
         ("image inspect oci:absent", "absent is not an OCI image layout"),
         (
             "image build files --add Cargo.lock:/a -t a:v1 --platform linux/amd64,linux/arm64 -o docker-archive:a.tar",
-            "holds the image of one platform",
+            "contains the image of one platform",
         ),
     ];
     fs::write(desk.path("Cargo.lock"), "version = 4\n".repeat(100)).unwrap();

@@ -91,7 +91,7 @@ fn a_bundle_is_placed_checked_and_committed() {
     assert_eq!(desk.git(&["rev-parse", "HEAD~1"]), head, "one commit on top");
     assert!(
         said.err
-            .contains("left out, since it is not part of a bundle: Dockerfile"),
+            .contains("omitted, because it is not part of a bundle: Dockerfile"),
         "{}",
         said.err
     );
@@ -150,7 +150,7 @@ fn a_bundle_is_added_to_templates_and_catalogs() {
         "operators/hello/0.0.2",
         &["--image", "quay.io/community/hello:0.0.2"],
     );
-    said.refused("there is nothing to release");
+    said.refused("nothing to release");
 }
 
 #[test]
@@ -164,19 +164,19 @@ fn what_is_refused_leaves_the_tree_as_it_is() {
         assert_eq!(desk.git(&["status", "--porcelain"]), "", "{what}");
     };
     desk.write("operators/hello/0.0.1/new", "");
-    release(&desk, &bundle, &[]).refused("has changes that are not committed");
+    release(&desk, &bundle, &[]).refused("has uncommitted changes");
     std::fs::remove_file(desk.root().join("operators/hello/0.0.1/new")).unwrap();
     let wrong = fresh(&desk, "  replaces: hello.v0.0.2\n  icon: []\n");
     release(&desk, &wrong, &[]).refused("check_required_fields");
     same("a check fails");
     release(&desk, "missing", &[]).refused("missing is not a bundle");
     release(&desk, "operators/hello/0.0.1", &[]).refused("pass its image as --image");
-    release(&desk, &bundle, &["--image", "r.io/a:1"]).refused("goes with a bundle of the repository");
+    release(&desk, &bundle, &["--image", "r.io/a:1"]).refused("requires a bundle of the repository");
     release(&desk, "operators/hello/0.0.1", &["--image", "r.io/other:1"]).refused("check_bundle_images_in_fbc");
     same("refused");
     let bundle = fresh(&desk, "");
     desk.git(&["branch", "hello-0.0.2"]);
-    release(&desk, &bundle, &[]).refused("the branch hello-0.0.2 exists already");
+    release(&desk, &bundle, &[]).refused("the branch hello-0.0.2 already exists");
     desk.git(&["branch", "--delete", "hello-0.0.2"]);
     release(&desk, &bundle, &["--branch=a..b"]).refused("cannot be the name of a branch");
     same("the branch");

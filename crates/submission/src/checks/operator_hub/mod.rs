@@ -41,7 +41,7 @@ static FORMAT: Rule = rule(
     "Every version of an operator must be in the bundle format",
 )
 .because(
-    "The package manifest format is refused, and a mix of both formats cannot be added to the index.",
+    "The package manifest format is rejected, and a mix of both formats cannot be added to the index.",
     "0.2.0",
 )
 .example(
@@ -54,7 +54,7 @@ static NAMES: Rule = rule(
     Severity::Error,
     "Names of operators and versions must contain only letters, digits, dots, underscores and dashes",
 )
-.because("The scripts of the pipeline do not find other names.", "0.2.0")
+.because("The pipeline's scripts do not find other names.", "0.2.0")
 .example("operators/hello world/0.0.1", "operators/hello-world/0.0.1");
 
 static PACKAGE: Rule = rule(
@@ -62,7 +62,7 @@ static PACKAGE: Rule = rule(
     Severity::Error,
     "All bundles of an operator must be of the package that its directory is named after",
 )
-.because("A folder is one package of the index.", "0.2.0")
+.because("A directory is one package of the index.", "0.2.0")
 .example(
     "# operators/hello/0.0.1/metadata/annotations.yaml\noperators.operatorframework.io.bundle.package.v1: hello-operator",
     "operators.operatorframework.io.bundle.package.v1: hello",
@@ -108,7 +108,7 @@ fn format(context: &Context<'_>, operator: &Operator, found: &mut Found) -> Resu
     let folder = join("operators", &operator.name);
     let names = files.list(&folder);
     if let Some(name) = names.iter().find(|name| name.ends_with(".package.yaml")) {
-        let message = "the operator is in the package manifest format, which is refused";
+        let message = "the operator is in the package manifest format, which is rejected";
         let hint = "convert it with `olmkit generate bundle` or `operator-sdk pkgman-to-bundle`, and remove this file";
         found.push(Finding::of(&FORMAT, message).file(join(&folder, name)).hint(hint));
     }
@@ -136,7 +136,7 @@ fn package(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<()
                 format!("{bundle} names no package")
             } else {
                 format!(
-                    "{bundle} is of the package {package}, the folder is called {}",
+                    "{bundle} belongs to package {package}, the directory name is {}",
                     operator.name
                 )
             };

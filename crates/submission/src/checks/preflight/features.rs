@@ -29,7 +29,7 @@ pub(super) static REQUIRED: Rule = rule(
     "The annotations for features must be present, each \"true\" or \"false\"",
 )
 .because(
-    "The catalog shows which environments the operator supports; a certified operator must say so.",
+    "The catalog shows the supported environments; a certified operator must declare them.",
     "0.2.0",
 )
 .example(
@@ -105,7 +105,7 @@ pub(super) fn restricted(context: &BundleContext<'_>, found: &mut Found) -> Resu
         let text = shown(image.node);
         if !is_pinned(&text) {
             let message = format!("the related image {text} has no digest");
-            found.push(at(Finding::of(&RESTRICTED, message), image).hint("name it by digest: IMAGE@sha256:…"));
+            found.push(at(Finding::of(&RESTRICTED, message), image).hint("reference it by digest: IMAGE@sha256:…"));
             return Ok(());
         }
     }

@@ -19,7 +19,7 @@ pub(super) static BUNDLE: Rule = rule(
     "The validators of operator-framework must report no error",
 )
 .because(
-    "OLM would refuse or misrepresent the bundle; `olmkit bundle validate` explains each finding.",
+    "OLM would reject or misrepresent the bundle; `olmkit bundle validate` explains each finding.",
     "0.2.0",
 );
 

@@ -52,7 +52,7 @@ pub fn add_to_catalogs(
     let folder = format!("operators/{operator}/{version}");
     let path = join(&folder, "release-config.yaml");
     if !repository.files().is_file(&path) {
-        let problem = format!("{path} does not exist; it says which templates and channels take the bundle");
+        let problem = format!("{path} does not exist; it lists the templates and channels for the bundle");
         return Err(PublishError::Refused(problem));
     }
     let config = settings(repository, &path)?;
