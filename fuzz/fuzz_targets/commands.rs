@@ -77,7 +77,7 @@ fuzz_target!(|data: &[u8]| {
     }
     std::env::set_current_dir(before).expect("it was there");
     let names: Vec<_> = fs::read_dir(folder.path()).expect("it is there").collect();
-    assert_eq!(names.len(), 1, "{command} wrote beside its folder: {names:?}");
+    assert_eq!(names.len(), 1, "{command} wrote outside its directory: {names:?}");
 });
 
 /// A line `@ path` begins a file; everything before the first is a catalog.

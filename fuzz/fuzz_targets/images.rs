@@ -25,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
         _ => archives(&inside, bytes),
     }
     let names: Vec<_> = fs::read_dir(folder.path()).expect("it is there").collect();
-    assert_eq!(names.len(), 1, "something was written beside the target: {names:?}");
+    assert_eq!(names.len(), 1, "files were written outside the target: {names:?}");
     stays_inside(&inside.join("target"), &inside.join("target"));
 });
 

@@ -91,7 +91,7 @@ fuzz_target!(|data: &[u8]| {
         });
     }
     let names: Vec<_> = fs::read_dir(folder.path()).expect("it is there").collect();
-    assert!(names.len() <= 1, "something was written beside the target: {names:?}");
+    assert!(names.len() <= 1, "files were written outside the target: {names:?}");
 });
 
 /// Answers are separated by lines `@@`.

@@ -137,7 +137,7 @@ pub static BUNDLE_FILES: Limit = Limit::new(
     "bundle-files",
     Unit::Count,
     10_000,
-    "files and folders of a bundle directory",
+    "files and directories of a bundle directory",
 );
 
 /// Nested directories of a bundle directory.
@@ -145,7 +145,7 @@ pub static BUNDLE_DEPTH: Limit = Limit::new(
     "bundle-depth",
     Unit::Levels,
     32,
-    "folders within folders of a bundle directory",
+    "nested directories of a bundle directory",
 );
 
 /// One file of a catalog.
@@ -158,7 +158,7 @@ pub static CATALOG_BYTES: Limit = Limit::new("catalog-bytes", Unit::Bytes, 2 << 
 pub static CATALOG_FILES: Limit = Limit::new("catalog-files", Unit::Count, 100_000, "files of a catalog");
 
 /// Nested directories of a catalog.
-pub static CATALOG_DEPTH: Limit = Limit::new("catalog-depth", Unit::Levels, 64, "folders within folders of a catalog");
+pub static CATALOG_DEPTH: Limit = Limit::new("catalog-depth", Unit::Levels, 64, "nested directories of a catalog");
 
 /// An .indexignore file.
 pub static CATALOG_IGNORE: Limit = Limit::new("catalog-ignore", Unit::Bytes, 1 << 20, "an .indexignore file");
@@ -259,7 +259,7 @@ pub static SCORECARD_LOG: Limit = Limit::new(
     "scorecard-log",
     Unit::Bytes,
     8 << 20,
-    "what one scorecard test prints in a pod",
+    "output of one scorecard test in a pod",
 );
 
 /// Permissions of a bundle that are compared with those of another one.
@@ -283,7 +283,7 @@ pub static INSTALLER_RIGHTS: Limit = Limit::fixed(
     "installer-rights",
     Unit::Bytes,
     16 << 20,
-    "the rights that a bundle's roles grant to its installer, written one by one",
+    "the permissions that a bundle's roles require of its installer, one by one",
 );
 
 /// Scorecard tests that run in pods.

@@ -56,7 +56,7 @@ pub enum DownloadError {
         known: String,
     },
     /// No directory for the programs is known.
-    #[error("found no cache folder: set KUBE_TESTBED_ASSETS, XDG_CACHE_HOME or HOME")]
+    #[error("found no cache directory: set KUBE_TESTBED_ASSETS, XDG_CACHE_HOME or HOME")]
     NoFolder,
     /// The archive cannot be received.
     #[error("cannot download {url}: {reason}")]

@@ -107,7 +107,7 @@ pub enum Error {
 fn way_to_get(program: &str) -> &'static str {
     match program {
         "etcd" | "kube-apiserver" | "kubectl" => {
-            "run `kube-testbed download`, or set KUBEBUILDER_ASSETS to the folder that has it"
+            "run `kube-testbed download`, or set KUBEBUILDER_ASSETS to its directory"
         }
         _ => "build it with `make tools` in olmkit's repository, or start without controllers",
     }

@@ -50,7 +50,7 @@ async fn each_right_of_an_installer_is_needed_and_no_other() {
     }
     assert_eq!(refused(&all, &targets, true).await, Vec::<String>::new());
 
-    cluster.scene("without one of its rights something is refused");
+    cluster.scene("without one of its permissions a request is rejected");
     let mut users = Vec::new();
     for at in 0..rights.len() {
         let mut fewer = rights.clone();

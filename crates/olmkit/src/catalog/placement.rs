@@ -229,7 +229,7 @@ impl Place<'_> {
     fn no_place(&self, next: &str, reason: &str) -> String {
         let name = &self.new.name;
         format!(
-            "channel {} has no place for {name}, which is older than {next}: {reason}. Add {name} to a channel of its own with \
+            "channel {} has no place for {name}, which is older than {next}: {reason}. Add {name} to a separate channel with \
              --channel NAME --create-channel, or add it to `skips` of {next} and repeat the command",
             self.channel
         )

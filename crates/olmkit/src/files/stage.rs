@@ -168,7 +168,7 @@ impl Stage {
     fn place(&self, path: &Path) -> Result<PathBuf, WriteError> {
         let stays = path.components().all(|part| matches!(part, Component::Normal(_)));
         if !stays || path.as_os_str().is_empty() {
-            let reason = "the path does not stay in its folder";
+            let reason = "the path leaves its directory";
             return Err(at(path)(io::Error::new(io::ErrorKind::InvalidInput, reason)));
         }
         let to = self.fresh.join(path);

@@ -346,7 +346,7 @@ fn blanks(tree: &Tree) -> Vec<Proposal> {
         }
         let can = Document::read(bytes).is_some_and(|mut document| document.strip_blanks().is_some());
         if can {
-            let title = "remove blanks at the ends of lines, end the file with a line end";
+            let title = "remove trailing spaces, end the file with a line end";
             proposals.push(proposal(
                 &path,
                 title,

@@ -200,7 +200,7 @@ fn scope(installation: &Installation<'_>, obstacles: &mut Vec<Obstacle>) {
                 id: "C6",
                 consent: true,
                 message: format!(
-                    "OperatorGroup {name} installs with the rights of ServiceAccount {account}; OLM v1 has all rights"
+                    "OperatorGroup {name} installs with the permissions of ServiceAccount {account}; OLM v1 has all permissions"
                 ),
                 hint: "accept it, or keep the operator with OLM v0",
             });
@@ -239,7 +239,7 @@ fn content(csv: &Value, obstacles: &mut Vec<Obstacle>) {
             id: "C3",
             consent: false,
             message: format!(
-                "{name} serves an API of its own (apiservicedefinitions.owned), which OLM v1 up to 1.11 does not support"
+                "{name} serves an aggregated API (apiservicedefinitions.owned), which OLM v1 up to 1.11 does not support"
             ),
             hint: "upgrade to a version that serves the API by a CustomResourceDefinition",
         });

@@ -13,7 +13,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::Lint,
         summary: "The bundle must be readable by OLM v1.",
-        why: "operator-controller reads every file of manifests/ as objects before it looks at anything else.",
+        why: "operator-controller first reads every file of manifests/ as objects.",
         bad: "manifests/notes.txt",
         good: "docs/notes.txt",
         since: "0.2.0",
@@ -228,7 +228,7 @@ fn of_validator(name: &str) -> (&'static Rule, &'static str) {
     match name {
         "CheckDeploymentSpecUniqueness" | "CheckDeploymentNameIsDNS1123SubDomain" => (
             &V1_5,
-            "give each Deployment a name of its own: lower case letters, digits, `-` and `.`",
+            "give each Deployment a unique name: lowercase letters, digits, `-` and `.`",
         ),
         "CheckCRDResourceUniqueness" => (&V1_6, "remove one of the two definitions"),
         "CheckOwnedCRDExistence" => (
@@ -246,7 +246,7 @@ fn of_validator(name: &str) -> (&'static Rule, &'static str) {
             &V1_9,
             "name a Deployment of `install.spec.deployments` in `deploymentName`",
         ),
-        "CheckWebhookNameUniqueness" => (&V1_9, "give each webhook of a type a name of its own"),
+        "CheckWebhookNameUniqueness" => (&V1_9, "give each webhook of a type a unique name"),
         "CheckWebhookNameIsDNS1123SubDomain" => (
             &V1_9,
             "use lower case letters, digits, `-` and `.`, and no hyphen at the end",

@@ -162,7 +162,7 @@ fn safe_fixes_change_what_they_name_and_nothing_else() {
     assert_eq!(
         titles(&fixed),
         [
-            "remove blanks at the ends of lines, end the file with a line end",
+            "remove trailing spaces, end the file with a line end",
             "set the annotation operators.operatorframework.io.bundle.mediatype.v1 to registry+v1",
             "set the annotation operators.operatorframework.io.bundle.manifests.v1 to manifests/",
             "set the annotation operators.operatorframework.io.bundle.metadata.v1 to metadata/",

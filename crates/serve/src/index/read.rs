@@ -28,7 +28,7 @@ pub enum OpenError {
     Stale,
     /// The index differs from its catalog.
     #[error(
-        "the index is not what its catalog gives; somebody has changed it, or another version of this program made it"
+        "the index differs from its catalog; it was modified, or another version of olmkit wrote it"
     )]
     Different,
     /// The index lacks the blobs, which the HTTP API needs.

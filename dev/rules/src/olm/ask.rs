@@ -114,14 +114,14 @@ pub async fn judge(
     );
     let foreign = operator.converted_by_others().await?;
     count(
-        "HOOK-7: OLM leaves the conversion webhook of a CRD as it is, and several versions are served",
+        "HOOK-7: OLM does not change the conversion webhook of a CRD, and several versions are served",
         &["HOOK-7"],
         !foreign.is_empty(),
         &Answer::of(foreign.join(", ")),
     );
     let missing = operator.missing_certificates().await?;
     count(
-        "CERT-1: nobody creates the Secret with a certificate that a pod needs",
+        "CERT-1: nothing creates the Secret with a certificate that a pod needs",
         &["CERT-1"],
         !missing.is_empty(),
         &Answer::of(missing.join(", ")),

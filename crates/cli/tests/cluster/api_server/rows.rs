@@ -201,7 +201,7 @@ pub fn all() -> Vec<Row> {
             .stores(json!({"name": "a", "labels": {"b": "c"}}), json!({"name": "a", "labels": {"b": "c"}, "parts": []}))
             .refuses(json!({"name": "a", "labels": {}, "colour": "red"}), "unknown field \"spec.colour\"")
             .refuses(json!({"name": "a", "labels": {}, "parts": [{"name": "b", "colour": "red"}]}), "unknown field \"spec.parts[0].colour\""),
-        typed::<types::OpenMap>("a flattened map beside fields keeps unknown fields")
+        typed::<types::OpenMap>("a flattened map next to fields keeps unknown fields")
             .keeps(json!({"name": "a", "b": {"c": 1}, "d": 2}))
             .refuses(json!({"b": 1}), "spec.name: Required"),
         plain::<types::Keys>("keys that are numbers or names", "Keys")

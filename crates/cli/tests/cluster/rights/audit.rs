@@ -59,9 +59,9 @@ pub async fn compare(cluster: &Cluster, commands: &[Command], own_group: &str) {
     }
     assert!(
         unlisted.is_empty(),
-        "rights are needed that the table does not have: {unlisted:#?}"
+        "permissions are needed that the table does not have: {unlisted:#?}"
     );
-    assert!(unused.is_empty(), "the table has rights that nobody uses: {unused:#?}");
+    assert!(unused.is_empty(), "the table has unused permissions: {unused:#?}");
 }
 
 /// Permissions that are needed and that these scenes do not require, or that no request shows.

@@ -444,7 +444,7 @@ fn a_base_is_generated_without_questions_without_a_terminal() {
             .status
             .success()
     );
-    assert_eq!(folder.text(path), before, "a base that exists stays as it is");
+    assert_eq!(folder.text(path), before, "an existing base is not changed");
 }
 
 /// The commands of the `bundle` target that operator-sdk 1.42 scaffolds, with a substitute for kustomize.

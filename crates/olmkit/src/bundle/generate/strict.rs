@@ -267,7 +267,7 @@ pub(super) fn report(
             notices.push(object.notice(
                 Weight::Loss,
                 format!(
-                    "another {class} of this name (in another namespace) takes its place: a bundle has one namespace"
+                    "conflicts with another {class} of the same name (in another namespace): a bundle installs into one namespace"
                 ),
                 "Give them different names.",
             ));
@@ -336,13 +336,12 @@ fn fate(kind: &str, group: &str) -> (Weight, &'static str, &'static str) {
         | ("gateway.networking.k8s.io", _) => (
             Weight::Loss,
             "is left out: a bundle has no place for the kind",
-            "Let the operator create it, or document how users do; --allow-dropped names kinds that may go.",
+            "Let the operator create it, or document how users do; to drop this kind, pass --allow-dropped.",
         ),
         _ => (
             Weight::Loss,
             "is left out: a bundle has no place for the kind, and no definition in the input serves it as a custom resource",
-            "If it is a sample, add its CustomResourceDefinition. Else let the operator create it; --allow-dropped names \
-             kinds that may go.",
+            "If it is a sample, add its CustomResourceDefinition. Else let the operator create it; to drop this kind, pass --allow-dropped.",
         ),
     }
 }

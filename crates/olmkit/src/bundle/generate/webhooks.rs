@@ -118,7 +118,7 @@ fn admission(found: &Collection, hook: &Webhook, kind: &str, notices: &mut Vec<N
         notice(
             Weight::Loss,
             "has a namespaceSelector; OLM sets its own, for the namespaces of the OperatorGroup".into(),
-            "Select objects with objectSelector, or look at the namespace in the webhook.",
+            "Select objects with objectSelector, or check the namespace in the webhook.",
         );
     }
     if hook
@@ -193,10 +193,10 @@ impl Backend {
         (self.names.len() > 1).then(|| {
             (
                 format!(
-                    "which selects several Deployments ({}): the first one is taken",
+                    "which selects several Deployments ({}): the first one is used",
                     self.names.join(", ")
                 ),
-                "Give the pods that serve the webhook a label of their own, and select it.",
+                "Give the pods that serve the webhook a unique label, and select it.",
             )
         })
     }

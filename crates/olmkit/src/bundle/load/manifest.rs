@@ -14,7 +14,7 @@ define_rules! {
         id: "LOAD-5",
         severity: Severity::Error,
         origin: Origin::OperatorSdk("bundle loader"),
-        summary: "Every file beside the ClusterServiceVersion must read as a Kubernetes object with a kind.",
+        summary: "Every other file must contain a Kubernetes object with a kind.",
         why: "Every file of the directory is applied to the cluster, so each must be an object.",
         bad: "manifests/README.md",
         good: "README.md",
@@ -135,7 +135,7 @@ fn syntax_hint(error: &yaml::Error) -> Option<String> {
     let hint = if has("found character that cannot start any token") || has("tab character") {
         "YAML is indented with spaces, not tabs; a value that starts with `@`, `%` or a backquote needs quotes"
     } else if has("mapping values are not allowed") {
-        "indent this line like the keys beside it, or quote a value that holds `: `"
+        "indent this line like the keys around it, or quote a value that contains `: `"
     } else if has("did not find expected key") || has("did not find expected '-' indicator") {
         "this line is indented otherwise than the lines before it that it belongs to"
     } else if has("could not find expected ':'") {
@@ -143,7 +143,7 @@ fn syntax_hint(error: &yaml::Error) -> Option<String> {
     } else if has("unexpected end of stream") {
         "close the text that begins here with the same quote"
     } else if has("unknown escape character") {
-        "in a text with double quotes a backslash must be doubled; single quotes take it as it is"
+        "double the backslash in a string with double quotes, or use single quotes"
     } else if has("UTF-8") || has("control characters") {
         "save the file as UTF-8 text"
     } else if has("unknown anchor") {

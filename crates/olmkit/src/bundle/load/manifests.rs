@@ -341,7 +341,7 @@ impl Directory<'_> {
             ("ClusterServiceVersion", _) => {
                 *csvs += 1;
                 if *csvs > 1 {
-                    let hint = "a bundle holds one version of one operator; put the other ClusterServiceVersion into a bundle of its own";
+                    let hint = "a bundle contains one version of one operator; move the other ClusterServiceVersion to a separate bundle";
                     let problem = Finding::of(&LOAD_6, "invalid bundle: contains multiple CSVs");
                     return Err(Box::new(problem.hint(hint)));
                 }

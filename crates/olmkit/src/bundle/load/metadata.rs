@@ -133,7 +133,7 @@ pub(super) fn find(tree: &Tree, root: &str) -> Result<Metadata, Box<Finding>> {
         }
     }
     let hint = if tree.file(USUAL_FILE).is_some() {
-        "the file needs a map `annotations` with texts in it; `olmkit generate bundle` writes it"
+        "the file needs a map `annotations` of strings; `olmkit generate bundle` writes it"
     } else {
         "a bundle needs metadata/annotations.yaml with an `annotations:` map; `olmkit generate bundle` writes it"
     };

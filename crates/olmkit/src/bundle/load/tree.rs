@@ -42,7 +42,7 @@ pub enum TreeError {
         error: std::io::Error,
     },
     /// The directory exceeds the limits of a bundle.
-    #[error("{} holds more than {limit}: this is not a bundle directory, or it is one with foreign files in it{way_out}", path.display())]
+    #[error("{} contains more than {limit}: it is not a bundle directory, or it has unrelated files{way_out}", path.display())]
     TooLarge {
         /// The directory.
         path: PathBuf,

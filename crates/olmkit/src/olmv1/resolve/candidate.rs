@@ -161,7 +161,7 @@ fn behind(all: &mut [(Candidate, Result<VersionRelease, String>)]) {
         } else if lower {
             format!("{name} is newer")
         } else {
-            format!("it has the version of {name}, which comes first in the catalog")
+            format!("it has the same version as {name}, which precedes it in the catalog")
         }];
     }
 }

@@ -22,7 +22,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::Olm,
-            "nobody creates the Secret, and a container still mounts it",
+            "nothing creates the Secret, and a container still mounts it",
             "OLM 0.46",
             "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
         ),

@@ -48,7 +48,7 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "Each example should have a name, and a version that its CRD serves.",
-        why: "Users cannot create the example as it is.",
+        why: "Users cannot create the example without changes.",
         bad: "\"apiVersion\": \"example.com/v1alpha1\"   # served: false",
         good: "\"apiVersion\": \"example.com/v1\"",
         since: "0.1.0",

@@ -48,7 +48,7 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "An object with the kind name of an OLM-installed kind should be of that kind's API group.",
-        why: "OLM looks at the kind alone: it takes the object for its own kind, and the object that was meant is never created.",
+        why: "OLM matches by kind only: it treats the object as its own kind, and never creates the intended object.",
         bad: "apiVersion: demo.example.com/v1\nkind: Service",
         good: "let the operator create the object, or give it as an example in alm-examples",
         since: "0.1.0",
@@ -138,7 +138,7 @@ fn other_groups(context: &Context<'_>) -> Vec<Checked> {
                 known.group
             };
             let message =
-                format!("OLM takes this {kind} of {api_version} for one of {own}, since it looks at the kind alone");
+                format!("OLM matches by kind only and treats this {api_version} {kind} as a {own} {kind}");
             let hint = "let the operator create the object, or give it as an example in `alm-examples`";
             Some(Checked::new(&KUBE_3, message).at(object, "/apiVersion").hint(hint))
         })

@@ -224,7 +224,7 @@ fn upgrades(csv: &Csv<'_>) -> Vec<Checked> {
         findings.push(
             Checked::new(&UPG_1, "the bundle skips itself")
                 .at(csv.object, "/spec/skips")
-                .hint("remove its own name"),
+                .hint("remove the bundle's own name from it"),
         );
     }
     let Some(range) = csv.annotation("olm.skipRange").filter(|range| !range.is_empty()) else {

@@ -35,7 +35,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::Convention,
-            "Kubernetes counts these verbs among those that raise one's own rights",
+            "Kubernetes lists these verbs as privilege escalation risks",
             "any",
             "https://kubernetes.io/docs/concepts/security/rbac-good-practices/",
         ),
