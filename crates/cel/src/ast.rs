@@ -1,11 +1,11 @@
 //! The syntax tree of an expression. Macros have dedicated nodes.
 
-/// A node with its place in the text.
+/// A node with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// Bytes before the node's token.
     pub offset: usize,
-    /// Levels of the tree from here on, at most [`crate::limits::DEPTH`].
+    /// Depth of the tree from here on, at most [`crate::limits::DEPTH`].
     pub height: usize,
     /// The expression.
     pub expr: Expr,
@@ -204,7 +204,7 @@ impl Expr {
 }
 
 impl Node {
-    /// `a.b.c` as a text, if the node is a name or a chain of selections from one.
+    /// `a.b.c` as a string, if the node is a name or a chain of selections from one.
     pub(crate) fn qualified_name(&self) -> Option<String> {
         match &self.expr {
             Expr::Ident(name) => Some(name.trim_start_matches('.').to_owned()),

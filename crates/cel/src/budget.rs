@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::limits;
 
-/// Steps and bytes that are left.
+/// Remaining steps and bytes.
 #[derive(Debug, Clone)]
 pub struct Budget {
     steps: u64,
@@ -12,7 +12,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget of steps of the evaluator, each about a node of the tree or ten bytes of a text, and of allocated bytes.
+    /// A budget of evaluator steps, each about a node of the tree or ten bytes of a string, and of allocated bytes.
     pub fn new(steps: u64, bytes: u64) -> Self {
         Self { steps, bytes }
     }
@@ -48,16 +48,16 @@ impl Budget {
         Self::new(self.steps.min(other.steps), self.bytes.min(other.bytes))
     }
 
-    /// Takes what a part of this budget has used, given its begin and its rest.
+    /// Takes the part that a sub-budget has used, given its start and its rest.
     pub fn take_used(&mut self, begin: &Self, rest: &Self) {
         self.steps = self.steps.saturating_sub(begin.steps.saturating_sub(rest.steps));
         self.bytes = self.bytes.saturating_sub(begin.bytes.saturating_sub(rest.bytes));
     }
 
-    /// Takes steps. An exhausted budget stays exhausted.
+    /// Takes steps. An exhausted budget remains exhausted.
     ///
     /// # Errors
-    /// [`Failure::Exhausted`] when fewer are left.
+    /// [`Failure::Exhausted`] if fewer are left.
     pub fn step(&mut self, steps: u64) -> Result<(), Failure> {
         match self.steps.checked_sub(steps) {
             Some(left) if left > 0 => {
@@ -74,7 +74,7 @@ impl Budget {
     /// Takes bytes, before they are allocated.
     ///
     /// # Errors
-    /// [`Failure::Exhausted`] when fewer are left.
+    /// [`Failure::Exhausted`] if fewer are left.
     pub fn allocate(&mut self, bytes: usize) -> Result<(), Failure> {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         match self.bytes.checked_sub(bytes) {

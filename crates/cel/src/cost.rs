@@ -16,8 +16,8 @@ use crate::types::{Shape, Type};
 use path::Path;
 use size::{Entry, Size};
 
-/// The size that values below a variable have at most, by the names of the fields behind the variable. Items of lists, and values
-/// and keys of maps have the names `@items`, `@values` and `@keys`. Gives nothing where the schema declares nothing.
+/// Maximum sizes of the values below a variable, by the names of the fields after the variable. Items of lists, and
+/// values and keys of maps have the names `@items`, `@values` and `@keys`. `None` if the schema declares nothing.
 pub type Sizes<'s> = &'s dyn Fn(&[&str]) -> Option<u64>;
 
 /// The cost of reading a variable or a field.
@@ -26,7 +26,7 @@ const ACCESS: u64 = 1;
 const CALL: u64 = 1;
 const NEW_LIST: u64 = 10;
 const NEW_MAP: u64 = 30;
-/// The cost of each character of a text that is read.
+/// Cost of each character that is read.
 const PER_CHARACTER: f64 = 0.1;
 
 /// Estimates a checked expression. Gives nothing when a type in it is unknown to us.

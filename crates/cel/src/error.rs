@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A fault of an expression's text.
+/// An error in an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
     /// Line, from 1.

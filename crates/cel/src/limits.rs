@@ -1,4 +1,4 @@
-//! Bounds on expressions and on what their evaluation may take.
+//! Limits on expressions and their evaluation.
 
 /// Maximum characters of an expression. The API server rejects longer ones.
 pub const EXPRESSION_CHARACTERS: usize = 100_000;
@@ -8,7 +8,7 @@ pub const EXPRESSION_CHARACTERS: usize = 100_000;
 /// are undecided.
 pub const DEPTH: usize = 64;
 
-/// Most digits behind the point that `format` writes.
+/// Maximum digits after the point in `format`.
 pub const FORMAT_PRECISION: usize = 100;
 
 /// Most bytes of a compiled regular expression.
@@ -23,7 +23,7 @@ pub const REGEX_STEPS: u64 = 20_000;
 /// Steps for one object and all rules of its schema.
 pub const OBJECT_STEPS: u64 = 2_000_000;
 
-/// Bytes that the evaluation of all rules for one object may allocate in total, freed or not.
+/// Maximum bytes that the evaluation of all rules for one object may allocate in total, freed or not.
 pub const OBJECT_BYTES: u64 = 64 << 20;
 
 /// Steps for all objects of a bundle.

@@ -40,7 +40,7 @@ fn contains(range: &Value, item: &Value, budget: &mut Budget) -> Outcome {
     }
 }
 
-/// The sum of two values, or both behind each other.
+/// The sum of two values, or their concatenation.
 pub(crate) fn add(left: Value, right: Value, budget: &mut Budget) -> Outcome {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => left.checked_add(right).map(Value::Int).ok_or_else(overflow),

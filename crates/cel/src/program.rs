@@ -102,7 +102,7 @@ impl Program {
     }
 }
 
-/// Conversions of constants, which the API server runs when it makes a program of an expression.
+/// Conversions of constants, which the API server runs at compile time.
 const CONVERSIONS: [&str; 9] = [
     "bool",
     "bytes",

@@ -30,7 +30,7 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
-    /// The steps of a search over so many bytes, if it must follow every state.
+    /// The steps of a search over this number of bytes, if it must follow every state.
     pub(crate) fn steps(&self, bytes: usize) -> u64 {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         bytes.saturating_mul(self.states) / 32 + 1
@@ -118,7 +118,7 @@ impl GoRegex {
         translate::translate(pattern).map(drop)
     }
 
-    /// Returns true if the expression matches some part of a text.
+    /// Returns true if the expression matches some part of a string.
     pub fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }

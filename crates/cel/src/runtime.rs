@@ -24,7 +24,7 @@ impl<'b> Runtime<'b> {
         }
     }
 
-    /// A new text, counted.
+    /// A new string, whose cost is taken.
     pub(crate) fn text(&mut self, text: &str) -> Outcome {
         self.budget.allocate(text.len() + ITEM)?;
         Ok(Value::string(text))

@@ -106,7 +106,7 @@ impl FixFlags {
     }
 }
 
-/// The command that makes fixes.
+/// The command that applies fixes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
     /// `bundle validate` or `repo check`.
@@ -121,7 +121,7 @@ enum Generator {
     Base(Base),
     /// From a `config` directory in another form.
     Config(PathBuf),
-    /// By this tool, from files that are not known.
+    /// By olmkit, from unknown files.
     Unknown(String),
     /// No sign that it is generated.
     None,
@@ -229,7 +229,7 @@ fn report(source: &Source, fixed: &Fixed, only_diff: bool) {
     report_others(source, fixed);
 }
 
-/// Reports the fixes that were not made.
+/// Reports the fixes that were not applied.
 fn report_others(source: &Source, fixed: &Fixed) {
     let of = |file: &str| UntrustedText::new(&source.directory.join(file).display().to_string()).to_string();
     for NotFixed { fix, reason } in &fixed.given_up {

@@ -10,7 +10,7 @@ use olmkit_serve::probe;
 use super::cluster_args::duration;
 use crate::runtime::block_on;
 
-/// Asks a gRPC server whether it serves.
+/// Checks if a gRPC server serves.
 #[derive(clap::Parser)]
 #[command(name = "grpc_health_probe", version)]
 struct Probe {

@@ -145,7 +145,7 @@ impl Args {
     }
 }
 
-/// Builds the image and puts it where `make catalog-push` looks for it.
+/// Builds the image under the name that `make catalog-push` uses.
 fn build(args: &Args, directory: &Path) -> anyhow::Result<()> {
     let time = source_date_epoch(std::env::var("SOURCE_DATE_EPOCH").ok().as_deref())?;
     let program = helper_binary(args.binary.as_ref(), &Platform::host())?;

@@ -38,14 +38,14 @@ fn matches<P: Parser>(command: Command, arguments: &[OsString]) -> Result<P, cla
 /// A flag as written: `--name`, `--name=value`, `-n`, `-nvalue`, `-n=value`.
 struct Written<'a> {
     name: Name<'a>,
-    /// The text after `=`.
+    /// The value after `=`.
     value: Option<&'a str>,
 }
 
 #[derive(PartialEq)]
 enum Name<'a> {
     Long(&'a str),
-    /// One or more flags of one letter each.
+    /// One or more single-letter flags.
     Short(&'a str),
 }
 
@@ -117,7 +117,7 @@ fn rewrite(root: &Command, arguments: &[OsString]) -> Option<Vec<OsString>> {
     // Flags before the name of the subcommand that defines them.
     let mut early = Vec::new();
     let mut flags: Vec<OsString> = Vec::new();
-    // The places of switches in `flags`, and whether each is on.
+    // The indices of switches in `flags`, and whether each is on.
     let mut switches: Vec<(&Arg, usize, bool)> = Vec::new();
     let mut rest = rest.iter();
     let mut queue: Vec<&OsString> = Vec::new();

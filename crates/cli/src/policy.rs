@@ -50,7 +50,7 @@ pub struct SettingsFlags {
     isolated: bool,
 }
 
-/// The rules of all commands: one file of settings serves them all.
+/// The rules of all commands, because they share one settings file.
 pub fn rules() -> Vec<&'static Rule> {
     olmkit::rules::all()
         .iter()

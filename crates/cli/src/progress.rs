@@ -144,7 +144,7 @@ impl Work {
     }
 }
 
-/// Things in a second, with a digit behind the point where there are few.
+/// Items per second, with one decimal if there are few.
 fn rate(done: u64, seconds: u64) -> String {
     if done < 10 * seconds {
         format!("{}.{}", done / seconds, done % seconds * 10 / seconds)

@@ -49,10 +49,10 @@ pub struct RegistryFlags {
 }
 
 impl RegistryFlags {
-    /// Unpacks a bundle image into a temporary directory, and gives its labels too.
+    /// Unpacks a bundle image into a temporary directory, and returns its labels too.
     ///
     /// # Errors
-    /// The text does not name an image, or it cannot be pulled or unpacked.
+    /// The string is not an image reference, or the image cannot be pulled or unpacked.
     pub fn unpack_bundle(&self, image: &str) -> anyhow::Result<(Directory, BTreeMap<String, String>)> {
         let location: Location = image.parse()?;
         let client = self.client()?;

@@ -66,7 +66,7 @@ pub fn clean_up() {
         .spawn(watch)
         .is_ok()
     {
-        // The other end is dropped, whether it listens or cannot.
+        // The other end is dropped, whether listening succeeded or failed.
         let _ = listens.recv();
     }
 }

@@ -199,8 +199,8 @@ enum Styles {
     Refused,
 }
 
-/// A writer of text that keeps line ends and tabs, and escapes what [`UntrustedText`] escapes, and what GitHub's runner takes for
-/// a workflow command: `::` at the beginning of a line and `##[` anywhere.
+/// A text writer that keeps line ends and tabs, and escapes the same characters as [`UntrustedText`], and GitHub's
+/// workflow commands: `::` at the beginning of a line and `##[` anywhere.
 ///
 /// It writes whole lines. The rest after the last line end is written when it is flushed or dropped.
 pub struct Text<W: Write> {
@@ -333,7 +333,7 @@ mod tests {
         let shown = "a\\u001b]52;c;cm0=\\u0007\\u009b2J\\r\\u202eb\tc\n";
         for styles in [Styles::Refused, Styles::Kept] {
             assert_eq!(written(&[hostile.as_bytes()], styles), shown);
-            // However the text is cut on its way here.
+            // For any split of the input.
             let bytes: Vec<&[u8]> = hostile.as_bytes().chunks(1).collect();
             assert_eq!(written(&bytes, styles), shown);
         }

@@ -61,7 +61,7 @@ codes! {
     InstallModeUndecided "install-mode-undecided";
     /// Another OperatorGroup that reaches the same namespaces has an operator with the same API.
     ApiConflict "api-conflict";
-    /// A catalog that the Subscription does not use makes every resolution in the namespace fail.
+    /// A catalog that the Subscription does not use breaks every resolution in the namespace.
     OtherCatalogBroken "other-catalog-broken";
     /// Another Subscription in the namespace cannot be resolved; OLM resolves all Subscriptions of a namespace together.
     OtherSubscriptionBroken "other-subscription-broken";

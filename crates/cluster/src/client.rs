@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The same before it has answered once.
 const FIRST_PATIENCE: Duration = Duration::from_secs(3);
 
-/// No single request may take longer.
+/// Maximum duration of a single request.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
 /// A connection to a cluster.
@@ -42,7 +42,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Connects as `kubectl` would: the given kubeconfig, else `KUBECONFIG`, else `~/.kube/config`, else the pod's account.
+    /// Connects as `kubectl` does: the given kubeconfig, else `KUBECONFIG`, else `~/.kube/config`, else the pod's
+    /// service account.
     ///
     /// # Errors
     /// [`Error::Kubeconfig`] and [`Error::NoCluster`]. No request is sent yet.
@@ -145,7 +146,7 @@ impl Cluster {
                 _ => break,
             }
         }
-        // Lists of built-in kinds leave these out of their items.
+        // Lists of built-in kinds omit these in their items.
         for item in items.iter_mut().filter_map(Value::as_object_mut) {
             item.entry("apiVersion").or_insert_with(|| kind.api_version().into());
             item.entry("kind").or_insert_with(|| kind.kind.clone().into());
@@ -245,7 +246,7 @@ impl Cluster {
         .await
     }
 
-    /// Asks the API server a question that is put as an object, such as a SelfSubjectAccessReview. Nothing is stored.
+    /// Sends a review object, such as a SelfSubjectAccessReview, to the API server. Nothing is stored.
     ///
     /// # Errors
     /// [`Error::Request`].
@@ -358,8 +359,7 @@ impl Cluster {
         kube::Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Turns a manifest's `apiVersion`, `kind` and metadata into a reference, asking the cluster about kinds that are not
-    /// known here.
+    /// Converts a manifest's `apiVersion`, `kind` and metadata to a reference; looks up unknown kinds in the cluster.
     ///
     /// # Errors
     /// [`Error::Manifest`].

@@ -40,8 +40,8 @@ pub fn steps<'a>(
         .filter_map(|step| Some((object_of(step)?, step)))
 }
 
-/// Returns true if OLM may still carry out a step: it has not done it in a plan that has not ended. It writes the status of all steps
-/// only when it is through with them, so the object can be there already.
+/// Returns true if OLM may still execute a step: it is pending in a plan that has not ended. OLM writes the status of
+/// all steps only at the end, so the object can exist already.
 pub fn is_due(step: &InstallPlanStep, plan: &InstallPlan) -> bool {
     is_open(plan) && matches!(step.status.as_str(), "" | "Unknown" | "NotPresent")
 }
@@ -61,7 +61,7 @@ pub async fn origin(cluster: &Cluster, object: &ObjectRef) -> Result<Option<Orig
     match cluster.get(object).await {
         Ok(found) if object.kind == kinds::custom_resource_definition() => Ok(found.as_ref().map(Origin::of_crd)),
         Ok(found) => Ok(found.as_ref().map(Origin::of)),
-        // Then a label is all there is, if this account may write that.
+        // Then the label is the only evidence, if the credentials can write it.
         Err(error) if error.code() == Some(403) => Ok(None),
         Err(error) => Err(error),
     }

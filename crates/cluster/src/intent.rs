@@ -27,7 +27,7 @@ pub fn catalog(bundle: &BundleFacts, channel: &str, replaces: Option<&str>) -> V
 pub enum Served {
     /// This process serves it at `host:port`.
     FromHost(String),
-    /// A pod serves it behind a Service at `host:port`.
+    /// A pod serves it through a Service at `host:port`.
     FromPod(String),
 }
 

@@ -25,7 +25,7 @@ impl Kind {
         }
     }
 
-    /// The path of the collection, in a namespace when one is given and the kind has one.
+    /// The path of the collection, in a namespace if one is given and the kind is namespaced.
     pub fn path(&self, namespace: Option<&str>) -> String {
         let root = if self.group.is_empty() { "/api" } else { "/apis" };
         match namespace {
@@ -92,7 +92,7 @@ kinds! {
     pod = "" "v1" "Pod" "pods" true;
     /// A service.
     service = "" "v1" "Service" "services" true;
-    /// The addresses behind a service.
+    /// The addresses of a service.
     endpoint_slice = "discovery.k8s.io" "v1" "EndpointSlice" "endpointslices" true;
     /// An event.
     event = "" "v1" "Event" "events" true;
@@ -100,7 +100,7 @@ kinds! {
     config_map = "" "v1" "ConfigMap" "configmaps" true;
     /// Secret data.
     secret = "" "v1" "Secret" "secrets" true;
-    /// An account for pods.
+    /// A service account.
     service_account = "" "v1" "ServiceAccount" "serviceaccounts" true;
     /// A Deployment.
     deployment = "apps" "v1" "Deployment" "deployments" true;

@@ -7,7 +7,8 @@ use super::json::text;
 /// etcd rejects larger requests by default; the status of an InstallPlan contains every manifest of an inline bundle.
 const ETCD_LIMIT: usize = 1_500_000;
 
-/// A bundle image is unpacked into one ConfigMap, as base64 of gzip; OLM leaves `opm alpha bundle extract` its default limit.
+/// A bundle image is unpacked into one ConfigMap, as base64 of gzip; OLM uses the default limit of `opm alpha bundle
+/// extract`.
 const UNPACK_LIMIT: usize = 1 << 20;
 
 /// Parts of a bundle that are too large. `inline` bundles are copied into the InstallPlan, others are unpacked from

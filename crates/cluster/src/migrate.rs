@@ -14,7 +14,7 @@ mod offers;
 
 use offers::Offers;
 
-/// Leaves out the copies of ClusterServiceVersions that OLM v0 puts into every namespace that an operator watches.
+/// Excludes the copies of ClusterServiceVersions that OLM v0 creates in every watched namespace.
 const ORIGINALS: &str = "!olm.copiedFrom";
 
 /// Data that decides whether the operators of OLM v0 can move.

@@ -3,7 +3,7 @@
 
 use olmkit::object::dns1123_subdomain_problems;
 
-/// The OperatorGroup that is made when a namespace has none.
+/// The OperatorGroup that is created if a namespace has none.
 pub const OPERATOR_GROUP: &str = "operator-sdk-og";
 
 /// The channel of a catalog with only one local bundle.
@@ -18,7 +18,7 @@ pub const PACKAGE_LABEL: &str = "olmkit.dev/package";
 /// Annotation on the Subscription: digest of the bundle's content, by which a rerun detects a changed bundle.
 pub const DIGEST_ANNOTATION: &str = "olmkit.dev/bundle-digest";
 
-/// Label on a catalog pod that this tool makes: the CatalogSource that it serves.
+/// Label on a catalog pod of olmkit: the CatalogSource that it serves.
 pub const CATALOG_LABEL: &str = "olmkit.dev/catalog-source";
 
 /// Annotation on OLM's Operator object of a package: cluster-scoped objects that were created for the package, as a
@@ -29,8 +29,8 @@ pub const CREATED_ANNOTATION: &str = "olmkit.dev/created";
 /// object of the same names and the plans' times.
 pub const UNFINISHED_ANNOTATION: &str = "olmkit.dev/unfinished";
 
-/// Label on a CSV whose Subscription and catalog went when this host stopped serving them: the beginning of the bundle's
-/// digest. A label, because OLM copies a CSV's annotations into its pods.
+/// Label on a CSV whose Subscription and catalog were deleted when this host stopped serving them: the beginning of the
+/// bundle's digest. A label, because OLM copies a CSV's annotations to its pods.
 pub const RELEASED_LABEL: &str = "olmkit.dev/bundle-digest";
 
 /// Annotation on the CatalogSource: `host` or `pod`, where the catalog is served.
@@ -43,7 +43,7 @@ pub const FOLLOWED_BEFORE_ANNOTATION: &str = "olmkit.dev/followed-before";
 /// Annotation on the same object: the CSVs that a cleanup has begun to remove, with spaces between.
 pub const REMOVED_CSVS_ANNOTATION: &str = "olmkit.dev/removed-csvs";
 
-/// operator-sdk's annotation on a CatalogSource that it made for one bundle.
+/// operator-sdk's annotation on a CatalogSource that it created for one bundle.
 pub const INJECTED_BUNDLES_ANNOTATION: &str = "operators.operatorframework.io/injected-bundles";
 
 /// The value of [`RELEASED_LABEL`] for a digest.

@@ -82,7 +82,7 @@ impl ObjectRef {
     /// The request for its collection, once all parts of its path are known to be single segments.
     ///
     /// # Errors
-    /// [`Error::BuildRequest`] for a part that is not one.
+    /// [`Error::BuildRequest`] for an invalid segment.
     pub(super) fn request(&self) -> Result<Request, Error> {
         checked("reach", self, &self.name)?;
         collection(&self.kind, self.namespace.as_deref())

@@ -67,7 +67,7 @@ pub struct Observation {
     pub crds: BTreeMap<String, CrdState>,
     /// Unpack Jobs of the namespaces that have catalogs.
     pub jobs: Vec<Job>,
-    /// Pods of the namespace and of those that have catalogs.
+    /// Pods of the namespace and of those with catalogs.
     pub pods: Vec<Pod>,
     /// Warnings of the same namespaces.
     pub events: Vec<Event>,
@@ -303,7 +303,7 @@ pub async fn observe_olm(cluster: &Cluster, crds: &BTreeMap<String, CrdState>) -
         match cluster.get(&ObjectRef::cluster(kinds::namespace(), "olm")).await {
             Ok(Some(_)) => state.global_namespace = Some("olm".into()),
             Ok(None) => {}
-            // An account that may not look there.
+            // The credentials cannot list them.
             Err(error) if error.code() == Some(403) => {}
             Err(error) => return Err(error),
         }
@@ -320,7 +320,7 @@ pub async fn observe_olm(cluster: &Cluster, crds: &BTreeMap<String, CrdState>) -
     Ok(state)
 }
 
-/// The namespace that `catalog-operator` is configured to take global catalogs from.
+/// The namespace from which `catalog-operator` is configured to read global catalogs.
 fn global_namespace(deployment: &Deployment) -> Option<String> {
     if deployment.metadata.name.as_deref() != Some("catalog-operator") {
         return None;
@@ -346,7 +346,7 @@ fn flag(deployment: &Deployment, name: &str) -> Option<String> {
     None
 }
 
-/// APIServices that a Service answers for and that are not available.
+/// Unavailable APIServices that are backed by a Service.
 pub(super) async fn dead_api_services(cluster: &Cluster) -> Result<Vec<String>, Error> {
     let services = cluster.list(kinds::api_service(), None, None).await?;
     Ok(services

@@ -1,4 +1,4 @@
-//! Whose is an object that has the name of one that a flow makes?
+//! Ownership of objects whose name a command needs.
 //!
 //! Names such as `<package>-catalog` are not reserved. An existing object with such a name that olmkit did not create
 //! for this package is not changed, and the command stops before it changes anything.
@@ -74,14 +74,14 @@ pub async fn apply(cluster: &Cluster, manifest: &Value) -> Result<ObjectRef, Err
     }
     let mut manifest = manifest.clone();
     if let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) {
-        // That very object, or none: another one may take its place at any time.
+        // Exactly this object or none: another one may replace it at any time.
         metadata.insert("uid".into(), text(&found, "/metadata/uid").into());
     }
     cluster.apply(&manifest).await?;
     Ok(object)
 }
 
-/// Returns true if this tool made an object for the package that these labels name, or operator-sdk did.
+/// Returns true if olmkit or operator-sdk created an object for the package in these labels.
 pub fn is_ours(object: &Value, labels: &Value) -> bool {
     let label = |of: &Value, name: &str| of.get(name).and_then(Value::as_str).map(str::to_owned);
     let found = object.pointer("/metadata/labels").cloned().unwrap_or_default();
@@ -90,7 +90,7 @@ pub fn is_ours(object: &Value, labels: &Value) -> bool {
     is_olmkits || is_of_operator_sdk(object)
 }
 
-/// Returns true if operator-sdk made a CatalogSource for one bundle: it leaves its mark in an annotation.
+/// Returns true if operator-sdk created a CatalogSource for one bundle, which it marks with an annotation.
 fn is_of_operator_sdk(object: &Value) -> bool {
     let annotations = object.pointer("/metadata/annotations");
     text(object, "/kind") == "CatalogSource"
@@ -133,7 +133,7 @@ fn creator(object: &Value) -> Option<&str> {
     first.get("manager")?.as_str().filter(|name| !name.is_empty())
 }
 
-/// The cause for a name that is taken.
+/// The cause for a name that is in use.
 pub fn name_taken(object: ObjectRef, author: &str) -> Cause {
     left_alone(object, "this package", author, "install in another namespace with -n")
 }

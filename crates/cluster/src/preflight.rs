@@ -203,7 +203,7 @@ fn group_fits(
     })
 }
 
-/// Catalogs in reach that make every resolution of the namespace fail.
+/// Reachable catalogs that break every resolution in the namespace.
 pub(super) fn catalogs_beside(seen: &Observation, own: &str) -> Vec<Cause> {
     let excluded = seen.operator_groups.iter().any(|group| {
         let annotations = group.metadata.annotations.as_ref();

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::observe::Observation;
 use olmkit::types::{DeployedCsv, InstallPlan, Subscription};
 
-/// A milestone that has been reached. The key identifies it, the text is for people.
+/// A milestone that has been reached. The key identifies it, the text is displayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Milestone {
     /// Unique within an installation.

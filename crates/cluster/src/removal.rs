@@ -1,4 +1,4 @@
-//! Removes objects and waits until they are gone.
+//! Removes objects and waits until they are deleted.
 
 use std::time::{Duration, Instant};
 

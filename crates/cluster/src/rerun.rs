@@ -61,8 +61,8 @@ pub fn earlier(bundle: &BundleFacts, seen: &Observation) -> EarlierRun {
     same_version(bundle, subscription, object, seen)
 }
 
-/// A CSV that was installed from a host, whose Subscription and catalog went afterwards; the newest when an upgrade was
-/// interrupted between two.
+/// A CSV that was installed from a host, whose Subscription and catalog were deleted afterwards; the newest one if an
+/// upgrade was interrupted between two.
 pub fn released_csv<'a>(package: &str, seen: &'a Observation) -> Option<&'a DeployedCsv> {
     let label = names::component_label(package, &seen.namespace);
     let of_package = |csv: &&DeployedCsv| {

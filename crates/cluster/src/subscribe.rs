@@ -28,7 +28,7 @@ pub struct Options {
     pub catalog: Option<String>,
     /// True if upgrades wait for approval.
     pub manual: bool,
-    /// For the OperatorGroup, if one has to be made.
+    /// For the OperatorGroup, if one must be created.
     pub install_mode: Option<InstallMode>,
     /// Total time to wait.
     pub timeout: Duration,

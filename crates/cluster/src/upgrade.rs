@@ -99,7 +99,7 @@ pub fn installed(bundle: &BundleFacts, seen: &Observation) -> Result<Installed, 
     })
 }
 
-/// The installed version, or the one that has taken its place when OLM has not yet noted that in the Subscription.
+/// The installed version, or the one that has replaced it if OLM has not recorded that in the Subscription yet.
 fn standing(installed: &str, seen: &Observation) -> String {
     let successor = || {
         seen.csvs

@@ -32,7 +32,7 @@ const CONNECTION_LIMIT: Duration = Duration::from_secs(20);
 /// The polling interval.
 const INTERVAL: Duration = Duration::from_millis(400);
 
-/// A CSV with webhooks leaves Succeeded shortly after it has reached it, when its certificate is rotated on an upgrade.
+/// A CSV with webhooks leaves Succeeded shortly after it has reached it, when its certificate is rotated in an upgrade.
 const SETTLE: Duration = Duration::from_secs(3);
 
 /// Waits until the CSV has Succeeded. `Err` in the inner result carries the causes.
@@ -211,7 +211,7 @@ fn certainty(cause: &Cause) -> Option<Duration> {
     }
 }
 
-/// The errors, except for a missing approval, which the wait itself gives.
+/// The errors, except for a missing approval, which the wait itself grants.
 fn standing(causes: Vec<Cause>) -> Vec<Cause> {
     causes
         .into_iter()

@@ -27,15 +27,15 @@ const UNIT: usize = 1 << 10;
 /// Limits for bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyLimits {
-    /// Bodies of at most this many bytes reserve nothing: a connection has a buffer of this size anyhow.
+    /// Bodies of at most this many bytes reserve nothing, because a connection has a buffer of this size.
     pub free: usize,
     /// Larger bodies are large ones.
     pub small: usize,
-    /// Bytes of all small bodies that are being read or worked on.
+    /// Bytes of all small bodies that are being read or processed.
     pub all_small: usize,
-    /// Bytes of all large bodies that are being read or worked on.
+    /// Bytes of all large bodies that are being read or processed.
     pub all_large: usize,
-    /// Time that a client may make the server wait for a body, in sum.
+    /// Total time that a client may make the server wait for a body.
     pub time: Duration,
     /// The same while another waits for memory. It grows with what the client has sent, by a second for `rate` bytes.
     pub patience: Duration,
@@ -249,7 +249,7 @@ impl Bodies {
                     return Err(BodyError::TooLarge(most));
                 }
                 if size > received.capacity() {
-                    // No more than was promised: doubling would take half as much again as is reserved.
+                    // At most the announced length: doubling would take half as much again as is reserved.
                     let capacity = (received.capacity() * 2).min(length).max(size);
                     received.reserve_exact(capacity - received.len());
                 }

@@ -39,7 +39,7 @@ const NO_REST: u64 = u64::MAX;
 /// Bytes that an HTTP/2 client sends before anything else.
 const PREFACE: u64 = 24;
 
-/// The connections of one listener. Clones are the same.
+/// The connections of one listener. Clones share the state.
 #[derive(Debug, Clone)]
 pub struct Connections(Arc<Shared>);
 
@@ -47,7 +47,7 @@ pub struct Connections(Arc<Shared>);
 struct Shared {
     limits: Limits,
     state: Mutex<State>,
-    /// Something was taken or closed.
+    /// A client has read something, or a connection was closed.
     released: Notify,
     /// Locks that let one connection at a time wait for memory: one for new clients, and one for those that have read
     /// an answer before.
@@ -59,11 +59,11 @@ struct State {
     open: HashMap<u64, Entry>,
     /// Number of the next connection or piece.
     next: u64,
-    /// Bytes that wait, of all connections.
+    /// Unread answer bytes of all connections.
     waiting: usize,
-    /// Calls that have not ended, of all connections.
+    /// Open calls of all connections.
     calls: usize,
-    /// When the last connection came, or the last call began or ended.
+    /// Time of the last new connection, or of the last begin or end of a call.
     active: Option<Instant>,
     /// A connection waits for room.
     short: bool,
@@ -75,9 +75,10 @@ struct Entry {
     opened: Instant,
     /// When it last was of use.
     progress: Instant,
-    /// True if it is known to read: it has taken an answer to its end, or more than the system takes for a client that does not.
+    /// True if the client is known to read: it has read a complete answer, or more than the kernel buffers for a client
+    /// that does not read.
     proven: bool,
-    /// Bytes of pieces that it has taken.
+    /// Bytes of pieces that the client has read.
     taken: usize,
     /// Bytes that wait.
     waiting: usize,
@@ -102,11 +103,11 @@ struct Link {
     has_asked: AtomicBool,
     /// How often bytes from the client arrived after the decision to close.
     reprieves: AtomicU64,
-    /// When the client began with the request that is not complete yet.
+    /// When the client began the current incomplete request.
     began: Mutex<Option<Instant>>,
     /// One stream of a connection waits for room at a time.
     turn: tokio::sync::Mutex<()>,
-    /// Something of this connection was taken.
+    /// The client has read something.
     released: Notify,
 }
 
@@ -137,13 +138,13 @@ impl Link {
         self.rest.store(self.read.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Returns true if nothing has been read since the last call ended.
+    /// Returns true if nothing has been read since the end of the last call.
     fn is_resting(&self) -> bool {
         self.rest.load(Ordering::Relaxed) == self.read.load(Ordering::Relaxed)
     }
 
-    /// Returns true if bytes that have come already keep the connection from being closed: the server may only be slower than its
-    /// client. A request on a connection that rested always does, the pieces of a handshake some times.
+    /// Returns true if received bytes keep the connection open, because the server may only be slower than its client.
+    /// A request on an idle connection always does, the pieces of a handshake a limited number of times.
     fn may_stay(&self) -> bool {
         let is_new = !self.has_asked.load(Ordering::Relaxed);
         self.is_resting() || (is_new && self.reprieves.load(Ordering::Relaxed) < REPRIEVES)
@@ -194,7 +195,7 @@ impl Connections {
         self.0.limits
     }
 
-    /// The next connection, when there is room for it.
+    /// The next connection, after there is room for it.
     pub async fn accept(&self, listener: &TcpListener) -> Guarded {
         loop {
             match listener.accept().await {
@@ -214,7 +215,7 @@ impl Connections {
         }
     }
 
-    /// As [`Connections::accept`], one after the other.
+    /// As [`Connections::accept`], as a stream.
     pub fn incoming(self, listener: TcpListener) -> impl futures::Stream<Item = io::Result<Guarded>> {
         futures::stream::unfold((self, listener), |(connections, listener)| async move {
             let stream = connections.accept(&listener).await;
@@ -222,7 +223,7 @@ impl Connections {
         })
     }
 
-    /// Waits until there is room for a connection, and makes it.
+    /// Waits until there is room for a connection, or closes another one.
     async fn room(&self) {
         loop {
             let released = self.0.released.notified();
@@ -250,7 +251,7 @@ impl Connections {
         self.0.state().short
     }
 
-    /// Waits until no call is open, no connection waits, and neither has come for [`Limits::quiet`] since `since`.
+    /// Waits until no call is open, no connection waits, and neither has arrived for [`Limits::quiet`] since `since`.
     pub async fn quiet(&self, since: Instant) {
         loop {
             let left = {
@@ -374,7 +375,7 @@ impl State {
             })
             .collect();
         slow.sort_by_key(|(proven, since, _)| (*proven, *since));
-        // Those that were closed before and have not gone yet give theirs back as well.
+        // Connections that were closed before and still shut down also free their memory.
         let closing = self.open.values().filter(|entry| entry.link.is_closed());
         let mut found: usize = closing.map(|entry| entry.waiting).sum();
         for (.., entry) in slow {
@@ -457,7 +458,7 @@ mod tests {
         tokio::time::sleep(Limits::default().spared * 2).await;
         assert!(close() && close());
         assert_eq!(closed(&servers), [false, true, true]);
-        // Those two have not gone yet.
+        // Those two still shut down.
         assert!(!close());
     }
 
@@ -507,7 +508,7 @@ mod tests {
         drop(handle.call());
         client.write_all(b"two").await.unwrap();
         handle.close();
-        // The first read may come before the bytes have crossed the loopback.
+        // The first read may precede the arrival of the bytes over loopback.
         server.readable().await;
         assert_eq!(server.read(&mut buffer).await.unwrap(), 3, "the request counts");
         handle.close();

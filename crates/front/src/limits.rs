@@ -3,17 +3,17 @@ use std::time::Duration;
 
 /// Connections that wait in the system to be accepted. Clients beyond them try again by themselves.
 pub(crate) const BACKLOG: u32 = 4096;
-/// A client that has taken so many bytes has read some: it is more than fits into its window and the system's buffers.
+/// A client that has read this many bytes really reads: it is more than fits into its window and the kernel's buffers.
 pub(crate) const PROOF_BYTES: usize = 256 << 10;
 /// When answers take too much memory, this share is freed: a 64th.
 pub(crate) const ROOM_AT_ONCE: usize = 64;
-/// Calls of all connections that may be open. When there are more, connections get no more than [`CALLS_IN_NEED`] each.
+/// Maximum open calls of all connections. Above this, connections get at most [`CALLS_IN_NEED`] each.
 pub(crate) const ALL_CALLS: usize = 256;
-/// Calls that a connection may have open when there are too many of all.
+/// Maximum open calls of a connection if there are too many in total.
 pub(crate) const CALLS_IN_NEED: usize = 2;
 /// Connections that may exceed the limit while connections that were closed for them still shut down.
 pub(crate) const CLOSING: usize = 16;
-/// Descriptors that are left for files and further listeners.
+/// File descriptors reserved for files and further listeners.
 pub(crate) const SPARE_DESCRIPTORS: u64 = 32;
 
 /// The limits of one listener.
@@ -22,8 +22,8 @@ pub struct Limits {
     /// Connections that are open at a time. For a further one, the connection is closed that has been of no use for the
     /// longest time; a connection whose request is being answered is not, so the further one may have to wait.
     pub connections: usize,
-    /// Bytes of answers that may wait for clients to take them, over all connections. When they are used up, the
-    /// connection is closed that has not taken a piece of its answer for the longest time.
+    /// Maximum unread answer bytes over all connections. When they are used up, the connection whose client has not
+    /// read for the longest time is closed.
     pub waiting_bytes: usize,
     /// Bytes of answers that may wait for one client.
     pub connection_bytes: usize,
@@ -45,7 +45,7 @@ pub struct Limits {
     pub spared: Duration,
     /// and within this time if it has ever read a complete answer, while there are others that have not.
     pub spared_proven: Duration,
-    /// A server that is to stop listens until no request has come for this time.
+    /// A stopping server accepts connections until no request has arrived for this time.
     pub quiet: Duration,
 }
 

@@ -174,7 +174,7 @@ fn bind(address: SocketAddr, limits: &Limits) -> std::io::Result<TcpListener> {
         TcpSocket::new_v6()?
     };
     socket.set_reuseaddr(true)?;
-    // Connections take these over.
+    // Accepted connections inherit these.
     socket.set_send_buffer_size(limits.socket_bytes)?;
     socket.set_recv_buffer_size(limits.socket_bytes)?;
     socket.bind(address)?;

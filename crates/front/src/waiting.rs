@@ -1,4 +1,4 @@
-//! Answers that are made only as fast as their client takes them.
+//! Answers that are produced only as fast as their client reads them.
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -6,7 +6,7 @@ use hyper::body::{Body, Bytes, Frame, SizeHint};
 
 use crate::connections::{Call, Handle, Reserved};
 
-/// The body of an answer. It makes a piece when there is room for it.
+/// The body of an answer. It produces a piece when there is room for it.
 #[must_use]
 pub struct Waiting<B: Body> {
     inner: B,
@@ -19,7 +19,7 @@ pub struct Waiting<B: Body> {
 
 struct Meter {
     handle: Handle,
-    /// Its pieces are made without waiting for room.
+    /// Its pieces are produced without waiting for room.
     at_once: bool,
     _call: Call,
     /// Bytes that the body takes in addition to its pieces.
@@ -27,7 +27,7 @@ struct Meter {
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Waiting<B> {
-    /// The body of an answer that is not metered.
+    /// The body of an answer without metering.
     pub fn unmetered(inner: B) -> Self {
         Waiting {
             inner,
@@ -37,7 +37,7 @@ impl<B: Body<Data = Bytes> + Unpin> Waiting<B> {
         }
     }
 
-    /// The body of an answer to `call`. `at_once`: it is small, and made without waiting for room.
+    /// The body of an answer to `call`. `at_once`: it is small, and produced without waiting for room.
     pub fn metered(inner: B, handle: Handle, call: Call, at_once: bool) -> Self {
         let meter = Meter {
             handle,

@@ -13,7 +13,7 @@ const DECODER: GeneralPurpose = GeneralPurpose::new(
 /// `base64.StdEncoding.DecodeString`: line ends inside are skipped. `[]byte` fields are decoded this way.
 ///
 /// # Errors
-/// Go's text, `illegal base64 data at input byte n`.
+/// Go's message, `illegal base64 data at input byte n`.
 pub fn decode(text: &str) -> Result<Vec<u8>, String> {
     let decoded = if memchr::memchr2(b'\r', b'\n', text.as_bytes()).is_some() {
         DECODER.decode(text.replace(['\r', '\n'], ""))
@@ -47,7 +47,7 @@ fn fault(bytes: &[u8]) -> usize {
                 return match bytes.get(second) {
                     None => bytes.len(),
                     Some(b'=') => next(second + 1),
-                    // The place of the last byte that was read.
+                    // The index of the last byte that was read.
                     Some(_) => second - 1,
                 };
             }
@@ -55,6 +55,6 @@ fn fault(bytes: &[u8]) -> usize {
             _ => return at,
         }
     }
-    // The text ends within a group.
+    // The input ends within a group.
     bytes.len() - read
 }

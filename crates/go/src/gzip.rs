@@ -1,8 +1,8 @@
 //! Output size of `compress/gzip`.
 //!
-//! Programs print the compressed size of a bundle. Another compressor that is as good comes to other numbers, so this one follows the
-//! matches and codes of Go's `compress/flate` at its default level (its `deflate.go` and `huffman_bit_writer.go`), and counts bits
-//! instead of writing them.
+//! Tools print the compressed size of a bundle. An equally good compressor gives other numbers, so this one follows the
+//! matches and codes of Go's `compress/flate` at its default level (its `deflate.go` and `huffman_bit_writer.go`), and
+//! counts bits instead of writing them.
 
 mod code;
 
@@ -18,7 +18,7 @@ const NICE: usize = 128;
 const LAZY: usize = 16;
 /// Earlier places with the same hash that are tried.
 const CHAIN: usize = 128;
-/// A match of the least length must be nearer than this.
+/// A match of minimum length must be nearer than this.
 const NEAR: usize = 4096;
 const HASH_BITS: u32 = 17;
 const HASH_FACTOR: u32 = 0x1e35_a7bd;
@@ -43,8 +43,8 @@ pub fn size(data: &[u8]) -> u64 {
 
 struct Deflate<'a> {
     data: &'a [u8],
-    /// The last place with a hash, and for each place in the window the one before with the same hash. All are greater by one: 0 is
-    /// none.
+    /// The last position of each hash, and for each position in the window the previous one with the same hash. All are
+    /// one greater: 0 means none.
     heads: Vec<usize>,
     previous: Vec<usize>,
     /// Start of the buffer, whose size is twice the window. Go drops everything before it.
@@ -106,7 +106,7 @@ impl Deflate<'_> {
         }
     }
 
-    /// Notes the place of a hash; the one before.
+    /// Records the position of a hash; returns the previous one.
     fn insert(&mut self, place: usize) -> usize {
         let Some((bytes, _)) = self.data.get(place..).and_then(<[u8]>::split_first_chunk::<LEAST>) else {
             return 0;
@@ -122,7 +122,7 @@ impl Deflate<'_> {
         before
     }
 
-    /// The longest match for a place, as length and distance.
+    /// The longest match for a position, as length and distance.
     fn longest(&self, place: usize, chain: usize, lookahead: usize) -> Option<(usize, usize)> {
         let here = self.data.get(place..place + MOST.min(lookahead))?;
         let nice = NICE.min(here.len());

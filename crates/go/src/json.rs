@@ -182,8 +182,8 @@ pub fn write_float(out: &mut String, value: f64) {
     }
 }
 
-/// Appends compact JSON text as `json.Indent` with an empty prefix does: one step of `indent` for each level, empty lists
-/// and maps on one line. The text must be valid JSON without white space between tokens.
+/// Appends compact JSON as `json.Indent` with an empty prefix does: one step of `indent` for each level, empty lists
+/// and maps on one line. The input must be valid JSON without white space between tokens.
 pub fn write_indented(out: &mut String, compact: &str, indent: &str) {
     let bytes = compact.as_bytes();
     out.reserve(bytes.len() + bytes.len() / 4);
@@ -237,7 +237,7 @@ fn line(out: &mut String, indent: &str, depth: usize) {
     }
 }
 
-/// The index behind the closing quote of the string that starts at `index`.
+/// The index after the closing quote of the string that starts at `index`.
 fn end_of_string(bytes: &[u8], index: usize) -> usize {
     let mut at = index + 1;
     while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {

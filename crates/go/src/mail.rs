@@ -6,7 +6,7 @@ use crate::{base64, netip};
 /// A mail address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Address {
-    /// The name in front of the address or in a comment behind it; may be empty.
+    /// The name before the address or in a comment after it; may be empty.
     pub name: String,
     /// `user@domain`
     pub address: String,
@@ -15,7 +15,7 @@ pub struct Address {
 /// `mail.ParseAddress`.
 ///
 /// # Errors
-/// Go's text, `mail: …`.
+/// Go's message, `mail: …`.
 pub fn parse_address(text: &str) -> Result<Address, String> {
     let mut parser = Parser { rest: text };
     let mut addresses = parser.address(true)?;
@@ -37,7 +37,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// An address, or a group of them where one is allowed.
+    /// An address, or a group of them if allowed.
     fn address(&mut self, group_allowed: bool) -> Result<Vec<Address>, String> {
         self.skip_space();
         if self.rest.is_empty() {
@@ -279,7 +279,7 @@ impl<'a> Parser<'a> {
         Err(BAD_COMMENT.to_owned())
     }
 
-    /// The name in a comment behind an address, whose parenthesis was read.
+    /// The name in a comment after an address, after its opening parenthesis.
     fn name_in_comment(&mut self) -> Result<String, String> {
         let comment = self.comment()?;
         let words = comment.split([' ', '\t']).filter(|word| !word.is_empty());

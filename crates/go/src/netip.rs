@@ -16,14 +16,14 @@ pub struct Addr {
 /// `netip.ParseAddr`.
 ///
 /// # Errors
-/// Go's text, `ParseAddr("x"): …`.
+/// Go's message, `ParseAddr("x"): …`.
 pub fn parse_addr(text: &str) -> Result<Addr, String> {
     parse_addr_bytes(text.as_bytes())
 }
 
 /// `netip.ParseAddr` of a Go string that need not be UTF-8.
 pub(crate) fn parse_addr_bytes(bytes: &[u8]) -> Result<Addr, String> {
-    // One character for each byte, so that a text can be cut anywhere.
+    // One character for each byte, so that the string can be split anywhere.
     let text: String = bytes.iter().copied().map(char::from).collect();
     let to_bytes = |text: &str| -> Vec<u8> { text.chars().filter_map(|c| u8::try_from(c).ok()).collect() };
     let text = text.as_str();

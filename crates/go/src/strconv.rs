@@ -136,11 +136,11 @@ impl std::fmt::Display for NumError<'_> {
 
 impl std::error::Error for NumError<'_> {}
 
-/// `strconv.ParseInt(text, base, 64)`. Base 0 takes the base from the prefix (`0x`, `0o`, `0b`, `0`) and allows `_`
+/// `strconv.ParseInt(text, base, 64)`. Base 0 reads the base from the prefix (`0x`, `0o`, `0b`, `0`) and allows `_`
 /// between digits.
 ///
 /// # Errors
-/// The text is not a number in that base, or the number does not fit.
+/// The string is not a number in that base, or the number does not fit.
 ///
 /// ```
 /// use olmkit_go::strconv::parse_int;

@@ -29,7 +29,7 @@ pub fn is_digit(character: char) -> bool {
     contains(&tables::DIGIT, character)
 }
 
-/// The table lists the first character of each range and the first one behind it, by turns.
+/// The table alternates between the first character of each range and the first one after it.
 fn contains(table: &[u32], character: char) -> bool {
     table.partition_point(|bound| *bound <= u32::from(character)) % 2 == 1
 }

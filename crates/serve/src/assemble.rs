@@ -27,7 +27,7 @@ pub enum Error {
     /// The catalog cannot be read.
     #[error(transparent)]
     Load(#[from] load::Error),
-    /// The catalog is wrong; opm's text.
+    /// The catalog is invalid; opm's message.
     #[error("{0}")]
     Invalid(String),
     /// The index cannot be built.
@@ -51,7 +51,7 @@ pub struct Wanted {
 /// Reads the catalog at `root` and writes its index.
 ///
 /// # Errors
-/// A file cannot be read, nothing in the catalog is right, or something is wrong and all of it was wanted.
+/// A file cannot be read, no package is valid, or `strict` is set and a package is invalid.
 pub fn build<W: Write>(root: &Path, out: W, fingerprint: &[u8], wanted: Wanted) -> Result<W, Error> {
     let mut parts = Parts {
         builder: Builder::new(out),
@@ -109,7 +109,7 @@ struct Light {
 }
 
 impl Light {
-    /// Takes the large parts out of a bundle and puts them into the form of the index.
+    /// Removes the large parts from a bundle and converts them to the form of the index.
     fn of(mut blob: Blob, value: &Value<'_>, with_text: bool) -> Self {
         let mut prepared = None;
         if let Blob::Bundle(bundle) = &mut blob {
@@ -142,7 +142,7 @@ struct Parts<W> {
     builder: Builder<W>,
     /// Without the large parts of bundles.
     catalog: Catalog,
-    /// Package and place of each blob whose text is stored.
+    /// Package and slot of each blob whose source is stored.
     blobs: Vec<(String, BlobSlot)>,
     /// Packages, and errors that validation does not report.
     wrong: Vec<(String, String)>,

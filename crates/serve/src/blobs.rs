@@ -1,4 +1,4 @@
-//! The blobs of a catalog as JSON lines, as catalogd's HTTP API gives them.
+//! The blobs of a catalog as JSON lines, as in catalogd's HTTP API.
 
 use std::io;
 use std::sync::Arc;
@@ -55,12 +55,12 @@ pub struct Texts {
     slots: std::vec::IntoIter<BlobSlot>,
     /// Bytes that are still to be passed over.
     skip: u64,
-    /// Bytes that are still to be given.
+    /// Bytes not returned yet.
     left: u64,
 }
 
 impl Texts {
-    /// The bytes from `skip` on, `length` of them.
+    /// `length` bytes from `skip` on.
     pub fn new(index: Arc<Index>, query: Query, skip: u64, length: u64) -> Self {
         Texts {
             index,

@@ -12,8 +12,8 @@ use olmkit::temporary::{self, Durability};
 
 use super::trusted;
 
-/// A fingerprint of the catalog's content: the names and bytes of all files that are part of it. Times and modes do
-/// not count, since copying changes them.
+/// A fingerprint of the catalog's content: the names and bytes of all its files. Times and modes are not included,
+/// because copying changes them.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -45,9 +45,9 @@ pub fn of(root: &Path) -> Result<Vec<u8>, load::Error> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stamp {
-    /// Names, places, lengths and times of all files.
+    /// Names, locations, lengths and times of all files.
     digest: u128,
-    /// When the last of them changed, in seconds.
+    /// Last change of any of them, in seconds.
     newest: i64,
 }
 

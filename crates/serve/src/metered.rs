@@ -1,4 +1,4 @@
-//! Answers that are made only as fast as their client takes them.
+//! Answers that are produced only as fast as their client reads them.
 
 use std::convert::Infallible;
 use std::pin::Pin;

@@ -105,7 +105,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts a call. Those that do not exist count together: clients may make up any number of names.
+    /// Counts a call. Unknown calls count together, because clients may invent any number of names.
     pub fn call(&self, call: &str, code: tonic::Code, duration: Duration) {
         let call = if code == tonic::Code::Unimplemented {
             "other"
@@ -146,7 +146,7 @@ impl Metrics {
         self.0.indexes.get_or_create(&ResultLabel { result }).inc();
     }
 
-    /// All of it in the OpenMetrics text format.
+    /// All metrics in the OpenMetrics text format.
     pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.

@@ -18,7 +18,7 @@ pub enum Error {
         /// The reason.
         message: String,
     },
-    /// The call failed or took too long.
+    /// The call failed or timed out.
     #[error("health check of {address} failed: {message}")]
     Call {
         /// The address.
@@ -47,7 +47,7 @@ impl Error {
     }
 }
 
-/// Asks a server whether it serves.
+/// Checks if a server serves.
 ///
 /// # Errors
 /// The server does not serve the service, or cannot be reached.

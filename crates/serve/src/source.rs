@@ -59,7 +59,7 @@ pub fn prepared_without_blobs(root: &Path, options: Options<'_>) -> Result<Optio
 /// only if it is enforced.
 ///
 /// # Errors
-/// The catalog cannot be read, or nothing in it is right, or something is wrong and all of it was wanted.
+/// The catalog cannot be read, no package is valid, or `strict` is set and a package is invalid.
 pub fn index(root: &Path, options: Options<'_>) -> Result<(Index, Provenance), Error> {
     let Options { cache, enforce, wanted } = options;
     let fingerprint = match cache {
@@ -86,7 +86,7 @@ pub fn index(root: &Path, options: Options<'_>) -> Result<(Index, Provenance), E
             Err(error) => return Err(error),
         }
     }
-    // No place to keep it: an unnamed temporary file, or memory where there is none or it is full.
+    // No cache directory: an unnamed temporary file, or memory if there is no directory for it or it is full.
     if let Ok(file) = tempfile::tempfile() {
         match build(root, BufWriter::new(file), &fingerprint, wanted) {
             Ok(out) => {

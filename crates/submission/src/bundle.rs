@@ -1,4 +1,4 @@
-//! A bundle of a repository, as far as the checks look into it.
+//! A bundle of a repository, as far as the checks need it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,7 +18,7 @@ pub(crate) const METADATA: &str = "operators.operatorframework.io.bundle.metadat
 pub(crate) const CHANNELS: &str = "operators.operatorframework.io.bundle.channels.v1";
 /// The annotation that names the default channel.
 pub(crate) const DEFAULT_CHANNEL: &str = "operators.operatorframework.io.bundle.channel.default.v1";
-/// Channels that a bundle may be in: for each of them the update graph is made.
+/// Maximum number of channels of a bundle: an upgrade graph is built for each of them.
 const MOST_CHANNELS: usize = 500;
 /// The annotation that names the versions of OpenShift.
 pub(crate) const OPENSHIFT: &str = "com.redhat.openshift.versions";

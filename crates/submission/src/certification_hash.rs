@@ -55,7 +55,7 @@ mod tests {
             ("manifests/z.yaml", "b: 2\n"),
             ("manifests/Dockerfile", "FROM scratch\n"),
             ("metadata/annotations.yaml", "annotations: {}\n"),
-            // Not in the image, or not taken out of it.
+            // Not in the image, or not unpacked from it.
             ("manifests/more/x.yaml", "c: 3\n"),
             ("metadata/dependencies.yaml", "dependencies: []\n"),
             ("tests/scorecard/config.yaml", "stages: []\n"),

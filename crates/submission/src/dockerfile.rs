@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// An instruction; its text by lines, without comments and the marks that join them.
+/// An instruction; its arguments by line, without comments and line continuations.
 #[derive(Debug, Default)]
 struct Instruction {
     keyword: String,
@@ -98,7 +98,7 @@ fn unquoted(text: &str) -> String {
     inner.unwrap_or(text).replace("\\\"", "\"")
 }
 
-/// The labels of all stages with their lines; the last of a name wins.
+/// The labels of all stages with their lines; the last one of a name wins.
 pub(crate) fn labels(text: &str) -> BTreeMap<String, (u32, String)> {
     let all = instructions(text);
     let labels = all.iter().filter(|one| one.keyword == "LABEL");

@@ -79,8 +79,8 @@ pub(crate) fn join(folder: &str, name: &str) -> String {
     }
 }
 
-/// A directory on disk. A symbolic link that leads out of it is an error when it is read: the repository may come from an untrusted
-/// author.
+/// A directory on disk. A symbolic link to a path outside it is an error when it is read: the repository may come from
+/// an untrusted author.
 #[derive(Debug)]
 pub struct Folder {
     root: Directory,

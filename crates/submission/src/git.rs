@@ -47,7 +47,7 @@ impl Git {
     /// The commit that a reference names.
     ///
     /// # Errors
-    /// The text is no reference, or there is no such commit.
+    /// The string is not a reference, or the commit does not exist.
     pub fn resolve(&self, reference: &str) -> io::Result<String> {
         if !is_reference(reference) {
             let problem = format!("{reference:?} is not the name of a commit; pass a branch such as origin/main");
@@ -83,7 +83,7 @@ impl Git {
         Ok(String::from_utf8_lossy(&found).trim().to_owned())
     }
 
-    /// Files that are not as in the last commit, new ones included.
+    /// Files that differ from the last commit, including new ones.
     ///
     /// # Errors
     /// The directory is not the root of a git repository, or has no commit.
@@ -194,8 +194,8 @@ impl Git {
         })
     }
 
-    /// The files that differ between a commit and the working tree, new ones included, since the two parted. With `renames` a
-    /// renamed file counts under its new name only, as GitHub lists it.
+    /// The files that differ between the merge base with a commit and the working tree, including new ones. With
+    /// `renames` a renamed file counts only under its new name, as GitHub lists it.
     ///
     /// # Errors
     /// Git cannot compare them.

@@ -117,7 +117,7 @@ fn replaces_graph<'a>(bundles: &[&'a Bundle]) -> Result<Graph<'a>, Raise> {
     Ok(graph)
 }
 
-/// A text between single quotes, as the pipeline writes names.
+/// A string in single quotes, as the pipeline prints names.
 fn one_quoted(text: &str) -> String {
     format!("'{text}'")
 }

@@ -16,7 +16,7 @@ pub struct Platform {
     pub openshift: String,
     /// `1.35`.
     pub kubernetes: String,
-    /// True if catalogs of this version still take bundles.
+    /// True if catalogs of this version still accept bundles.
     #[serde(default)]
     pub supported: bool,
 }

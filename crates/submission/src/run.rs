@@ -63,7 +63,7 @@ pub fn check_bundle(repository: &Repository, operator: &Operator, version: &str,
     })
 }
 
-/// Checks catalogs, named `CATALOG/OPERATOR`; those that do not exist are left out.
+/// Checks catalogs, named `CATALOG/OPERATOR`; missing ones are skipped.
 pub fn check_catalogs(repository: &Repository, catalogs: &[String], options: &Options) -> Vec<Checked> {
     let mut there: Vec<(String, String)> = catalogs
         .iter()

@@ -87,8 +87,7 @@ pub(crate) async fn start(
     Ok(Server { access, audit_log })
 }
 
-/// Starts kube-controller-manager and waits until it has created the default service account, without which no pod is
-/// admitted.
+/// Starts kube-controller-manager and waits until it has created the default service account, which pods require.
 pub(crate) async fn start_controller_manager(
     program: &Path,
     root: &Path,
@@ -110,7 +109,7 @@ pub(crate) async fn start_controller_manager(
         "--bind-address=127.0.0.1",
         "--use-service-account-credentials=true",
         "--leader-elect=false",
-        // By default 20 requests a second, which makes the start of all controllers take seconds longer.
+        // The default of 20 requests a second would delay the start of all controllers by seconds.
         "--kube-api-qps=200",
         "--kube-api-burst=400",
         // The one node has no kubelet that would renew its lease; these two would evict its pods.

@@ -89,8 +89,8 @@ impl fmt::Display for Right {
 }
 
 impl AuditEvent {
-    /// The right that the request needs; `None` for paths without an object. Some requests need more than one: a patch that makes an
-    /// object is also authorized as `create`.
+    /// The permission that the request needs; `None` for paths without an object. Some requests need more than one: a
+    /// patch that creates an object is also authorized as `create`.
     #[must_use]
     pub fn right(&self) -> Option<Right> {
         let object = self.object_ref.as_ref()?;

@@ -1,4 +1,4 @@
-//! Servers that crash and come back.
+//! Crashes and restarts of servers.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Downloads etcd, kube-apiserver and kubectl: the archives that `setup-envtest` downloads too, from the releases of
+//! Downloads etcd, kube-apiserver and kubectl: the same archives as `setup-envtest`, from the releases of
 //! controller-tools. Each archive is compared with a digest before anything of it is unpacked.
 
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ const PROGRAMS: [&str; 3] = ["etcd", "kube-apiserver", "kubectl"];
 /// Bytes of an archive, and of the programs in it. Those of 1.36 have 74 and 240 MB.
 const ARCHIVE_LIMIT: u64 = 512 << 20;
 const UNPACKED_LIMIT: u64 = 2 << 30;
-/// A server that is silent for longer is given up.
+/// Timeout for a server that sends nothing.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// Programs to download.
@@ -140,7 +140,7 @@ impl Download {
     /// Downloads the programs, unless they exist, and returns their directory.
     ///
     /// # Errors
-    /// See [`DownloadError`]. Nothing is left behind then.
+    /// See [`DownloadError`]. Leaves no files then.
     pub async fn run(&self) -> Result<PathBuf, DownloadError> {
         let (system, processor) = tools::platform();
         let version = &self.version;

@@ -82,9 +82,9 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Only etcd and kube-apiserver: starts faster and needs no more programs than `setup-envtest` downloads. Nothing acts
-    /// on objects then: Deployments make no pods, deleted owners leave their dependents behind, namespaces are not emptied,
-    /// and service accounts exist only where a test creates them. OLM needs the controllers.
+    /// Only etcd and kube-apiserver: starts faster and needs only the programs that `setup-envtest` downloads. No
+    /// controllers run: Deployments create no pods, dependents of deleted owners remain, namespaces are not emptied,
+    /// and service accounts exist only if a test creates them. OLM needs the controllers.
     #[must_use]
     pub fn without_controllers(mut self) -> Self {
         self.controllers = false;
@@ -152,8 +152,9 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts the processes and waits until they serve: the API server ready, the default service account made by the
-    /// controller manager if there is one, and with OLM its custom resources established and its OperatorGroup resolved.
+    /// Starts the processes and waits until they serve: the API server is ready, the controller manager, if there is
+    /// one, has created the default service account, and with OLM its CRDs are established and its OperatorGroup is
+    /// resolved.
     ///
     /// Environment: [`tools`] lists the variables for programs; `KUBE_TESTBED_KEEP` with any value keeps the state
     /// directory with all logs and logs its path at info level.
@@ -269,8 +270,8 @@ impl ControlPlane {
         faults::FaultProxy::start(config, false, seed)
     }
 
-    /// As [`faults`](Self::faults), but every request is one of the account in `kubeconfig`: for clients in Go, which send no credentials
-    /// over plain HTTP, the language of the proxy.
+    /// As [`faults`](Self::faults), but every request is sent as the account in `kubeconfig`: for Go clients, which
+    /// send no credentials over plain HTTP.
     ///
     /// # Errors
     /// When `kubeconfig` cannot be read, or the proxy cannot listen.

@@ -1,4 +1,5 @@
-//! Certificates and keys: one authority, the server's certificate, client certificates, the service account key.
+//! Certificates and keys: a certificate authority, the server's certificate, client certificates, the service account
+//! key.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use rcgen::{
 
 use crate::Error;
 
-/// The files of one control plane's public key infrastructure.
+/// The files of a control plane's public key infrastructure.
 #[derive(Debug)]
 pub(crate) struct Pki {
     folder: PathBuf,

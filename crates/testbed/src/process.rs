@@ -240,7 +240,7 @@ pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N], Error> {
     Ok(ports)
 }
 
-/// Reads a small file as text.
+/// Reads a small file as a string.
 pub(crate) fn read_to_string(path: &Path) -> Result<String, Error> {
     let mut text = String::new();
     File::open(path)

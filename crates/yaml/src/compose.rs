@@ -16,7 +16,7 @@ use super::{Error, MAX_DEPTH, MAX_DOCUMENT_BYTES, MAX_NODES, Node, Position, Sty
 pub struct Document {
     /// The tree; null for a document without content.
     pub root: Node,
-    /// Keys given more than once, in source order.
+    /// Duplicate keys, in source order.
     pub duplicates: Vec<Duplicate>,
 }
 
@@ -42,7 +42,7 @@ pub fn parse_document(bytes: &[u8]) -> Result<Document, Error> {
 /// Reads a document that starts `lines_before` lines into its file.
 pub(super) fn parse_part(bytes: &[u8], lines_before: u32) -> Result<Document, Error> {
     let input = prepare(bytes).map_err(|error| shift_lines(error, lines_before))?;
-    // A block scalar that ends with the text is another one there if its line end was added.
+    // A block scalar at the end of a document would change if its line end was added.
     let quick = (!input.line_end_added).then(|| block::nodes::read(&input.text, lines_before));
     match quick.flatten() {
         Some(root) => Ok(Document {
@@ -120,7 +120,7 @@ struct Composer<'a> {
     nodes: usize,
     /// Bytes of strings copied by anchors and aliases: go-yaml shares them, our tree does not.
     copied: usize,
-    /// Steps that go-yaml's decoder takes up to here, and those of them that aliases cause.
+    /// Steps of go-yaml's decoder so far, and those of them that aliases cause.
     decoded: u64,
     decoded_in_aliases: u64,
 }
@@ -422,8 +422,8 @@ impl<'a> Composer<'a> {
     }
 }
 
-/// go-yaml's guard against alias bombs: the larger a document, the smaller the share of it that aliases may make up,
-/// from 99 % below 400,000 steps down to 10 % from 4,000,000 on.
+/// go-yaml's protection against alias bombs: the larger a document, the smaller the allowed share of aliases, from 99 %
+/// below 400,000 steps down to 10 % from 4,000,000 on.
 fn too_many_aliases(decoded: u64, in_aliases: u64) -> bool {
     const LOW: f64 = 400_000.0;
     const HIGH: f64 = 4_000_000.0;
@@ -493,8 +493,7 @@ pub(super) fn position(mark: Mark, lines_before: u32) -> Position {
     }
 }
 
-/// go-yaml prints the line of scanner errors as people count, that of parser errors one too low, and no line where
-/// that gives 0.
+/// go-yaml prints the correct line of scanner errors, a line one too low for parser errors, and no line if that is 0.
 pub(super) fn syntax_error(error: &libyaml_safer::Error, lines_before: u32) -> Error {
     let line_of = |mark: Option<Mark>| {
         mark.map(|mark| u32::try_from(mark.line).unwrap_or(u32::MAX))
@@ -508,7 +507,7 @@ pub(super) fn syntax_error(error: &libyaml_safer::Error, lines_before: u32) -> E
     } else {
         problem_line
     };
-    // A text that is never closed goes wrong where it begins, not where the file ends.
+    // A string that is never closed is an error at its start, not at the end of the file.
     let never_closed = error.problem().contains("unexpected end of stream");
     let mark = error
         .context_mark()

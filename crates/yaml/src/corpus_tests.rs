@@ -154,7 +154,7 @@ fn writes_what_go_writes() {
     report("write", vectors.len(), &failures);
 }
 
-/// The struct that the vectors of typed decoding were made with.
+/// The struct of the vectors for typed decoding.
 #[derive(serde::Deserialize, serde::Serialize, Default, Debug)]
 #[serde(rename = "typed", default)]
 struct Typed {

@@ -34,8 +34,8 @@ pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
 ///
 /// # Errors
 ///
-/// [`Error::Convert`] for values that JSON does not have, [`Error::Unmarshal`] with path and place of the value that
-/// does not fit.
+/// [`Error::Convert`] for values that JSON does not support, [`Error::Unmarshal`] with path and position of a value
+/// that does not fit.
 pub fn decode<T: DeserializeOwned>(node: &Node) -> Result<T, Error> {
     node.check_keys().map_err(|error| Error::Convert(Box::new(error)))?;
     T::deserialize(Decoder {
@@ -131,7 +131,7 @@ impl de::Error for Failure {
     }
 }
 
-/// Gives an error the place it does not have yet.
+/// Adds the position to an error without one.
 fn located(error: Error, node: &Node, at: &Path<'_>) -> Error {
     match error {
         Error::Decode {
@@ -183,7 +183,7 @@ impl<'n> Decoder<'n, '_> {
         ))
     }
 
-    /// Adds this place to an error that comes from a visitor.
+    /// Adds this position to an error of a visitor.
     fn place<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
         result.map_err(|Failure(error)| Failure(located(error, self.node, self.path)))
     }
@@ -207,7 +207,7 @@ impl<'n> Decoder<'n, '_> {
         T::try_from(value).map_err(|_| self.mismatch(&format!("number {value}"), wanted))
     }
 
-    /// Text, or a scalar as the text that the YAML reader turns it into.
+    /// A string, or a scalar as the string that the YAML reader converts it to.
     fn text(&self) -> Result<Cow<'n, str>, Failure> {
         Ok(match &self.node.value {
             Value::String(text) => Cow::Borrowed(text),
@@ -498,7 +498,7 @@ impl<'de> de::SeqAccess<'de> for Items<'de, '_> {
 
 struct Entries<'n, 'p> {
     entries: std::vec::IntoIter<(&'n Node, Cow<'n, str>, &'n Node)>,
-    /// Name and node of the value that comes next.
+    /// Name and node of the next value.
     value: Option<(Cow<'n, str>, &'n Node)>,
     structure: Option<&'static str>,
     path: &'p Path<'p>,

@@ -8,15 +8,15 @@ use super::{Document, Error, Node, Position, compose};
 /// Number of bytes that opm reads to detect JSON.
 const LOOKAHEAD: usize = 4096;
 
-/// The documents of a stream of YAML or JSON. A line that starts with `---` separates; several of them in a row make
-/// no empty documents, but anything between them does, even a comment. Such a document is null.
+/// The documents of a stream of YAML or JSON. A line that starts with `---` separates; several of them in a row form no
+/// empty documents, but anything between them does, even a comment. Such a document is null.
 ///
 /// JSON values may follow each other without separators. After the first error the iterator ends.
 pub fn documents(bytes: &[u8]) -> Documents<'_> {
     documents_with_lookahead(bytes, LOOKAHEAD)
 }
 
-/// As [`documents`], where only the first `lookahead` bytes decide whether the stream is JSON. The peers use different
+/// As [`documents`], but only the first `lookahead` bytes decide whether the stream is JSON. The peers use different
 /// values: 4096 for catalogs, 30 or 10 for manifests.
 pub fn documents_with_lookahead(bytes: &[u8], lookahead: usize) -> Documents<'_> {
     let head = bytes.get(..lookahead.min(bytes.len())).unwrap_or_default();
@@ -41,7 +41,7 @@ pub fn documents_with_lookahead(bytes: &[u8], lookahead: usize) -> Documents<'_>
 #[derive(Debug)]
 pub struct Documents<'a> {
     bytes: &'a [u8],
-    /// The same as text, when the stream is JSON in sound UTF-8. Checked once, not for every value.
+    /// The same as a string, if the stream is JSON in valid UTF-8. Checked once, not for every value.
     text: Option<&'a str>,
     at: usize,
     line: u32,
@@ -95,7 +95,8 @@ impl<'a> Documents<'a> {
         ) {
             Ok(First::End) => None,
             Ok(First::Value(root, end)) => {
-                // Lossy conversion makes text longer than its bytes; streams with broken UTF-8 end after one value.
+                // Lossy conversion makes the string longer than its bytes; streams with invalid UTF-8 end after one
+                // value.
                 let end = if matches!(text, Cow::Borrowed(_)) {
                     end
                 } else {
@@ -122,8 +123,8 @@ impl<'a> Documents<'a> {
         self.next_yaml().map(|item| item.map_err(|_| json_error))
     }
 
-    /// Skips white space up to and with the first line end. The decoder reads four bytes at a time here and gives up
-    /// when fewer are left.
+    /// Skips white space up to and including the first line end. The decoder reads four bytes at a time here and stops
+    /// if fewer are left.
     fn skip_blanks_of_line(&mut self) -> Option<()> {
         loop {
             let head = self.rest().get(..4)?;

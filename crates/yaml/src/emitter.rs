@@ -44,7 +44,7 @@ impl Emitter {
         }
     }
 
-    /// Ends the document and gives its text.
+    /// Ends the document and returns it.
     pub(super) fn finish(mut self) -> String {
         self.write_indent(0);
         self.out
@@ -178,7 +178,7 @@ impl Emitter {
 
     fn double_quoted(&mut self, text: &str, place: Place, level: usize) {
         self.indicator("\"", true, false, false);
-        // go-yaml looks for a byte order mark at the start of the text whatever character it is at, and escapes all.
+        // go-yaml tests for a byte order mark at the start of the string at each character, and then escapes all.
         let escape_all = text.starts_with('\u{feff}');
         let mut spaces = false;
         for (at, character) in text.char_indices() {

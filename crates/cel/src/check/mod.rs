@@ -28,7 +28,7 @@ pub(crate) struct Checked {
 pub(crate) struct Notes {
     /// The type of each value.
     pub(crate) types: HashMap<usize, Type>,
-    /// The name of each function and the parameters of all its signatures that fit.
+    /// The name of each function and the parameters of all its matching signatures.
     pub(crate) calls: HashMap<usize, (String, Vec<Vec<Type>>)>,
 }
 
@@ -75,7 +75,7 @@ struct Checker<'c> {
     /// Variables of macros, the innermost last.
     scope: Vec<(&'c str, Type)>,
     bindings: Bindings,
-    /// Lists, or keys or values of maps, whose types must be equal: place and type of each.
+    /// Lists, or keys or values of maps, whose types must be equal: position and type of each.
     aggregates: Vec<Vec<(usize, Type)>>,
     /// Number of enclosing `format` calls, which accept a mixed list.
     exempt: usize,
@@ -295,7 +295,7 @@ impl<'c> Checker<'c> {
             result = Some(match result {
                 None => found,
                 Some(known) if known.is_dyn() || known == found => known,
-                // Were the arguments known, it would be one of them.
+                // With known arguments, it would be one of them.
                 Some(_) if found == Type::Unknown || args.iter().any(Type::holds_unknown) => Type::Unknown,
                 Some(_) => Type::Dyn,
             });

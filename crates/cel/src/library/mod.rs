@@ -1,4 +1,4 @@
-//! The functions of CEL and of the Kubernetes API server, and since when the server has them.
+//! The functions of CEL and of the Kubernetes API server, with the versions that introduced them.
 
 mod convert;
 pub(crate) mod declarations;
@@ -19,7 +19,7 @@ use crate::runtime::Outcome;
 /// Result of a call in a group of functions; `None` if the function is not in the group.
 type Found = Option<Outcome>;
 
-/// A group of functions or a part of the language that came with one version of Kubernetes.
+/// A group of functions or a part of the language that one version of Kubernetes introduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]
 pub enum Library {

@@ -30,7 +30,7 @@ pub(super) fn format(runtime: &mut Runtime, template: &str, args: &[Value]) -> R
     runtime.text(&out)
 }
 
-/// Adds a text, counted.
+/// Appends a string and takes its cost.
 fn push(runtime: &mut Runtime, out: &mut String, text: &str) -> Result<(), Failure> {
     runtime.budget.allocate(text.len())?;
     out.push_str(text);

@@ -84,7 +84,7 @@ mod tests {
         }
     }
 
-    /// A function that is declared but not there would make objects look wrong that the API server accepts.
+    /// A function that is declared but not implemented would cause findings for objects that the API server accepts.
     #[test]
     fn every_declared_function_is_there() {
         assert_eq!(TYPES.len(), 6);

@@ -71,7 +71,7 @@ fn expanded(line: &str) -> Vec<String> {
     choices.split('|').map(|choice| line.replace(&group, choice)).collect()
 }
 
-/// Reads `receiver name(parameters) result`; functions without receiver leave out the first word.
+/// Reads `receiver name(parameters) result`; functions without a receiver omit the first word.
 fn read(library: Library, line: &str) -> Option<(&str, Overload)> {
     let words: Vec<&str> = line.split(' ').collect();
     let (receiver, call, result) = match words.as_slice() {

@@ -4,7 +4,7 @@ use super::Parser;
 use crate::ast::{Expr, Fold, FoldKind, Node};
 use crate::error::ParseError;
 
-/// The macro that a method with so many arguments is.
+/// The macro for a method with this number of arguments.
 pub(super) fn kind_of(name: &str, arguments: usize) -> Option<FoldKind> {
     Some(match (name, arguments) {
         ("all", 2 | 3) => FoldKind::All,

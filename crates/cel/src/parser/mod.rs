@@ -12,7 +12,7 @@ use crate::token::Token;
 /// Reads an expression.
 ///
 /// # Errors
-/// A fault of syntax with its place, or a bound of [`limits`] that the text passes.
+/// A syntax error with its position, or an exceeded limit of [`limits`].
 pub fn parse(text: &str) -> Result<Node, ParseError> {
     // A character has at least one byte, so most expressions need no count.
     if text.len() > limits::EXPRESSION_CHARACTERS {
@@ -96,7 +96,7 @@ impl Operator {
 }
 
 impl Parser<'_> {
-    /// Reads the next token; gives back the one before.
+    /// Reads the next token; returns the previous one.
     fn advance(&mut self) -> Result<Token, ParseError> {
         let (offset, token) = self.lexer.next()?;
         self.offset = offset;
@@ -205,7 +205,7 @@ impl Parser<'_> {
         operands.pop().ok_or_else(|| self.unexpected())
     }
 
-    /// Joins the operands of all waiting operators that bind at least as tight as `strength`.
+    /// Joins the operands of all pending operators that bind at least as tight as `strength`.
     fn reduce(
         &self,
         operands: &mut Vec<Node>,
@@ -284,7 +284,7 @@ impl Parser<'_> {
         self.member(offset, false)
     }
 
-    /// A value and the fields, items and methods behind it.
+    /// A value with its fields, items and methods.
     fn member(&mut self, offset: usize, is_negative: bool) -> Result<Node, ParseError> {
         let mut node = if is_negative {
             self.negative_literal(offset)?

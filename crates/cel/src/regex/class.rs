@@ -73,7 +73,7 @@ fn character(rest: &str) -> Result<(char, &str), Failure> {
     Ok((c, rest.get(c.len_utf8()..).unwrap_or_default()))
 }
 
-/// The inside of a class that has a name, behind its backslash.
+/// The content of a class with a name, after its backslash.
 pub(super) fn named(rest: &str) -> Result<Option<(String, &str)>, Failure> {
     let mut behind = rest.chars();
     let class = match behind.next() {

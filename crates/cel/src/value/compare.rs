@@ -242,7 +242,7 @@ pub(crate) fn sorted(mut items: Vec<(Value, Value)>, budget: &mut Budget) -> Res
     if items.iter().any(|(key, _)| Some(key.type_name()) != first.as_deref()) {
         return Err(Failure::error("list elements must have the same type"));
     }
-    // The budget is taken first: an order that fails halfway is none, and sorting would panic.
+    // The budget is taken first: an order that fails halfway is inconsistent, and sorting would panic.
     let rounds = u64::from(items.len().max(2).ilog2()) + 1;
     for (key, _) in &items {
         let before = budget.steps();

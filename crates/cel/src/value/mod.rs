@@ -50,7 +50,7 @@ pub enum Value {
     Broken(Rc<Failure>),
 }
 
-/// A URL and its text.
+/// A URL and its string form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsedUrl {
     /// As it was written.
@@ -102,7 +102,7 @@ pub enum Key {
 }
 
 impl Value {
-    /// A text.
+    /// A string.
     pub fn string(text: impl AsRef<str>) -> Self {
         Self::String(Rc::from(text.as_ref()))
     }
@@ -218,7 +218,7 @@ impl Map {
         self.entries.get(&key)
     }
 
-    /// The value of a text. Fields of objects that have the name of a keyword are kept under their escaped names.
+    /// The value of a field. Fields whose name is a keyword are stored under their escaped names.
     pub(crate) fn field(&self, name: &str) -> Option<&Value> {
         let found = |name: &str| self.entries.get(&Key::String(Rc::from(name)));
         let escaped = || {

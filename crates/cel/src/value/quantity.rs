@@ -13,7 +13,7 @@ pub struct Quantity {
 
 const NANO: i128 = 1_000_000_000;
 
-/// Digits beyond which the amount is left undecided.
+/// Digits beyond which the result is undecided.
 const DIGITS: usize = 18;
 
 enum Suffix {

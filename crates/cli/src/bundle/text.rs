@@ -105,7 +105,7 @@ pub fn print(validated: &Validated, short: bool, in_full: bool) -> anyhow::Resul
         );
     }
     out.write_all(text.as_bytes())?;
-    // A finding has the same text, and its place.
+    // A finding has the same message, with its position.
     if let Some(message) = validated
         .outcome
         .fatal

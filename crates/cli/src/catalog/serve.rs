@@ -213,14 +213,14 @@ fn report(index: &Index) {
     }
 }
 
-/// Puts an index in place.
+/// Activates an index.
 fn take_up(index: Index, current: &Current, metrics: &Metrics) {
     report(&index);
     metrics.serving(&index);
     current.set(index);
 }
 
-/// The limits that the flags give.
+/// The limits from the flags.
 fn limits(args: &Args) -> Limits {
     Limits {
         connections: args.max_connections.max(1),

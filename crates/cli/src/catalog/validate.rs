@@ -189,7 +189,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// More findings of one rule are a group.
+/// More findings of one rule are grouped.
 const FEW: usize = 3;
 
 /// The findings that are shown as groups.
@@ -286,7 +286,7 @@ fn inside(finding: &Finding, root: &Path) -> Option<PathBuf> {
     Some(file.strip_prefix(root).unwrap_or(file).to_owned())
 }
 
-/// The bundles below the directories. One that OLM v1 cannot read is named and left out.
+/// The bundles below the directories. One that OLM v1 cannot read is reported and omitted.
 fn given(directories: &[PathBuf]) -> anyhow::Result<Vec<Given>> {
     let mut folders = Vec::new();
     for directory in directories {

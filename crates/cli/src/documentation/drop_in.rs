@@ -295,7 +295,7 @@ fn exceptions(command: &Command, path: &str, wanted: &str) -> Vec<String> {
             found.push(format!("`{flag}` is not supported{reason}"));
             continue;
         };
-        // The help of a hidden flag is the one place that has the reason.
+        // The help of a hidden flag is the only place with the reason.
         let help = known.get_help().map(ToString::to_string).unwrap_or_default();
         let why = help
             .split_once(": ")

@@ -1,5 +1,4 @@
-//! The pages of the documentation that are made from the command line: `docs/reference/commands.md` and
-//! `docs/reference/drop-in.md`.
+//! The generated pages of the command line: `docs/reference/commands.md` and `docs/reference/drop-in.md`.
 //!
 //! `UPDATE_GENERATED=1 cargo test -p olmkit-cli --lib documentation` rewrites them.
 

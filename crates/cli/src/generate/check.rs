@@ -1,4 +1,4 @@
-//! The validation that ends `generate bundle`: the rules that operator-sdk runs on the CSV it has made.
+//! The validation at the end of `generate bundle`: operator-sdk's rules for the CSV that it generates.
 
 use anyhow::bail;
 use olmkit::bundle::generate::Generated;

@@ -184,7 +184,7 @@ fn one_platform_in_docker_archives(flags: &BuildFlags) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Brings the image to every place that `--output` names.
+/// Writes the image to every destination of `--output`.
 fn put(client: &Client, store: &Store, layout: &Layout, image: &Descriptor, flags: &BuildFlags) -> anyhow::Result<()> {
     let name = flags.tag.with_default_tag().to_string();
     for output in &flags.output {

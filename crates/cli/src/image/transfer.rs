@@ -1,4 +1,4 @@
-//! `olmkit image copy`, `save` and `load`: images from one place to another.
+//! `olmkit image copy`, `save` and `load`: copies images between locations.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -179,7 +179,7 @@ fn describe(error: &dyn std::error::Error) -> String {
     innermost.to_string()
 }
 
-/// Client certificate and headers of an account.
+/// Client certificate and headers of a kubeconfig user.
 fn credentials(account: &AuthInfo) -> Result<(Option<Identity>, HeaderMap), Error> {
     if let Some(provider) = &account.auth_provider {
         return Err(Error::NoCluster(format!(
@@ -219,7 +219,7 @@ fn credentials(account: &AuthInfo) -> Result<(Option<Identity>, HeaderMap), Erro
     Ok((identity, headers))
 }
 
-/// PEM text: base64 in the kubeconfig itself, or in a file.
+/// PEM data: base64 in the kubeconfig itself, or in a file.
 fn pem(data: Option<&str>, file: Option<&str>) -> Result<Option<Vec<u8>>, Error> {
     match (data, file) {
         (Some(data), _) => STANDARD

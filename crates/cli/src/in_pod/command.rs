@@ -24,7 +24,7 @@ fn copy(arguments: Vec<OsString>) -> anyhow::Result<()> {
     Ok(copy_files(&paths)?)
 }
 
-/// The original pays no attention to a single argument, and more are never given: the target is `./bundle`.
+/// The original ignores a single argument, and more are never passed: the target is `./bundle`.
 fn copy_of_bundle() -> anyhow::Result<()> {
     let (annotations, manifests) = copy_bundle(Path::new("."), Path::new("./bundle"))?;
     println!(

@@ -15,7 +15,7 @@ const MANIFESTS_KEY: &str = "operators.operatorframework.io.bundle.manifests.v1"
 const KERNEL_FOLDERS: [&str; 3] = ["/dev", "/proc", "/sys"];
 
 /// `cp [options] SOURCE... TARGET` as far as OLM uses it: permission bits are kept, links given as SOURCE are followed,
-/// directories are copied with everything below them. Options are accepted and change nothing.
+/// directories are copied recursively. Options are accepted and ignored.
 pub fn copy_files(arguments: &[PathBuf]) -> Result<(), Error> {
     let mut options = true;
     let paths: Vec<&PathBuf> = arguments
@@ -71,8 +71,8 @@ pub fn copy_bundle(root: &Path, target: &Path) -> Result<(PathBuf, PathBuf), Err
     Ok((annotations, manifests))
 }
 
-/// The directory of the manifests, which must be part of the image: no `..`, no link, and nothing that is mounted into the pod, such as
-/// the token of its service account.
+/// The directory of the manifests, which must be part of the image: no `..`, no link, and no mounted path, such as the
+/// token of the pod's service account.
 fn inside(root: &Path, annotations: &Path, folder: &str) -> Result<PathBuf, Error> {
     let refused = |reason: &str| Error::Annotations {
         path: annotations.to_owned(),
@@ -206,7 +206,7 @@ fn copy_tree(from: &Path, to: &Path, mounts: Mounts) -> Result<(), Error> {
         }
     }
     for (folder, permissions) in folders.into_iter().rev() {
-        // A directory that someone else made, such as a volume's root, keeps its permissions.
+        // A directory of another owner, such as a volume's root, keeps its permissions.
         let _ = fs::set_permissions(&folder, fs::Permissions::from_mode(permissions.mode() | 0o700));
     }
     Ok(())

@@ -54,7 +54,7 @@ pub struct Extraction {
 /// grants.
 pub async fn extract(extraction: &Extraction, kubeconfig: Option<&Path>) -> Result<(), Error> {
     check_names(extraction)?;
-    // Errors of the bundle come before the first request.
+    // Errors of the bundle are reported before the first request.
     bundle_config_map(extraction, ConfigMap::default())?;
     let server = ApiServer::new(&kubeconfig::config(kubeconfig).await?).await?;
     let (namespace, name) = (&extraction.namespace, &extraction.config_map);

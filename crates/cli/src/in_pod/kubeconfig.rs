@@ -13,7 +13,7 @@ use olmkit::yaml;
 /// Kubeconfig files have a few kilobytes.
 const LIMIT: u64 = 4 << 20;
 
-/// The kubeconfig that is named, else those of `KUBECONFIG`, else the pod's own account.
+/// The given kubeconfig, else those of `KUBECONFIG`, else the pod's service account.
 pub(super) async fn config(named: Option<&Path>) -> Result<kube::Config, Error> {
     let variable = std::env::var_os("KUBECONFIG").unwrap_or_default();
     let paths: Vec<PathBuf> = match named {
@@ -36,7 +36,7 @@ pub(super) async fn config(named: Option<&Path>) -> Result<kube::Config, Error> 
         .map_err(|error| Error::NoCluster(error.to_string()))
 }
 
-/// A kubeconfig with the files that it names made absolute: they are relative to its own directory.
+/// A kubeconfig with absolute file paths: they are relative to its own directory.
 fn read(path: &Path) -> Result<Kubeconfig, Error> {
     let unusable = |reason: String| Error::NoCluster(format!("{}: {reason}", path.display()));
     let size = std::fs::metadata(path).map_err(Error::file("read", path))?.len();

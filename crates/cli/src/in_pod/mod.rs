@@ -47,7 +47,7 @@ pub enum Error {
         limit: u64,
         /// The size in bytes up to and with this file, as stored.
         size: u64,
-        /// The file that went beyond the limit.
+        /// The file that exceeded the limit.
         path: PathBuf,
     },
     /// The cluster rejected the request or did not answer.
@@ -65,7 +65,7 @@ pub enum Error {
     /// The cluster cannot be reached.
     #[error("no cluster to write to: {0}")]
     NoCluster(String),
-    /// The arguments make no sense.
+    /// The arguments are invalid.
     #[error("{0}")]
     Usage(String),
 }

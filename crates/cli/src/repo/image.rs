@@ -186,7 +186,8 @@ fn compare(fetched: &Fetched, platform: &Platform, root: &Path) -> anyhow::Resul
     Ok(Compared::Modified(layers.modified()))
 }
 
-/// The text that names the system. `/etc/os-release` is a link to the other file as a rule, and links are not followed.
+/// The file that identifies the operating system. `/etc/os-release` is usually a link to the other file, and links are
+/// not followed.
 fn os_release(root: &Path) -> Option<String> {
     let mut files = OS_RELEASE.iter().map(|name| inside(root, name));
     let is_file = |path: &std::path::PathBuf| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file());

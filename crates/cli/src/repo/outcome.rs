@@ -39,7 +39,7 @@ impl Outcome {
         self.waived.extend(other.waived);
     }
 
-    /// Returns true if a finding is at least as bad.
+    /// Returns true if a finding is at least as severe.
     pub fn fails(&self, from: Severity) -> bool {
         self.found.iter().any(|checked| checked.finding.severity <= from)
     }

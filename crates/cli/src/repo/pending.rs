@@ -151,7 +151,7 @@ impl Undo {
                 .skip(1)
                 .filter(|folder| folder.components().count() > 1)
             {
-                // Fails where something is left.
+                // Fails if the directory is not empty.
                 let _ = std::fs::remove_dir(root.join(folder));
             }
         }

@@ -115,7 +115,8 @@ pub enum Origin {
     User,
 }
 
-/// The service account of the pods. The author of a bundle must not choose one with more permissions than its user expects.
+/// The service account of the pods. The author of a bundle must not choose one with more permissions than its user
+/// expects.
 fn service_account<'a>(flag: Option<&'a str>, configured: &'a str, origin: Origin) -> Result<&'a str, String> {
     match (flag, configured) {
         (Some(flag), _) => Ok(flag),

@@ -137,7 +137,7 @@ fn container_trouble(container: &ContainerStatus) -> Option<(Trouble, String)> {
         .flatten()
 }
 
-/// The warnings about an object, newest last, five at most.
+/// The warnings about an object, newest last, at most five.
 pub fn warnings(events: &[Event], kind: &str, name: &str) -> Vec<String> {
     let mut found: Vec<&Event> = events
         .iter()

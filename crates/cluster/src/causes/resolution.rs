@@ -61,8 +61,8 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
     }]
 }
 
-/// OLM keeps the condition until its next resolution, which may be minutes away. A condition that names something that has
-/// changed in the meantime explains nothing, and a command for it would answer NotFound.
+/// OLM keeps the condition until its next resolution, which may be minutes away. A condition about an object that has
+/// changed in the meantime explains nothing, and a command for it would fail with NotFound.
 fn is_outdated(message: &str, seen: &Observation) -> bool {
     if orphans(message).next().is_some() {
         return !orphans(message).any(|csv| is_orphan(csv, seen));

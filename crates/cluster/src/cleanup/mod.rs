@@ -29,7 +29,7 @@ pub struct Options {
     pub package: String,
     /// The CRDs that the package owns, with their objects.
     pub crds: bool,
-    /// The OperatorGroup, if this tool or operator-sdk made it and nothing else needs it.
+    /// The OperatorGroup, if olmkit or operator-sdk created it and nothing else needs it.
     pub operator_groups: bool,
     /// Only report what would be removed.
     pub dry_run: bool,
@@ -64,8 +64,8 @@ pub struct Report {
 /// Removes a package from the cluster's namespace.
 ///
 /// # Errors
-/// [`Error::Request`], [`Error::Unreadable`], [`Error::Usage`] when a CRD is named that is not the package's. Objects that block
-/// are not errors but causes in the report.
+/// [`Error::Request`], [`Error::Unreadable`], [`Error::Usage`] if a named CRD does not belong to the package. Objects
+/// that block are not errors but causes in the report.
 pub async fn cleanup(cluster: &Cluster, options: &Options, reporter: &dyn ProgressReporter) -> Result<Report, Error> {
     names::check("package", &options.package).map_err(Error::Usage)?;
     let mut progress = ProgressLog::start(reporter);
@@ -126,7 +126,7 @@ async fn settled(
     Ok(seen)
 }
 
-/// Nothing was changed, since the account may not do all of it.
+/// Nothing was changed, because permissions are missing.
 fn refused(options: &Options, causes: Vec<Cause>) -> Report {
     Report {
         package: options.package.clone(),
@@ -276,7 +276,7 @@ impl Run<'_, '_> {
         Ok(found)
     }
 
-    /// Removes objects and waits until they are gone. `false` when something blocks.
+    /// Removes objects and waits until they are deleted. `false` if something blocks.
     async fn remove(&mut self, objects: &[ObjectRef]) -> Result<bool, Error> {
         if self.dry_run {
             let existing = existing(self.cluster, objects).await?;

@@ -190,14 +190,15 @@ fn is_planned(origin: &Origin, reference: &ObjectRef, scope: &Scope) -> bool {
                 _ if cluster_objects::is_due(step, plan) => "Present",
                 status => status,
             };
-            // Plans for the same version elsewhere find it `Present` too, whichever of them created it.
+            // Plans for the same version in other namespaces are also `Present`, regardless of which of them created
+            // it.
             let is_certain = status == "Created" || !scope.elsewhere.contains(&step.resolving);
             object == *reference && is_certain && origin.is_created_by(status, plan)
         })
     })
 }
 
-/// The catalogs whose pods go: those that are removed, and the package's own even when its CatalogSource was never made
+/// The catalogs whose pods are deleted: removed ones, and the package's own even if its CatalogSource was never created
 /// because the run was interrupted before.
 fn served<'a>(scope: &'a Scope, options: &Options) -> BTreeSet<Cow<'a, str>> {
     let mut catalogs: BTreeSet<Cow<str>> = scope.catalogs.iter().map(|found| found.name.as_str().into()).collect();
@@ -237,8 +238,8 @@ fn is_of_server(binding: &Value, scope: &Scope) -> bool {
         && Origin::of(binding).authors.iter().eq(["olm.install"])
 }
 
-/// The ClusterRoles that OLM makes for an OperatorGroup. It removes them with the group, but not those that it was about to
-/// write.
+/// The ClusterRoles that OLM creates for an OperatorGroup. It deletes them with the group, except those that it was
+/// about to write.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -271,7 +272,7 @@ pub async fn of_apis(cluster: &Cluster, scope: &Scope) -> Result<Vec<ObjectRef>,
         .collect())
 }
 
-/// Returns true if OLM made a ClusterRole for the users of one of these CRDs.
+/// Returns true if OLM created a ClusterRole for the users of one of these CRDs.
 fn is_of_api(role: &Value, crds: &BTreeSet<String>) -> bool {
     let labels = role.pointer("/metadata/labels").and_then(Value::as_object);
     let by_olm = labels.is_some_and(|labels| labels.keys().any(|key| key.starts_with(AGGREGATION)));
@@ -287,7 +288,7 @@ fn is_of_api(role: &Value, crds: &BTreeSet<String>) -> bool {
 /// Label prefix of the roles that an OperatorGroup's roles aggregate.
 const AGGREGATION: &str = "olm.opgroup.permissions/aggregate-to-";
 
-/// For whom OLM makes roles.
+/// Suffixes of the roles that OLM creates.
 const PURPOSES: [&str; 4] = ["admin", "edit", "view", "crdview"];
 
 #[cfg(test)]
@@ -298,7 +299,7 @@ mod tests {
 
     const LABEL: &str = "operators.coreos.com/cache.shop";
 
-    /// Returns true if a ClusterRole with these labels, of this author, came with a bundle.
+    /// Returns true if a ClusterRole with these labels, by this author, came with a bundle.
     fn brought_by(author: &str, labels: Value, scope: &Scope) -> bool {
         fate_of(author, labels, scope) == Fate::Goes
     }
@@ -470,7 +471,7 @@ mod tests {
         }
     }
 
-    /// Returns true if the ClusterRole goes that this author made at a second.
+    /// Returns true if a ClusterRole that this author created at this second is deleted.
     fn goes(scope: &Scope, author: &str, second: u8) -> bool {
         let role = json!({"metadata": {
             "name": "cache-viewer",

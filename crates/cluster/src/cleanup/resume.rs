@@ -28,7 +28,7 @@ pub async fn begun(cluster: &Cluster, package: &str) -> Result<BTreeSet<String>,
         .unwrap_or_default())
 }
 
-/// Notes the names before the first one is removed. An account that may not is not kept from cleaning up.
+/// Records the names before the first one is removed. A missing permission does not prevent the cleanup.
 ///
 /// # Errors
 /// [`Error::Request`].

@@ -11,7 +11,7 @@ use super::super::{crd_origin, kinds, names};
 use super::Options;
 use olmkit::types::{CatalogSource, DeployedCsv, InstallPlan};
 
-/// Something that is left, and why.
+/// A kept object, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Kept {
@@ -22,7 +22,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// An object that is left.
+    /// A kept object.
     pub fn new(object: ObjectRef, why: String) -> Self {
         Self { object, why }
     }
@@ -51,7 +51,7 @@ pub struct Scope {
     pub install_plans: Vec<ObjectRef>,
     /// OperatorGroups that nothing needs any more.
     pub groups: Vec<ObjectRef>,
-    /// The names of the package's CSVs, also of those that are gone.
+    /// The names of the package's CSVs, including deleted ones.
     pub csv_names: BTreeSet<String>,
     /// The versions that those replaced.
     pub replaced: BTreeSet<String>,
@@ -64,7 +64,7 @@ pub struct Scope {
     pub recorded: Record,
     /// CSVs of other namespaces: those with the same name share the cluster-scoped objects.
     pub elsewhere: BTreeSet<String>,
-    /// The labels of those CSVs, among them OLM's component labels.
+    /// The labels of those CSVs, including OLM's component labels.
     pub labels_elsewhere: BTreeSet<String>,
     /// Objects that are kept deliberately.
     pub kept: Vec<Kept>,
@@ -311,7 +311,7 @@ fn catalogs(options: &Options, seen: &Observation, scope: &mut Scope) {
     }
 }
 
-/// Returns true if this tool or operator-sdk made a catalog. operator-sdk leaves its mark in an annotation.
+/// Returns true if olmkit or operator-sdk created a catalog. operator-sdk marks it with an annotation.
 fn made_for_one_package(catalog: &CatalogSource, name: &str) -> bool {
     let label = catalog
         .metadata

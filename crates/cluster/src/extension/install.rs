@@ -49,7 +49,7 @@ pub struct InstallOptions {
     pub install_mode: Option<InstallMode>,
     /// True if CRDs are upgraded whatever they become.
     pub any_crd: bool,
-    /// Only give the manifest.
+    /// Only return the manifest.
     pub dry_run: bool,
     /// Total time to wait.
     pub timeout: Duration,
@@ -165,7 +165,7 @@ pub async fn install(
     Ok(report)
 }
 
-/// Returns true if a text names one version, and no range.
+/// Returns true if a string is one version, not a range.
 fn is_exact(text: &str) -> bool {
     semver::Version::parse(text).is_ok()
 }

@@ -13,18 +13,18 @@ pub(super) const METADATA_NAME: &str = "olm.operatorframework.io/metadata.name";
 /// The longest value of a label, and so of each name that becomes one.
 const LONGEST_LABEL: usize = 63;
 
-/// The selector of all objects that operator-controller has made for a ClusterExtension.
+/// The selector of all objects that operator-controller has created for a ClusterExtension.
 pub(super) fn owned_by(extension: &str) -> String {
     format!("olm.operatorframework.io/owner-kind=ClusterExtension,olm.operatorframework.io/owner-name={extension}")
 }
 
-/// The ClusterCatalog that is made for a package.
+/// The ClusterCatalog that is created for a package.
 #[must_use]
 pub fn catalog_name(package: &str) -> String {
     names::catalog_source(package)
 }
 
-/// Returns true if OLM v1 can label objects with the names that a flow makes of a package.
+/// Returns true if OLM v1 can label objects with the names that are derived from a package.
 ///
 /// # Errors
 /// The name that is too long.

@@ -96,7 +96,7 @@ pub(super) fn namespace(seen: &Seen) -> Option<Cause> {
 /// `spec.config.inline` for an install mode; null where none is needed.
 ///
 /// # Errors
-/// The cause, for a mode that OLM v1 does not have or this cluster does not take.
+/// The cause for a mode that OLM v1 or this cluster does not support.
 pub(super) fn config(mode: Option<&InstallMode>, namespace: &str, served: Served) -> Result<Value, Cause> {
     let watched = match mode {
         None | Some(InstallMode::AllNamespaces) => return Ok(Value::Null),

@@ -26,7 +26,7 @@ use crate::{Error, bundle_source, intent, names};
 pub struct Repositories {
     /// Images are pushed below this name, such as `quay.io/example`.
     pub push_to: String,
-    /// The same place as the pods of operator-controller and catalogd reach it.
+    /// The same registry as seen from the pods of operator-controller and catalogd.
     pub pull_from: String,
 }
 
@@ -110,8 +110,8 @@ fn read(directory: &Path, image: Option<&str>, folder: Option<Directory>) -> Res
     })
 }
 
-/// Pushes the bundle, unless it came from a registry, and a catalog that has it as the successor of `replaces`. Gives the catalog as
-/// the cluster pulls it.
+/// Pushes the bundle, unless it came from a registry, and a catalog with it as the successor of `replaces`. Returns the
+/// catalog's reference in the cluster.
 ///
 /// # Errors
 /// [`Error::Publish`] with the image.

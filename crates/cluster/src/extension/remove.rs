@@ -24,9 +24,9 @@ use crate::{Error, intent, kinds, names, ownership, removal};
 pub struct RemoveOptions {
     /// The ClusterExtension; for `cleanup` that of the package's name.
     pub name: String,
-    /// The ClusterCatalog that `run bundle` has made, too.
+    /// Also the ClusterCatalog that `run bundle` created.
     pub with_catalog: bool,
-    /// Nothing that olmkit has not made.
+    /// Only objects that olmkit created.
     pub only_ours: bool,
     /// Only report what would be removed.
     pub dry_run: bool,
@@ -146,7 +146,7 @@ fn scope(options: &RemoveOptions, seen: &Seen, report: &mut Report) -> Scope {
         }
         found => {
             scope.extension = found.as_ref().map(|_| seen.object());
-            // Those of a removal that was interrupted may be left without it.
+            // The CRDs of an interrupted removal may remain without it.
             let crds = seen
                 .crds
                 .iter()
@@ -170,7 +170,7 @@ fn scope(options: &RemoveOptions, seen: &Seen, report: &mut Report) -> Scope {
     scope
 }
 
-/// The Deployments that operator-controller has made.
+/// The Deployments that operator-controller created.
 fn deployments(seen: &Seen) -> Vec<ObjectRef> {
     let names = seen
         .place
@@ -245,7 +245,7 @@ impl Run<'_, '_> {
         .await
     }
 
-    /// Waits until CRDs and Deployments are gone, which operator-controller or the garbage collector removes.
+    /// Waits until operator-controller or the garbage collector has deleted CRDs and Deployments.
     async fn gone(&mut self, scope: &Scope) -> Result<bool, Error> {
         let mut waiting: Vec<ObjectRef> = scope.crds_refs();
         if scope.extension.is_some() {

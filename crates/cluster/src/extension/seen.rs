@@ -21,9 +21,9 @@ pub struct Seen {
     pub extension: Option<Value>,
     /// All ClusterCatalogs.
     pub catalogs: Vec<Value>,
-    /// The CRDs that operator-controller made for it.
+    /// The CRDs that operator-controller created for it.
     pub crds: Vec<Value>,
-    /// Its namespace, with the Deployments that operator-controller made for it there, pods and events.
+    /// Its namespace, with the Deployments that operator-controller created for it, pods and events.
     pub place: Observation,
 }
 

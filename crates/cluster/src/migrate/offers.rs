@@ -15,7 +15,7 @@ use crate::client::Cluster;
 use crate::json::text;
 use crate::kinds;
 
-/// No catalog may take longer.
+/// Time limit for a catalog.
 const CATALOG_LIMIT: Duration = Duration::from_secs(120);
 
 /// Attempts for each catalog. Only the leader of several catalogd pods has the content, and the Service may select any
@@ -107,7 +107,7 @@ async fn ask(cluster: &Cluster, catalog: &Value, packages: &Offers) -> Result<BT
     Ok(found.offers)
 }
 
-/// The path below which the API server forwards to the Service that a URL names: `https://NAME.NAMESPACE.svc/…`.
+/// The path below which the API server forwards to the Service in a URL: `https://NAME.NAMESPACE.svc/…`.
 fn path_of(base: &str) -> Option<String> {
     let (scheme, rest) = base.split_once("://")?;
     let default_port = match scheme {
@@ -275,7 +275,7 @@ mod tests {
             "{\"schema\":\"olm.bundle\",\"package\":\"first\",\"name\":\"first.v1\",\"properties\":[{\"type\":\"olm.gvk\",\"value\":{}},",
             "{\"type\":\"olm.package\",\"value\":{\"packageName\":\"first\",\"version\":\"1.0.0\"}}]}",
         );
-        // In pieces, as they come over a network.
+        // In pieces, as over a network.
         let pieces = futures::io::BufReader::with_capacity(7, content.as_bytes());
         found.read(pieces).await.unwrap();
         let mut offer = Offer::of("ours");

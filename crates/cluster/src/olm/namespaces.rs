@@ -37,10 +37,10 @@ const DERIVED: &[&str] = &[
 /// Prefixes of the labels that OLM puts on its objects.
 const LABELS: &[&str] = &["olm.", "operators.coreos.com/", "operatorframework.io/"];
 
-/// An object in a namespace that neither Kubernetes nor OLM put there; none if there is none.
+/// An object in a namespace that neither Kubernetes nor OLM created, if any.
 ///
 /// # Errors
-/// [`Error::Request`]; with code 403 for an account that may not list everything there.
+/// [`Error::Request`]; with code 403 if the credentials cannot list everything in it.
 pub async fn foreign(cluster: &Cluster, namespace: &str) -> Result<Option<ObjectRef>, Error> {
     let own = own(namespace);
     // Its absence would be waited for.

@@ -26,7 +26,7 @@ pub struct Manifests {
     pub objects: Vec<Value>,
 }
 
-/// Images to put in place of those that a release's manifests name.
+/// Images that replace those in a release's manifests.
 #[derive(Clone, Debug, Default)]
 pub struct Images {
     /// OLM itself.
@@ -37,7 +37,8 @@ pub struct Images {
     pub util: Option<String>,
 }
 
-/// Reads a source. A chart's templates are not run: its CRDs are used, and the other objects come from [`objects::all`].
+/// Reads a source. A chart's templates are not rendered: its CRDs are used, and the other objects come from
+/// [`objects::all`].
 ///
 /// # Errors
 /// [`Error::File`], [`Error::Manifest`], [`Error::Usage`] if the directory is neither.

@@ -1,5 +1,5 @@
-//! `olm uninstall`: Subscriptions, then CSVs while olm-operator still serves their finalizers, then the rest; and what
-//! upstream leaves behind.
+//! `olm uninstall`: deletes Subscriptions, then CSVs while olm-operator still handles their finalizers, then the rest,
+//! and the leftovers of upstream's uninstallation.
 
 use std::time::{Duration, Instant};
 
@@ -43,14 +43,14 @@ pub struct UninstallReport {
     pub causes: Vec<Cause>,
 }
 
-/// The residue that deleting OLM's manifests leaves, by name.
+/// Leftovers after deleting OLM's manifests, by name.
 const CLUSTER_ROLES: [&str; 3] = [
     "system:controller:operator-lifecycle-manager",
     "aggregate-olm-edit",
     "aggregate-olm-view",
 ];
 
-/// The OperatorGroup that OLM's manifests put into the namespace for operators that serve the whole cluster.
+/// The OperatorGroup that OLM's manifests create in the namespace for operators that watch all namespaces.
 const GLOBAL_GROUP: &str = "global-operators";
 
 /// Name prefix of the ClusterRoleBinding for OLM's service account; its namespace follows.
@@ -155,7 +155,7 @@ async fn own_namespace(cluster: &Cluster, options: &UninstallOptions) -> Result<
     Ok(by_binding.unwrap_or("olm").to_owned())
 }
 
-/// The namespaces that OLM's manifests make: for operators that serve the whole cluster, and its own.
+/// The namespaces that OLM's manifests create: for operators that watch all namespaces, and its own.
 async fn namespaces(cluster: &Cluster, own: &str) -> Result<Vec<String>, Error> {
     let groups = cluster.list(kinds::operator_group(), None, None).await?;
     let mut found: Vec<String> = groups
@@ -243,7 +243,7 @@ impl Run<'_, '_> {
             .is_some_and(|found| condition_is_true(&found, "Available")))
     }
 
-    /// CSVs carry a finalizer that only olm-operator removes. Without it the finalizer is taken off here.
+    /// CSVs have a finalizer that only olm-operator removes. Without it the finalizer is removed here.
     async fn remove_csvs(&mut self, olm_works: bool) -> Result<(), Error> {
         let kind = kinds::cluster_service_version();
         let listed = self.cluster.list(kind.clone(), None, None).await?;

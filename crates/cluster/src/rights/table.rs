@@ -39,7 +39,7 @@ const LEFT: &str = "cleanup can leave cluster-scoped objects of the bundle";
 /// Consequence if catalogs cannot be read.
 const UNASKED: &str = "C7 (a ClusterCatalog has the package) is unknown";
 
-/// Rows of the table: commands, place, group, resources, verbs, and when the right is needed.
+/// Rows of the table: commands, scope, group, resources, verbs, and the condition of the permission.
 macro_rules! rights {
     ($($commands:expr, $place:expr, $group:expr, $resources:expr, $verbs:expr, $when:expr;)+) => {
         &[$(Right {

@@ -1,4 +1,4 @@
-//! The files that a test leaves, from its pod to this machine.
+//! Copies the files of a test from its pod to this machine.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::client::Cluster;
 /// Limits for the files of one test.
 const LIMITS: olmkit_oci::unpack::Limits = olmkit_oci::unpack::Limits::REPORTS;
 
-/// The directory of a test's files. Labels come from the bundle and name nothing outside the output directory.
+/// The directory of a test's files. Labels come from the bundle and cannot name a path outside the output directory.
 pub fn goal(output: &Path, labels: [&str; 2]) -> Result<PathBuf, String> {
     let mut goal = output.to_owned();
     for label in labels {

@@ -52,7 +52,7 @@ pub enum PodSecurity {
 /// Options for running the tests.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The pods' service account. The caller decides whether it is the one that the bundle's configuration names.
+    /// The pods' service account. The caller decides whether it may be the one in the bundle's configuration.
     pub service_account: String,
     /// Time limit for each test, including the pull of its image.
     pub limit: Duration,
@@ -62,7 +62,7 @@ pub struct Options {
     pub keep: bool,
     /// Directory for the files of the tests, written below `SUITE/TEST`.
     pub output: PathBuf,
-    /// The image with `sleep` and `tar` that gives these files.
+    /// The image with `sleep` and `tar` that provides these files.
     pub storage_image: String,
     /// The image with `sh`, `cat` and `tar` that unpacks the bundle where it must be.
     pub untar_image: String,

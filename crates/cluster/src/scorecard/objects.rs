@@ -18,7 +18,7 @@ use crate::json::text;
 pub const TEST: &str = "scorecard-test";
 /// The init container that unpacks the bundle.
 pub const UNTAR: &str = "scorecard-untar";
-/// The container that gives the files which a test leaves.
+/// The container that provides the test's files.
 pub const GATHER: &str = "scorecard-gather";
 
 /// The label of all objects of scorecard.
@@ -50,7 +50,7 @@ enum Way {
     Archive { sources: Vec<Value> },
 }
 
-/// Packs a bundle's files, given by their paths from its root.
+/// Packs a bundle's files, given by their paths relative to its root.
 ///
 /// # Errors
 /// If the bundle is too large for either way; the message contains its size.

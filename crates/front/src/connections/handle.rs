@@ -60,12 +60,13 @@ impl Handle {
         self.0.shared.limits
     }
 
-    /// Returns true if the connection should end after its answer, because another needs its place.
+    /// Returns true if the connection should end after its answer to make room for another.
     pub fn should_end(&self) -> bool {
         self.0.shared.state().short
     }
 
-    /// Notes that the client waits for the server, until the result is dropped: the connection is not closed to make room.
+    /// Records that the client waits for the server, until the result is dropped: the connection is not closed to make
+    /// room.
     pub fn work(&self) -> Working {
         self.change(|entry, _| entry.working += 1);
         Working(self.clone())
@@ -77,7 +78,7 @@ impl Handle {
         Paused(self.clone())
     }
 
-    /// Returns true if a further piece of an answer may be made.
+    /// Returns true if a further piece of an answer may be made now.
     fn may_answer(&self) -> Result<(), Full> {
         let limits = &self.0.shared.limits;
         let state = self.0.shared.state();
@@ -87,7 +88,7 @@ impl Handle {
         if entry.waiting >= limits.connection_bytes {
             return Err(Full::Connection);
         }
-        // Half is kept for clients that are known to take their answers.
+        // Half is reserved for clients that are known to read their answers.
         let share = if entry.proven { 1 } else { 2 };
         if state.waiting < limits.waiting_bytes / share {
             return Ok(());
@@ -138,7 +139,7 @@ impl Handle {
         }
     }
 
-    /// Notes that an answer was taken to its end.
+    /// Records that the client has read an answer completely.
     pub fn prove(&self) {
         self.change(|entry, _| entry.proven = true);
     }
@@ -161,7 +162,7 @@ impl Handle {
         }
     }
 
-    /// A piece of an answer, counted until all of it has been handed to the system.
+    /// A piece of an answer, counted until all of it has been written to the socket.
     pub fn piece(&self, bytes: Bytes) -> Bytes {
         let mut reserved = self.reserve(bytes.len());
         let number = self.0.shared.state().number();
@@ -178,7 +179,7 @@ impl Handle {
 
 /// Why no further piece can be made now.
 enum Full {
-    /// The connection has enough to take.
+    /// The connection has enough unread bytes.
     Connection,
     /// All connections together have.
     Server { proven: bool },
@@ -192,7 +193,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns true if there are so many calls that this one is not to be answered.
+    /// Returns true if this call exceeds the limit and must not be answered.
     pub fn is_too_many(&self) -> bool {
         self.too_many
     }

@@ -1,4 +1,4 @@
-//! The Huffman codes of one block, as far as its size depends on them.
+//! The Huffman codes of one block, as far as they determine its size.
 
 /// Symbols that a block may have before it ends.
 const MOST_SYMBOLS: u32 = 1 << 14;
@@ -11,7 +11,7 @@ const END: usize = 256;
 /// Where the symbols for lengths begin.
 const LENGTHS: usize = 257;
 
-/// The least length less 3 of each symbol, and the bits that follow it.
+/// The minimum length minus 3 of each symbol, and its extra bits.
 const LENGTH_SYMBOLS: [(usize, u64); 29] = [
     (0, 0),
     (1, 0),

@@ -1,4 +1,4 @@
-//! Syntax errors of JSON text.
+//! Syntax errors of JSON.
 
 use crate::strconv::quote;
 
@@ -19,7 +19,7 @@ impl std::fmt::Display for SyntaxError {
 
 impl std::error::Error for SyntaxError {}
 
-/// Checks that a text is one JSON value and nothing else, as `json.Unmarshal` does before it decodes.
+/// Checks that the input is exactly one JSON value, as `json.Unmarshal` does before it decodes.
 ///
 /// # Errors
 /// The first fault.
@@ -33,7 +33,7 @@ pub fn check(text: &str) -> Result<(), SyntaxError> {
     }
 }
 
-/// Checks the value at the start of a text, as `json.Decoder.Decode` does.
+/// Checks the value at the start of the input, as `json.Decoder.Decode` does.
 ///
 /// # Errors
 /// The first fault; `EOF` when there is nothing but white space.
@@ -47,7 +47,7 @@ const MAX_DEPTH: usize = 10_000;
 struct Scanner<'t> {
     bytes: &'t [u8],
     at: usize,
-    /// The text must end behind the value.
+    /// The input must end after the value.
     whole: bool,
 }
 
@@ -177,7 +177,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Reads a key and the colon behind it.
+    /// Reads a key and its colon.
     fn key(&mut self) -> Result<(), SyntaxError> {
         if self.byte()? != b'"' {
             return Err(self.invalid("looking for beginning of object key string"));

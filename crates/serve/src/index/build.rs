@@ -91,7 +91,7 @@ impl<W: Write> Builder<W> {
         self.prepared(bundle, prepared)
     }
 
-    /// As [`Builder::bundle`], with the message made elsewhere, on another thread for instance.
+    /// As [`Builder::bundle`], with a message that was built elsewhere, for instance on another thread.
     ///
     /// # Errors
     /// See [`Error`].
@@ -118,7 +118,7 @@ impl<W: Write> Builder<W> {
         Ok(self.write(json.as_bytes())?)
     }
 
-    /// Writes everything else. Bundles of packages that are not in the catalog are forgotten.
+    /// Writes everything else. Bundles of packages that are not in the catalog are dropped.
     ///
     /// # Errors
     /// See [`Error`].
@@ -212,7 +212,7 @@ impl<W: Write> Builder<W> {
             .collect()
     }
 
-    /// Writes messages one behind the other, in blocks.
+    /// Writes consecutive messages in blocks.
     fn blocks<'m, M: prost::Message + 'm>(
         &mut self,
         messages: impl Iterator<Item = &'m M>,
@@ -375,7 +375,7 @@ fn list_items(section: &PackageSection, bundles: &[Stored], list: &mut Vec<Item>
 /// Schema and package of a custom blob must be valid file names: opm's rule, whose cache stores them as files.
 ///
 /// # Errors
-/// opm's text.
+/// opm's message.
 pub fn check_custom(custom: &Custom) -> Result<(), Error> {
     let fits = |text: &str| {
         text.starts_with(|first: char| first.is_ascii_alphanumeric())

@@ -47,7 +47,7 @@ pub struct Directory {
     /// Number of channel entries.
     #[prost(uint64, tag = "6")]
     pub entries: u64,
-    /// Packages of the catalog that are not served, because they are wrong.
+    /// Packages of the catalog that are not served, because they are invalid.
     #[prost(message, repeated, tag = "7")]
     pub broken: Vec<Broken>,
     /// Blocks of the blobs, each a run of length-delimited [`BlobSlot`]s in the catalog's order.
@@ -84,7 +84,7 @@ pub struct BlobSlot {
     /// Its name; may be empty.
     #[prost(string, tag = "3")]
     pub name: String,
-    /// Its JSON text, one line.
+    /// Its JSON, one line.
     #[prost(message, required, tag = "4")]
     pub json: Extent,
 }
@@ -188,7 +188,7 @@ pub struct ManifestsPiece {
     /// `olm.csv.metadata` as JSON, from which a CSV is made if no manifest is one.
     #[prost(string, optional, tag = "2")]
     pub metadata: Option<String>,
-    /// Related images: name, image, name, image …, for the CSV that is made.
+    /// Related images: name, image, name, image …, for the generated CSV.
     #[prost(string, repeated, tag = "3")]
     pub related_images: Vec<String>,
 }

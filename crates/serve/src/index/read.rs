@@ -23,7 +23,7 @@ pub enum OpenError {
     /// The directory is damaged.
     #[error("the index is damaged")]
     Damaged,
-    /// The index was made from other content.
+    /// The index was built from other content.
     #[error("the index was made from another catalog")]
     Stale,
     /// The index differs from its catalog.
@@ -91,7 +91,7 @@ impl Index {
         })
     }
 
-    /// Opens an index and checks that it was made from the catalog with this fingerprint.
+    /// Opens an index and checks that it was built from the catalog with this fingerprint.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -104,12 +104,12 @@ impl Index {
         }
     }
 
-    /// Fingerprint of the catalog that the index was made from.
+    /// Fingerprint of the catalog from which the index was built.
     pub fn fingerprint(&self) -> &[u8] {
         &self.directory.fingerprint
     }
 
-    /// Packages of the catalog that are wrong and left out.
+    /// Invalid packages of the catalog, which are omitted.
     pub fn broken(&self) -> &[Broken] {
         &self.directory.broken
     }

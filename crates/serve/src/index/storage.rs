@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt as _;
 /// Backing storage of an index.
 #[derive(Debug)]
 pub enum Storage {
-    /// A file, read by position. It is never mapped: a file that is cut short then gives an error and not a signal.
+    /// A file, read by position. It is never mapped, so that a truncated file causes an error and not a signal.
     File(File),
     /// Memory.
     Memory(Vec<u8>),

@@ -143,7 +143,7 @@ static REQUIRED: &[Field] = &[
     ),
 ];
 
-/// A pattern at the start of a text.
+/// A pattern that matches at the start of a string.
 type Pattern = LazyLock<Option<Regex>>;
 
 fn pattern(text: &str) -> Option<Regex> {
@@ -238,7 +238,7 @@ fn timestamp(value: &View<'_>) -> bool {
     }
 }
 
-/// Returns true if a list has items, all of them mappings with text below these keys.
+/// Returns true if a list has items, all of them mappings with strings at these keys.
 fn list_of(node: &Node, keys: [&str; 2]) -> bool {
     match &node.value {
         Value::List(items) => {

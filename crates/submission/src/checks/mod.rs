@@ -119,7 +119,7 @@ impl<'a> BundleContext<'a> {
     }
 }
 
-/// Takes the findings of one check.
+/// Receives the findings of one check.
 pub(crate) type Found = Vec<Finding>;
 
 /// A catalog and an operator in it.
@@ -137,7 +137,7 @@ pub(crate) enum Run {
 pub(crate) struct Check {
     pub(crate) suite: Suite,
     pub(crate) rule: &'static Rule,
-    /// True if operators with file-based catalogs are left out.
+    /// True if operators with file-based catalogs are skipped.
     pub(crate) without_catalogs: bool,
     /// True if it is a separate step of the pipeline, outside the static tests.
     pub(crate) is_step: bool,

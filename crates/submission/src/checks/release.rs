@@ -1,4 +1,4 @@
-//! Adding a bundle to the templates of its catalogs, as far as the templates decide whether that works.
+//! Adds a bundle to the templates of its catalogs, as far as the templates decide whether that is possible.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -123,7 +123,7 @@ fn newer_names(context: &BundleContext<'_>) -> Vec<String> {
     newer
 }
 
-/// Returns true if a text has the name, which is not part of a longer one.
+/// Returns true if a text contains the name, and not as part of a longer one.
 fn names(text: &str, name: &str) -> bool {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+' | '_');
     text.match_indices(name).any(|(at, _)| {

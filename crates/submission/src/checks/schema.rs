@@ -26,7 +26,7 @@ pub(super) enum Schema {
     },
 }
 
-/// A place where a value does not fit.
+/// The position of a value that does not match.
 pub(super) struct Error {
     pub(super) message: String,
     pub(super) path: String,

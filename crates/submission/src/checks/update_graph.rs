@@ -135,7 +135,7 @@ fn no_loop(context: &Context<'_>, operator: &Operator, found: &mut Found) -> Res
     Ok(())
 }
 
-/// OLM understands ranges that the pipeline's graph silently leaves out, which looks as if bundles were dangling.
+/// OLM supports ranges that the pipeline's graph silently omits, so that bundles seem to be dangling.
 fn unread_ranges(operator: &Operator, found: &mut Found) {
     for bundle in &operator.bundles {
         let Ok(document) = &bundle.facts().skip_range else {

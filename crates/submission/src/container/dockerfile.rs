@@ -1,4 +1,4 @@
-//! preflight's container policies on a Dockerfile, as far as it decides them before anything is built.
+//! preflight's container policies on a Dockerfile, as far as they can be decided before the build.
 
 use olmkit::diagnostics::Finding;
 use olmkit_yaml::Position;
@@ -96,7 +96,7 @@ mod tests {
 
     const REST: &str = "version=1 release=1 summary=x description=x maintainer=x";
 
-    /// The rules with findings and their lines, and those that are not decided.
+    /// The rules with findings and their lines, and the undecided ones.
     fn checked(text: &str, policy: Policy) -> (Vec<(&'static str, Option<u32>)>, Vec<String>) {
         let outcome = check_dockerfile("Dockerfile", text, policy);
         let found = outcome.found.iter();

@@ -352,7 +352,7 @@ static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("red[^a-z0-9
 static AT_START: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("^[^a-z0-9]*red[^a-z0-9]*hat").ok());
 static AFTER_FOR: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("for[^a-z0-9]*red[^a-z0-9]*hat").ok());
 
-/// Returns true if a text starts with the trademark, or has it elsewhere than once after "for".
+/// Returns true if a string starts with the trademark, or contains it other than once after "for".
 fn violates_trademark(text: &str) -> bool {
     let text = text.to_lowercase();
     let is_in = |pattern: &Option<Regex>| pattern.as_ref().is_some_and(|pattern| pattern.is_match(&text));

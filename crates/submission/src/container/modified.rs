@@ -29,7 +29,7 @@ const EXCLUDED: [&str; 6] = [
 /// The distribution of an image that does not name it.
 const UNKNOWN: &str = "unknown";
 
-/// The packages of an RPM database, and which of them each file belongs to.
+/// The packages of an RPM database, and the package of each file.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Owners {
     /// By name, version, release and architecture.
@@ -101,7 +101,7 @@ pub struct LayerFiles {
 }
 
 impl LayerFiles {
-    /// Takes an entry of the layer. Those with capabilities are left out by the caller, as preflight leaves them out.
+    /// Adds an entry of the layer. The caller omits files with capabilities, as preflight does.
     pub fn add(&mut self, path: &str, change: Change<'_>) {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let removed = name.strip_prefix(".wh.");

@@ -33,7 +33,7 @@ pub struct Package {
     pub architecture: String,
     /// Its vendor.
     pub vendor: String,
-    /// When it was installed, in seconds since 1970.
+    /// Installation time, in seconds since 1970.
     pub installed: u32,
     /// Its files with their flags; none from [`packages`].
     pub files: Vec<(String, u32)>,
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(names, wanted);
     }
 
-    /// A header with a text, a number and the files of a package.
+    /// A header with a string, a number and the files of a package.
     fn header() -> Vec<u8> {
         let texts = |texts: &[&str]| {
             texts
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(header.numbers(tag::INSTALL_TIME), [1_700_000_000]);
         assert!(header.files(&mut 30).is_err());
         for size in 0..bytes.len() {
-            // Whatever is left of it, it does not panic.
+            // Truncated input must not panic.
             let cut = Header(bytes.get(..size).unwrap_or_default());
             let _ = (
                 cut.files(&mut 1000),

@@ -147,7 +147,7 @@ fn catalog_text(catalog: Catalog) -> Result<Vec<u8>, PublishError> {
     Ok(text)
 }
 
-/// Returns true if a text can be one part of a path that programs and people read: letters, digits, dots, underscores, dashes, plus.
+/// Returns true if a string can be one part of a path: letters, digits, dots, underscores, dashes, plus.
 fn is_sound(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'+');
     !name.is_empty() && name.len() <= 253 && !name.starts_with(['.', '-']) && name.bytes().all(allowed)

@@ -128,7 +128,7 @@ pub(super) fn platforms(members: &[Member]) -> BTreeSet<Release> {
 /// Information about bundles that the catalog of one OpenShift version loses.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
-    /// Bundles without a place in a channel.
+    /// Bundles that fit into no channel.
     pub(super) missing: Vec<Missing>,
     /// Channels that lose the `skips` that name bundles in their own chain.
     pub(super) unskipped: Vec<String>,

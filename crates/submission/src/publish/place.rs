@@ -11,7 +11,7 @@ use crate::overlay::Changes;
 use crate::python::text::shown;
 use crate::repository::Repository;
 
-/// A bundle in its place.
+/// A bundle in its directory.
 pub struct Placed {
     /// The operator.
     pub operator: String,

@@ -94,13 +94,13 @@ pub(super) fn timestamp(text: &str) -> Timestamp {
     }
 }
 
-/// A cursor over ASCII text.
+/// A cursor over an ASCII string.
 struct Cursor<'a> {
     bytes: &'a [u8],
 }
 
 impl Cursor<'_> {
-    /// Takes between `least` and `most` digits.
+    /// Reads between `least` and `most` digits.
     fn digits(&mut self, least: usize, most: usize) -> Option<u32> {
         let count = self
             .bytes

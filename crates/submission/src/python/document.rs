@@ -59,7 +59,7 @@ pub(crate) fn read_stream(files: &dyn Files, path: &str) -> Result<Vec<Document>
     parse_stream(&path, &text)
 }
 
-/// The documents of a text.
+/// The documents of a stream.
 pub(crate) fn parse_stream(path: &str, text: &str) -> Result<Vec<Document>, Raise> {
     let documents = reader::parse(text).map_err(|raise| raise.in_file(path))?;
     let of = |root| Document {

@@ -2,7 +2,7 @@
 
 use super::date::{DateTime, Time, check, is_leap};
 
-/// Returns true if `dateutil.parser.isoparse` accepts a text.
+/// Returns true if `dateutil.parser.isoparse` accepts a string.
 pub(crate) fn is_iso_8601(text: &str) -> bool {
     text.is_ascii() && iso_8601(text.as_bytes()).is_some()
 }
@@ -38,7 +38,7 @@ fn int(bytes: Option<&[u8]>) -> Option<i64> {
     Some(if text.starts_with('-') { -value } else { value })
 }
 
-/// Bytes from `start`, fewer at the end of the text, as a slice of Python is.
+/// Bytes from `start`, fewer at the end of the string, as a Python slice.
 fn slice(text: &[u8], start: usize, length: usize) -> Option<&[u8]> {
     let start = start.min(text.len());
     text.get(start..(start + length).min(text.len()))

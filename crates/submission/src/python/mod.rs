@@ -23,7 +23,7 @@ pub(crate) use {reader::parse, table::counted::comparisons};
 
 use olmkit_yaml::Position;
 
-/// A value with its place.
+/// A value with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     /// The value.
@@ -75,7 +75,7 @@ impl Node {
             }
     }
 
-    /// The text if this is a string.
+    /// The value if it is a string.
     pub(crate) fn as_str(&self) -> Option<&str> {
         match &self.value {
             Value::Str(text) => Some(text),
@@ -83,7 +83,7 @@ impl Node {
         }
     }
 
-    /// The value of a text key in a dictionary.
+    /// The value of a string key in a dictionary.
     pub(crate) fn get(&self, key: &str) -> Option<&Node> {
         match &self.value {
             Value::Dict(entries) => entries

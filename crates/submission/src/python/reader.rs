@@ -10,7 +10,7 @@ use olmkit_yaml::{Event, EventKind, MAX_DEPTH, MAX_NODES, Position, Style, event
 
 use super::{Equality, Node, Raise, Table, Value, scalar};
 
-/// The documents of a text.
+/// The documents of a stream.
 pub(crate) fn parse(text: &str) -> Result<Vec<Node>, Raise> {
     match quick(text) {
         Some(documents) => Ok(documents),
@@ -18,7 +18,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Node>, Raise> {
     }
 }
 
-/// Splits at the separators and reads each part, or gives up.
+/// Splits at the separators and reads each part; `None` if the full reader is needed.
 fn quick(text: &str) -> Option<Vec<Node>> {
     let mut documents = Vec::new();
     let (mut start, mut first_line) = (0, 0_u32);
@@ -116,7 +116,7 @@ impl<'a> Build<'a> for Nodes<'a> {
     }
 }
 
-/// The last value of a key, at the place of its first.
+/// The last value of a key, at the position of the first.
 fn last_of_each_key(entries: Vec<(Node, Node)>) -> Vec<(Node, Node)> {
     // Nearly all mappings.
     let texts = entries.iter().filter(|(key, _)| key.as_str().is_some()).count();

@@ -18,7 +18,7 @@ pub(crate) enum Equality {
     Json,
 }
 
-/// Values by key. An entry that is put in again keeps its place.
+/// Values by key. An entry that is replaced keeps its position.
 pub(crate) struct Table<K, V> {
     equality: Equality,
     entries: Vec<(K, V)>,
@@ -156,7 +156,7 @@ pub(crate) mod counted {
         pub(crate) static COMPARED: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// The comparisons that a function makes.
+    /// The number of comparisons in a function.
     pub(crate) fn comparisons(function: impl FnOnce()) -> usize {
         let before = COMPARED.with(Cell::get);
         function();

@@ -62,7 +62,7 @@ fn write(node: &Node, out: &mut String) {
     }
 }
 
-/// A text in quotes, as `repr` writes it.
+/// A quoted string in `repr` form.
 pub(crate) fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') {
         '"'

@@ -18,7 +18,7 @@ pub(crate) static EMPTY_LIST: Node = Node::of(Value::List(Vec::new()));
 pub(crate) struct View<'a> {
     pub(crate) file: &'a str,
     pub(crate) node: &'a Node,
-    /// The place to point at: the value's own, or that of the mapping which lacks it.
+    /// The position to report: the value's own, or that of the mapping which lacks it.
     pub(crate) at: Position,
 }
 
@@ -31,7 +31,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The place in a [`Raise`].
+    /// The position in a [`Raise`].
     pub(crate) fn raise(&self, text: impl Into<String>) -> Raise {
         Raise::new(RaiseKind::Other, text).in_file(self.file).at(self.at)
     }
@@ -98,7 +98,7 @@ impl<'a> View<'a> {
         Ok(value)
     }
 
-    /// `for item in value`: characters of a text, keys of a mapping.
+    /// `for item in value`: characters of a string, keys of a mapping.
     pub(crate) fn iterate(self) -> Result<Vec<Cow<'a, Node>>, Raise> {
         match &self.node.value {
             Value::List(items) => Ok(items.iter().map(Cow::Borrowed).collect()),
@@ -125,7 +125,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The text; what else it is raises.
+    /// The string; any other value raises.
     pub(crate) fn text(self) -> Result<&'a str, Raise> {
         self.node.as_str().ok_or_else(|| {
             self.raise(format!(

@@ -48,7 +48,7 @@ impl fmt::Display for Release {
     }
 }
 
-/// Returns true if a text is a semantic version (2.0.0).
+/// Returns true if a string is a semantic version (2.0.0).
 pub(crate) fn is_semver(text: &str) -> bool {
     semver(text, false).is_some()
 }

@@ -10,11 +10,11 @@ use super::Semantic;
 pub(crate) enum NpmError {
     /// It raises a `ValueError`.
     Refused,
-    /// It fails on the text.
+    /// The library crashes.
     Crash,
 }
 
-/// A range: some of its alternatives must match, of one all parts.
+/// A range: one of its alternatives must match with all parts.
 #[derive(Debug, Clone)]
 pub(crate) struct NpmRange {
     alternatives: Vec<Vec<Clause>>,

@@ -103,7 +103,7 @@ pub(super) fn indentation(source: &Source<'_>) -> Vec<Found> {
 
 struct Indentation<'a> {
     source: &'a Source<'a>,
-    /// The spaces of one level: as many as the first level has.
+    /// The indentation of one level, which the first level determines.
     step: Option<usize>,
     found: First,
 }

@@ -19,7 +19,7 @@ pub(crate) struct Problem {
     pub(crate) at: Position,
 }
 
-/// A problem whose place is not yet counted.
+/// A problem whose position is not computed yet.
 struct Found {
     rule: &'static str,
     message: String,
@@ -107,7 +107,7 @@ impl<'a> Source<'a> {
         self.indent(offset) <= self.line_indent(offset)
     }
 
-    /// The problems with their places, in the order of the text.
+    /// The problems with their positions, in document order.
     fn placed(&self, mut found: Vec<Found>) -> Vec<Problem> {
         found.sort_by_key(|found| found.offset);
         let mut positions = Positions::new(self.text, 0);
@@ -132,7 +132,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The first problems of a text, in its order.
+/// The first problems of a document, in order.
 pub(crate) fn lint(text: &str, most: usize) -> Vec<Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut source = Source::new(text, most);

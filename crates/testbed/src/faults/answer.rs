@@ -24,7 +24,7 @@ use super::{
 /// The body of an answer of the proxy.
 pub(crate) type Answer = UnsyncBoxBody<Bytes, io::Error>;
 
-/// An answer that the API server might have given.
+/// An answer in the API server's format.
 pub(crate) fn status(code: u16, retry_after: Option<u32>) -> Response<Answer> {
     let reason = match code {
         409 => "Conflict",

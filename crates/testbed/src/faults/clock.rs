@@ -28,7 +28,7 @@ pub(crate) fn shift(json: &mut [u8], seconds: i64) {
     }
 }
 
-/// The time that a text in quotes begins with, moved, if it is one in UTC and nothing else.
+/// The shifted time at the start of a quoted string, if the string is exactly a time in UTC.
 fn moved(text: &[u8], seconds: i64) -> Option<String> {
     let (time, rest) = text.split_at_checked(TIME)?;
     let fraction = rest.strip_prefix(b".").unwrap_or(rest);

@@ -1,4 +1,4 @@
-//! A proxy in front of the API server that makes it fail.
+//! A proxy in front of the API server that injects faults.
 //!
 //! A client under test gets a kubeconfig whose server is the proxy. Requests pass unchanged, with the client's
 //! certificate if it has one, until a [`Rule`] matches. Rules can be added and removed while clients run. A seeded
@@ -53,14 +53,14 @@ pub enum Fault {
         /// Value of the header `Retry-After`, in seconds.
         retry_after: Option<u32>,
     },
-    /// The answer comes this much later.
+    /// The answer is delayed by this time.
     Late(Duration),
     /// The request reaches the server; its answer is lost and the connection is closed.
     AnswerLost,
     /// Nothing passes; the connection is closed after this time. This hits new requests: [`FaultProxy::black_hole`] silences watches
     /// that are open as well.
     BlackHole(Duration),
-    /// Each event of a watch, or each part of another answer, comes this much later.
+    /// Each event of a watch, or each part of another answer, is delayed by this time.
     EventsLate(Duration),
     /// A watch is closed after this time.
     Dropped(Duration),
@@ -114,7 +114,7 @@ impl Rule {
         }
     }
 
-    /// Only requests of this verb; called several times, of any of them.
+    /// Only requests with this verb; several calls allow any of their verbs.
     #[must_use]
     pub fn verb(mut self, verb: Verb) -> Self {
         self.verbs.push(verb);
@@ -149,7 +149,7 @@ impl Rule {
         self
     }
 
-    /// Only so many times.
+    /// Only this number of times.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.times = Some(times);
@@ -189,7 +189,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The fault for `request`, which is recorded. The second value is its place in the record.
+    /// The fault for `request`, which is recorded. The second value is its index in the record.
     fn decide(&mut self, request: Seen) -> (Option<Fault>, usize) {
         let mut fault = None;
         let expired = self.expired.iter().position(|resource| *resource == request.resource);
@@ -207,7 +207,7 @@ impl Shared {
         (fault, self.record(request))
     }
 
-    /// Records `request`; returns its place among all so far.
+    /// Records `request`; returns its index.
     fn record(&mut self, request: Seen) -> usize {
         self.seen.push(request);
         self.count() - 1
@@ -262,7 +262,7 @@ impl FaultProxy {
     pub fn kubeconfig(&self, original: &Path) -> Result<PathBuf, Error> {
         let kubeconfig = Kubeconfig::read_from(original)?;
         let mut value = serde_json::to_value(&kubeconfig).unwrap_or_default();
-        // `token` is redacted in the typed form; the text has it.
+        // `token` is redacted in the typed form, but not in the file.
         let text = crate::process::read_to_string(original)?;
         if let Ok(whole) = serde_json::from_str(&text) {
             value = whole;
@@ -313,9 +313,9 @@ impl FaultProxy {
         self.shared().ahead = seconds;
     }
 
-    /// From now on and for so long nothing passes in either direction, as when a network is cut: requests wait, and so do answers that
-    /// are under way and the events of open watches. Then all that a client still waits for arrives, late. A network that never comes
-    /// back is [`Fault::Stalled`] for those that watch.
+    /// Blocks all traffic for this time, as if a network were cut: requests wait, and so do answers in progress and the
+    /// events of open watches. Afterwards everything that a client still waits for arrives late. For a network that
+    /// never recovers, use [`Fault::Stalled`].
     pub fn black_hole(&self, time: Duration) {
         let end = Instant::now() + time;
         let mut shared = self.shared();
@@ -366,7 +366,7 @@ fn record(shared: &Mutex<Shared>, place: usize, change: impl FnOnce(&mut Seen)) 
     }
 }
 
-/// Marks the request at `place` as answered with `code`.
+/// Marks the request at index `place` as answered with `code`.
 fn answered(shared: &Mutex<Shared>, place: usize, code: u16) {
     record(shared, place, |seen| seen.answer = Some((code, Instant::now())));
 }

@@ -47,7 +47,7 @@ pub struct Seen {
     pub at: Instant,
     /// The body.
     pub body: Vec<u8>,
-    /// The server's answer, or the proxy's, and when it came.
+    /// The server's answer, or the proxy's, and its time.
     pub answer: Option<(u16, Instant)>,
 }
 

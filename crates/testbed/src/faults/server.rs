@@ -28,7 +28,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Listens on loopback. `connect` makes the client of the API server.
+    /// Listens on loopback. `connect` creates the API server's client.
     pub(crate) fn start(
         connect: impl FnOnce() -> Result<Client, Error> + Send + 'static,
         shared: Arc<Mutex<Shared>>,

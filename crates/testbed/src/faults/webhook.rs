@@ -21,7 +21,8 @@ pub enum Death {
     Hangs,
     /// It resets each connection. The API server's message has another port each time.
     Resets,
-    /// It answers each request with a text instead of an AdmissionReview, to those that trust [`DeadWebhook::client_config`].
+    /// It answers each request with plain text instead of an AdmissionReview. Clients must trust
+    /// [`DeadWebhook::client_config`].
     Nonsense,
 }
 
@@ -103,7 +104,7 @@ async fn serve(listener: TcpListener, death: Death, acceptor: TlsAcceptor) {
         match listener.accept().await {
             Ok((stream, _)) => match death {
                 Death::Hangs => kept.push(stream),
-                // Unread data makes the kernel reset the connection when it is closed.
+                // Unread data makes the kernel reset the connection on close.
                 Death::Resets => drop(tokio::time::timeout(Duration::from_secs(1), stream.readable()).await),
                 Death::Nonsense => drop(answering.spawn(babble(stream, acceptor.clone()))),
             },

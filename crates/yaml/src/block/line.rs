@@ -1,4 +1,4 @@
-//! Moving over the lines of a text.
+//! Movement over the lines of a document.
 
 use memchr::{memchr, memchr3_iter};
 
@@ -17,7 +17,7 @@ pub(super) fn only_known_characters(text: &str) -> bool {
         return true;
     }
     let character_at = |at: usize| text.get(at..).and_then(|rest| rest.chars().next());
-    // The first bytes of those characters in UTF-8.
+    // The first UTF-8 bytes of those characters.
     !memchr3_iter(0xc2, 0xe2, 0xef, bytes)
         .filter_map(character_at)
         .any(|character| {
@@ -29,7 +29,7 @@ pub(super) fn only_known_characters(text: &str) -> bool {
 }
 
 impl<'a, B: Build<'a>> Reader<'a, B> {
-    /// The byte at an offset; 0 at the end, which occurs nowhere in the text.
+    /// The byte at an offset; 0 at the end, which occurs nowhere in the document.
     pub(super) fn byte(&self, at: usize) -> u8 {
         self.text.as_bytes().get(at).copied().unwrap_or_default()
     }
@@ -48,14 +48,14 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         self.at + memchr(b'\n', rest).unwrap_or(rest.len())
     }
 
-    /// Goes behind the line feed at an offset.
+    /// Moves after the line feed at an offset.
     pub(super) fn end_line(&mut self, line_feed: usize) {
         self.at = line_feed + 1;
         self.line = self.line.saturating_add(1);
         self.line_start = self.at;
     }
 
-    /// Goes to the next line. Nothing but spaces and a comment may be left on this one.
+    /// Moves to the next line. The rest of this one may only be spaces and a comment.
     pub(super) fn finish_line(&mut self) -> Option<()> {
         let rest = self.skip_spaces(self.at);
         match self.byte(rest) {

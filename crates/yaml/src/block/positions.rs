@@ -3,7 +3,7 @@
 use super::super::Position;
 use super::Place;
 
-/// Turns the places of a text into positions of its file.
+/// Converts places to positions in the file.
 #[derive(Debug)]
 pub struct Positions<'a> {
     text: &'a str,
@@ -19,7 +19,7 @@ pub struct Positions<'a> {
 }
 
 impl<'a> Positions<'a> {
-    /// For a text that starts `lines_before` lines into its file.
+    /// For a document that starts `lines_before` lines into its file.
     pub fn new(text: &'a str, lines_before: u32) -> Self {
         Self {
             text,

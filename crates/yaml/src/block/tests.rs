@@ -100,7 +100,7 @@ fn leaves_what_it_does_not_know_to_the_full_reader() {
     }
 }
 
-/// Pieces that make YAML when put together, and often nearly make it.
+/// Fragments that form YAML together, and often nearly do.
 const PIECES: [&str; 58] = [
     "a",
     "b",
@@ -237,7 +237,7 @@ fn json_text() -> impl Strategy<Value = String> {
     })
 }
 
-/// Puts a node behind a key or a dash: on its line if it is a scalar, else below.
+/// Adds a node after a key or a dash: on its line if it is a scalar, else below.
 fn nested(head: &str, value: &[String]) -> Vec<String> {
     let deeper = |line: &str| {
         line.split('\n')

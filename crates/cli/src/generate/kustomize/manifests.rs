@@ -147,7 +147,7 @@ fn read(path: &Path, package: &str) -> anyhow::Result<Value> {
     bail!("{} has no ClusterServiceVersion", path.display())
 }
 
-/// Fields that the answers give replace those of the base; empty answers leave them.
+/// Fields of the answers replace those of the base; empty answers do not.
 fn overlay(base: &mut Value, answers: &Value) {
     let fields = [
         "displayName",

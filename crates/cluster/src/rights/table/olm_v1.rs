@@ -14,9 +14,9 @@ const V1: &[Command] = &[
     ExtensionStatus,
     ExtensionUninstall,
 ];
-/// Those of them that install.
+/// The commands that install.
 const V1_INSTALLING: &[Command] = &[RunBundleV1, ExtensionInstall];
-/// Those of them that remove.
+/// The commands that remove.
 const V1_REMOVING: &[Command] = &[CleanupV1, ExtensionUninstall];
 
 /// Every right.

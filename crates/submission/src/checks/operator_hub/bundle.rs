@@ -267,7 +267,7 @@ fn update_graph(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Ra
 fn below_head(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
     let mode = context.operator.config()?.view().get("updateGraph")?;
     if mode.node.as_str() != Some("replaces-mode") {
-        // The versions make the graph, and no bundle is left behind.
+        // The versions form the graph, and no bundle is stranded.
         return Ok(());
     }
     let mut channels = context.bundle.channels()?.clone();
@@ -288,7 +288,7 @@ fn below_head(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rais
     Ok(())
 }
 
-/// The version that the bundle leaves behind in a channel, which may be its own, and the newest version.
+/// The version that the bundle strands in a channel, which may be its own, and the newest version.
 fn left_behind(context: &BundleContext<'_>, channel: &str) -> Result<Option<(String, String)>, Raise> {
     let bundles = channel_bundles(context.operator, channel)?;
     let graph = graph::update_graph(context.operator, channel)?;
@@ -297,7 +297,7 @@ fn left_behind(context: &BundleContext<'_>, channel: &str) -> Result<Option<(Str
         return Ok(None);
     };
     let candidate = if same(context.bundle, newest)? {
-        // The release of a new head can leave the former one behind.
+        // The release of a new head can strand the previous one.
         newest_first.next().filter(|_| context.options.pull_request)
     } else {
         bundles.iter().find(|one| one.version == context.bundle.version)

@@ -1,4 +1,4 @@
-//! Templates that take a bundle.
+//! Templates that accept a bundle.
 
 use super::*;
 
