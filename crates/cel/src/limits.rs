@@ -11,7 +11,7 @@ pub const DEPTH: usize = 64;
 /// Maximum digits after the point in `format`.
 pub const FORMAT_PRECISION: usize = 100;
 
-/// Most bytes of a compiled regular expression.
+/// Maximum bytes of a compiled regular expression.
 pub const REGEX_BYTES: usize = 1 << 20;
 
 /// Most regular expressions kept compiled.

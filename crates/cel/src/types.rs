@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Most parts of a type. Macros in a row can double a type each time.
 const SIZE: usize = 4_096;
 
-/// Most levels of a type.
+/// Maximum levels of a type.
 const DEPTH: usize = 300;
 
 /// A type.

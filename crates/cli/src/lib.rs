@@ -263,7 +263,9 @@ impl Cli {
             Command::Update(args) => update::run(&args),
             Command::Version(args) => version::run(&args, is_operator_sdk),
             Command::Alpha { .. } => {
-                eprintln!("Error: olmkit does not have this command; see docs/reference/drop-in.md for its replacement");
+                eprintln!(
+                    "Error: olmkit does not have this command; see docs/reference/drop-in.md for its replacement"
+                );
                 Ok(ExitCode::from(2))
             }
         }

@@ -52,7 +52,7 @@ pub struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// operator-sdk's text
+    /// operator-sdk's message
     Text,
     /// operator-sdk's JSON
     Json,

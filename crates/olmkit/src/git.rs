@@ -104,7 +104,7 @@ impl Repository {
         }
     }
 
-    /// The output of a command that only reads, of at most so many bytes. Git starts no other program for it.
+    /// The output of a read-only command, up to a limit. Git starts no other program for it.
     ///
     /// # Errors
     /// Git cannot be run or reports an error.

@@ -238,7 +238,7 @@ pub static YAML_DEPTH: Limit = Limit::fixed(
     "values within values of a YAML document",
 );
 
-/// A name, value or path that a message or a table repeats; the middle of a longer one is left out.
+/// A repeated name, value or path in a message or a table; the middle of a longer one is omitted.
 pub static QUOTED_TEXT: Limit = Limit::new(
     "quoted-text",
     Unit::Bytes,
@@ -246,7 +246,7 @@ pub static QUOTED_TEXT: Limit = Limit::new(
     "a name, value or path that a message or a table repeats; the middle of a longer one is left out",
 );
 
-/// A message of a finding or an error; the middle of a longer one is left out.
+/// A message of a finding or an error; the middle of a longer one is omitted.
 pub static MESSAGE: Limit = Limit::new(
     "message",
     Unit::Bytes,

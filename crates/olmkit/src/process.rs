@@ -77,9 +77,9 @@ pub struct Run<'a> {
     pub input: Vec<u8>,
     /// True if it reads our input instead, for example for a prompt.
     pub asks: bool,
-    /// True if its error output goes to ours. Otherwise the start of it is part of the result.
+    /// True if its standard error is inherited. Otherwise the start of it is part of the result.
     pub shows_errors: bool,
-    /// Most bytes of output.
+    /// Maximum bytes of output.
     pub output: &'static Limit,
     /// Time limit.
     pub time: Duration,
@@ -309,7 +309,7 @@ mod tests {
         let ended = launcher().run(run).unwrap();
         assert_eq!((ended.status.code(), ended.output.as_slice()), (Some(3), &b"hello"[..]));
         assert_eq!(ended.errors, b"problem\n");
-        // Nor does input that is not read keep it from ending.
+        // Unread input does not keep it from ending either.
         let run = Run {
             input: vec![b'x'; 1 << 20],
             ..shell("exit 0")

@@ -1,5 +1,5 @@
-//! The registry: every rule of olmkit. `olmkit explain`, the tables of the documentation and the metadata of SARIF files are
-//! made from it.
+//! The registry: every rule of olmkit. `olmkit explain`, the tables of the documentation and the metadata of SARIF
+//! files are generated from it.
 //!
 //! A rule is defined next to its check, by `define_rules!`; each file of checks is listed here, once.
 

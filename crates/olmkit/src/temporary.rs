@@ -120,7 +120,7 @@ impl Registration {
     /// Creates and registers a directory: no signal comes in between. Returns the other result of `make` too.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be created.
     pub fn of<T>(make: impl FnOnce() -> io::Result<(TempDir, T)>) -> io::Result<(TempDir, T, Self)> {
         let _at_work = at_work();
         let mut state = state_for_use();
@@ -279,7 +279,7 @@ impl File {
     /// Renames the file, replacing an existing one. All users may read it then.
     ///
     /// # Errors
-    /// The file cannot be written to disk, or the name cannot be taken; nothing has changed then.
+    /// The file cannot be written to disk, or renamed; nothing has changed then.
     pub fn persist(mut self, path: &Path, durability: Durability) -> io::Result<fs::File> {
         use std::os::unix::fs::PermissionsExt as _;
         let Some(file) = self.file.take() else {
@@ -338,7 +338,7 @@ impl Drop for File {
 pub enum Durability {
     /// File and directory are written to disk before its name counts.
     Synced,
-    /// It can be made again.
+    /// It can be regenerated.
     Unsynced,
 }
 
@@ -367,7 +367,7 @@ fn gone() -> io::Error {
     io::ErrorKind::NotFound.into()
 }
 
-/// Deletes files of a prefix that killed processes left in a directory.
+/// Deletes files with a prefix that killed processes left in a directory.
 pub fn remove_abandoned(directory: &Path, prefix: &str) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let begins = |name: &OsStr| name.as_encoded_bytes().starts_with(prefix.as_bytes());

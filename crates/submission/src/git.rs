@@ -56,9 +56,7 @@ impl Git {
         let prefix = self.read(&["rev-parse", "--show-prefix"]).map_err(|error| {
             if error.kind() == io::ErrorKind::Other {
                 let folder = self.folder.display();
-                io::Error::other(format!(
-                    "{folder} is not a git repository: {error}"
-                ))
+                io::Error::other(format!("{folder} is not a git repository: {error}"))
             } else {
                 error
             }

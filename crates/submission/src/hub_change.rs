@@ -83,7 +83,8 @@ impl Change {
         }
         for (operator, version) in &self.bundles.deleted {
             let message = format!("the published version {version} of {operator} is missing");
-            let hint = "rebase the fork; to remove a version, ask a maintainer for the label allow/operator-version-overwrite";
+            let hint =
+                "rebase the fork; to remove a version, ask a maintainer for the label allow/operator-version-overwrite";
             found.push(
                 Finding::of(&REBASE, message)
                     .file(format!("operators/{operator}"))

@@ -96,9 +96,7 @@ impl How {
         };
         let rendered = match olmv1::render(&bundle, &options) {
             Err(RenderError::NoCertificates) => {
-                note!(
-                    "note: without a certificate provider OLM v1 rejects this bundle; mount certificates yourself"
-                );
+                note!("note: without a certificate provider OLM v1 rejects this bundle; mount certificates yourself");
                 olmv1::objects(&bundle, &options)
             }
             rendered => rendered,

@@ -102,7 +102,9 @@ fn interrupted(names: &Names, output: Output) -> anyhow::Result<ExitCode> {
     let cause = Cause::passing(
         Code::Interrupted,
         "interrupted; the objects created so far are kept, and OLM v1 continues",
-        format!("run the same command again to continue, or remove it: olmkit cleanup {package} --olm v1 -n {namespace}"),
+        format!(
+            "run the same command again to continue, or remove it: olmkit cleanup {package} --olm v1 -n {namespace}"
+        ),
     );
     if output == Output::Json {
         let result = serde_json::json!({"result": "interrupted", "package": package, "clusterServiceVersion": csv, "namespace": namespace, "causes": [cause]});

@@ -26,7 +26,10 @@ fn a_flag_of_the_other_version_is_refused_with_the_way_out() {
             &["run", "bundle", bundle, "--olm", "v1", "--pull-from", "r.test/a"],
             "--push-to",
         ),
-        (&["cleanup", "cache", "--olm", "v1", "--delete-crds"], "omit these flags"),
+        (
+            &["cleanup", "cache", "--olm", "v1", "--delete-crds"],
+            "omit these flags",
+        ),
         (
             &["cleanup", "cache", "--olm", "v1", "--delete-all=false"],
             "leave them out",

@@ -120,7 +120,7 @@ impl<'v> Walk<'v> {
         }
     }
 
-    /// The rejections, sorted by place, one for each place.
+    /// The rejections, sorted by position, one for each position.
     pub(super) fn finish(mut self) -> Vec<Rejection> {
         self.found.sort_by(|left, right| left.pointer.cmp(&right.pointer));
         self.found.dedup_by(|left, right| left.pointer == right.pointer);

@@ -1,4 +1,4 @@
-//! The certificate that OLM v0 makes for a Deployment with webhooks or API services, and the mounts that it replaces.
+//! The certificate that OLM v0 creates for a Deployment with webhooks or API services, and the mounts that it replaces.
 
 use std::collections::BTreeSet;
 

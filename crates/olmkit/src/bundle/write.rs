@@ -78,7 +78,7 @@ mod tests {
             [PathBuf::from("NOTES"), PathBuf::from("manifests/a.yaml")]
         );
         assert_eq!(std::fs::read(bundle.join("manifests/a.yaml")).unwrap(), b"new");
-        // Nothing of the work is left behind.
+        // No temporary files remain.
         assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1);
     }
 

@@ -1,4 +1,4 @@
-//! Adds bundles to a catalog one after the other, each to the channels that it names itself: what `opm index add` does.
+//! Adds bundles to a catalog one after the other, each to the channels in its annotations, as `opm index add` does.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;

@@ -13,7 +13,7 @@ use olmkit_go::json::names_field;
 /// Reads a document as a blob.
 ///
 /// # Errors
-/// opm's text: no schema, a key twice in different case, a known schema with a field of the wrong type.
+/// opm's message: no schema, a key twice in different case, a known schema with a field of the wrong type.
 pub fn read(value: &Value<'_>, origin: Origin) -> Result<Blob, String> {
     let meta = meta::read(value)?;
     Ok(match meta.schema.as_str() {

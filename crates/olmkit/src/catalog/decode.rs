@@ -71,7 +71,7 @@ impl Mismatch {
         });
     }
 
-    /// Reports an error that has its own text.
+    /// Reports an error with its own message.
     pub fn report_text(&mut self, text: impl Into<String>) {
         self.0.get_or_insert_with(|| text.into());
     }

@@ -17,7 +17,7 @@ pub enum Error {
     /// The target does not exist, or already has the requested state.
     #[error("{0}")]
     Refused(String),
-    /// The text is not a catalog.
+    /// The input is not a catalog.
     #[error("{message} (line {line})")]
     Text {
         /// The error.
@@ -33,7 +33,7 @@ pub enum Error {
 /// The edges of a new entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Edges {
-    /// The entry it replaces. If not given, the version decides.
+    /// The replaced entry. If not given, the version decides.
     pub replaces: Option<String>,
     /// Entries it skips.
     pub skips: Vec<String>,
@@ -82,11 +82,11 @@ fn is(part: &Part, entries: &[(&str, &str)]) -> bool {
         .all(|(key, value)| part.node.get(key).and_then(Node::as_str) == Some(*value))
 }
 
-/// Adds a bundle at a place that [`placement::place`](super::placement::place) found: an entry at the end of the channel, and its blob,
-/// given as YAML, at the end of the text. A channel that does not exist is made.
+/// Adds a bundle at the position from [`placement::place`](super::placement::place): an entry at the end of the
+/// channel, and its blob, given as YAML, at the end of the file. A channel that does not exist is created.
 ///
 /// # Errors
-/// The catalog lacks the package, or the text cannot be changed in place.
+/// The catalog lacks the package, or the file cannot be changed in place.
 pub fn add(text: &str, bundle: &Bundle, blob: &str, channel: &str, placement: &Placement) -> Result<String, Error> {
     let package = bundle.package.as_str();
     let all = parts(text)?;
@@ -169,7 +169,7 @@ fn change_entry(text: &str, channel: &Part, above: &Above, new: &str) -> Result<
     Ok(format!("{head}{}{tail}", document.text()))
 }
 
-/// The line behind the last item of a list, and the indentation of its items.
+/// The line after the last item of a list, and the indentation of its items.
 fn list_end(part: &Part, list: &Node, lines: &[String]) -> Result<(usize, String), Error> {
     let item = list
         .items()

@@ -30,7 +30,7 @@ impl std::fmt::Display for Table {
         let width = |column: usize| {
             let cells = lines.iter().filter_map(|line| line.get(column));
             let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or_default();
-            // One name of a megabyte does not make a megabyte of each row.
+            // One name of a megabyte must not make every row a megabyte long.
             if widest.saturating_mul(lines.len()) > MOST_PADDING {
                 0
             } else {

@@ -51,7 +51,7 @@ pub enum Error {
     },
 }
 
-/// opm's message without most of the blob that it quotes: an icon makes that kilobytes of base64.
+/// opm's message without most of the quoted blob: an icon would add kilobytes of base64.
 pub(super) fn short(message: &str) -> Cow<'_, str> {
     /// Characters of the blob that show which one it is.
     const SHOWN: usize = 80;
@@ -109,8 +109,8 @@ pub fn file(path: &Path) -> Result<Vec<Blob>, Error> {
     Ok(blobs)
 }
 
-/// Reads the blobs of one file, turns each, with the document it was read from, into something else on the thread that
-/// read it, and hands the results on in order, so that only some megabytes of a large file are in work at a time.
+/// Reads the blobs of one file, converts each, with its document, on the thread that read it, and returns the results
+/// in order, so that only some megabytes of a large file are processed at a time.
 ///
 /// # Errors
 /// See [`directory`]; `convert` may reject a blob.
@@ -136,7 +136,7 @@ pub fn each_blob<T: Send>(
     }
 }
 
-/// Reads the blobs of a text, such as standard input.
+/// Reads the blobs of a stream, such as standard input.
 ///
 /// # Errors
 /// The first document that is not a blob.

@@ -1,4 +1,4 @@
-//! Channels as Mermaid text, as `opm alpha render-graph` draws them.
+//! Channels in Mermaid format, as `opm alpha render-graph` draws them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use olmkit_go::strconv::quote;
 /// A drawing, and what could not be drawn.
 #[derive(Debug, Default)]
 pub struct Drawing {
-    /// Mermaid text.
+    /// The Mermaid source.
     pub text: String,
     /// Warnings.
     pub warnings: Vec<String>,

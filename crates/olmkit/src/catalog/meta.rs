@@ -68,12 +68,12 @@ fn duplicate_keys<'k>(keys: impl Iterator<Item = &'k str>) -> Result<(), String>
     }
 }
 
-/// opm shows the document with a mark behind its first token.
+/// opm prints the document with a mark after its first token.
 fn not_a_map(value: &Value<'_>) -> String {
     let text = value.to_json(Numbers::Keep, Html::Escape);
     let mut pretty = String::new();
     write_indented(&mut pretty, &text, "    ");
-    // The decoder stops behind the bracket of a list, behind the last byte of anything else.
+    // The decoder stops after the bracket of a list, after the last byte of anything else.
     let offset = if matches!(value, Value::Sequence(_)) {
         1
     } else {

@@ -32,7 +32,7 @@ pub const PROPERTY_CSV_METADATA: &str = "olm.csv.metadata";
 /// Source position of a blob.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The file; none for a blob that was made here.
+    /// The file; `None` for a generated blob.
     pub file: Option<Arc<Path>>,
     /// The blob's first line, counted from 1.
     pub line: usize,
@@ -45,7 +45,7 @@ pub struct Origin {
 pub struct Property {
     /// The property's type, `olm.gvk` for instance.
     pub kind: String,
-    /// Compact JSON text. `None` where the blob has no `value` at all, which is not the same as `null`.
+    /// Compact JSON. `None` if the blob has no `value`, which differs from `null`.
     pub value: Option<String>,
 }
 
@@ -97,14 +97,14 @@ impl Channel {
     }
 }
 
-/// A bundle's place in a channel.
+/// A bundle's entry in a channel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChannelEntry {
     /// Bundle name.
     pub name: String,
     /// The bundle that this one directly replaces; empty if none.
     pub replaces: String,
-    /// Bundles that this one replaces too and that are not to be installed any more.
+    /// Bundles that this one also replaces and that should no longer be installed.
     pub skips: Vec<String>,
     /// A version range from which this bundle can be reached; empty if none.
     pub skip_range: String,
@@ -228,7 +228,7 @@ impl Catalog {
         }
     }
 
-    /// Adds all blobs of another catalog behind ours.
+    /// Appends all blobs of another catalog.
     pub fn extend(&mut self, other: Catalog) {
         self.packages.extend(other.packages);
         self.channels.extend(other.channels);

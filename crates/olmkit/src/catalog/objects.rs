@@ -16,7 +16,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// opm's text for the property at an index.
+    /// opm's message for the property at an index.
     pub fn at(&self, index: usize) -> String {
         match self {
             Error::Property(text) => format!("parse property at index {index} as bundle object: {text}"),

@@ -26,7 +26,7 @@ pub enum Above {
     Skips(String),
 }
 
-/// The place of a new bundle in one channel.
+/// The position of a new bundle in one channel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Placement {
     /// The upgrade edges of the new entry.
@@ -47,10 +47,10 @@ struct Place<'c> {
     version: Option<Version>,
 }
 
-/// Finds the place of a bundle in a channel of its package.
+/// Finds the position of a bundle in a channel of its package.
 ///
 /// # Errors
-/// The catalog already has the bundle, the channel would get a second head, or its edges leave no place for the version.
+/// The catalog already has the bundle, the channel would get a second head, or its edges do not allow the version.
 pub fn place(catalog: &Catalog, channel: &str, new: &Bundle, edges: &NewEdges) -> Result<Placement, Error> {
     let of_package = |package: &str| package == new.package;
     let mut bundles = catalog.bundles.iter().filter(|bundle| of_package(&bundle.package));

@@ -1,4 +1,4 @@
-//! The upgrades that OLM v0 takes: its resolver's rules over the channels of one package.
+//! The upgrades that OLM v0 performs: its resolver's rules over the channels of one package.
 //!
 //! OLM orders a channel along `replaces` from the head, drops the entries that another entry skips, and upgrades an
 //! installed bundle to the first of the others that replaces or skips it by name, or whose `skipRange` contains its
@@ -20,7 +20,7 @@ pub const PROPERTY_DEPRECATED: &str = "olm.deprecated";
 /// Minimum cost of comparing a version with a range, in bytes.
 const COMPARISON: usize = 32;
 
-/// Chains that an error lists at most.
+/// Maximum number of chains in an error.
 const CHAINS_LISTED: usize = 10;
 
 /// An error that OLM reports instead of an upgrade, with OLM's message.
@@ -326,7 +326,7 @@ impl<'c> Resolver<'c> {
         &self.placed
     }
 
-    /// Cost of one call of [`Self::edges`] with a version, in bytes that are compared.
+    /// Cost of one call of [`Self::edges`] with a version, in compared bytes.
     pub fn cost(&self) -> usize {
         self.cost
     }
@@ -389,7 +389,7 @@ impl<'c> Resolver<'c> {
         taken.collect()
     }
 
-    /// For each of some versions, which ascend and differ: the first entry that is not dropped and whose `skipRange` contains it.
+    /// For some distinct ascending versions: the first entry that is not dropped and whose `skipRange` contains it.
     fn by_range(&self, ascending: &[&Version]) -> Vec<Option<Edge<'c>>> {
         let mut first = vec![None; ascending.len()];
         // For each version, the next one that has no entry yet.

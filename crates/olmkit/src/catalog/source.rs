@@ -119,10 +119,10 @@ pub fn file_of(path: &Path, package: &str) -> Result<PathBuf, Error> {
     }
 }
 
-/// Adds a bundle to channels of its package in a file of the source, and returns its place in each channel.
+/// Adds a bundle to channels of its package in a file of the source, and returns its position in each channel.
 ///
 /// # Errors
-/// The file cannot be read, changed or written, or a channel has no place for the bundle. The file is unchanged then.
+/// The file cannot be read, changed or written, or a channel does not allow the bundle. The file is unchanged then.
 pub fn add(
     file: &Path,
     bundle: &Bundle,

@@ -18,11 +18,11 @@ pub enum Format {
     /// One JSON object after the other, indented by four.
     #[default]
     Json,
-    /// YAML documents, each behind `---`.
+    /// YAML documents, each after `---`.
     Yaml,
 }
 
-/// Blobs that are turned into text at a time.
+/// Blobs that are serialized at a time.
 const WINDOW: usize = 64;
 
 /// Why a catalog cannot be written.
@@ -116,7 +116,7 @@ impl<'o> Object<'o> {
         Object { out, empty: true }
     }
 
-    /// Writes a name; the value follows on the returned text.
+    /// Writes a name; the value follows in the returned output.
     fn name(&mut self, name: &str) -> &mut String {
         if !self.empty {
             self.out.push(',');
@@ -243,7 +243,7 @@ fn deprecation(out: &mut String, deprecation: &Deprecation) {
     object.close();
 }
 
-/// Writes blobs one after the other. Large catalogs are turned into text on several threads, some megabytes at a time.
+/// Writes blobs one after the other. Large catalogs are serialized on several threads, some megabytes at a time.
 ///
 /// # Errors
 /// The output cannot be written, or a blob does not fit the format.

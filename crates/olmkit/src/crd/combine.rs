@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 use super::Error;
 use super::variants::{declare, hoist, tests_of};
 
-/// Brings the combinations of one node, whose children are not yet normalised, into the structural form. Afterwards the
-/// node has a type where the alternatives had one, and every property of a variant is declared on the node.
+/// Converts the combinations of one node, whose children are not yet normalized, to the structural form. Afterwards the
+/// node has a type if the alternatives had one, and every property of a variant is declared on the node.
 pub(super) fn normalise(node: &mut Map<String, Value>, path: &str) -> Result<(), Error> {
     flatten_all_of(node, path)?;
     for keyword in ["oneOf", "anyOf"] {

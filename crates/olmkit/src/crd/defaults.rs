@@ -1,4 +1,4 @@
-//! Defaults, as serde gives them, in the form that the API server accepts.
+//! Converts defaults from serde to the form that the API server accepts.
 
 use serde_json::{Map, Value};
 

@@ -69,18 +69,18 @@ pub enum Error {
         /// The types found.
         types: String,
     },
-    /// Something that is not a schema where a schema is needed.
+    /// A value that is not a schema although a schema is required.
     #[error("{path}: {what} is not a schema object")]
     NotASchema {
-        /// The place.
+        /// The path.
         path: String,
-        /// The keyword that held it.
+        /// The keyword with the value.
         what: String,
     },
     /// A schema nested deeper than any type a person writes.
     #[error("{path}: more than {limit} levels deep")]
     TooDeep {
-        /// The place.
+        /// The path.
         path: String,
         /// The limit.
         limit: usize,

@@ -110,7 +110,7 @@ fn check_versions(versions: &[Value]) -> Result<(), String> {
     }
 }
 
-/// Joins the definitions of one kind's versions, each derived from its own Rust type, into one.
+/// Merges the definitions of one kind's versions, each derived from a separate Rust type.
 ///
 /// # Errors
 /// When there is none, when group, kind, scope or names differ, or when `stored` is not among the versions.
@@ -212,7 +212,7 @@ fn finish_root(schema: &mut Value, kind: &str, plural: &str, options: &Options) 
     properties.insert("apiVersion".into(), version);
     properties.insert("kind".into(), own_kind);
     properties.insert("metadata".into(), json!({"type": "object"}));
-    // A default for the whole status would be written by the server on creation, without an observation behind it.
+    // The server would write a default for the whole status on creation, without an observation.
     if let Some(Value::Object(status)) = properties.get_mut("status") {
         status.remove("default");
     }

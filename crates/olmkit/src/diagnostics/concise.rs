@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::Report;
 use crate::object::UntrustedText;
 
-/// Writes `FILE:LINE:COLUMN: SEVERITY[RULE] message` for each finding. Unknown parts of the place are omitted.
+/// Writes `FILE:LINE:COLUMN: SEVERITY[RULE] message` for each finding. Unknown parts of the position are omitted.
 ///
 /// # Errors
 ///

@@ -85,7 +85,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Makes a finding without a place. Long names in the message are shortened: thousands of findings may repeat them.
+    /// Creates a finding without a position. Long names in the message are shortened, because thousands of findings may
+    /// repeat them.
     pub fn new(rule: &'static Rule, severity: Severity, message: impl Into<String>) -> Self {
         Self {
             rule: rule.id,
@@ -126,14 +127,14 @@ impl Finding {
         self
     }
 
-    /// Sets the place.
+    /// Sets the position.
     #[must_use]
     pub fn at(mut self, position: Position) -> Self {
         self.position = Some(position);
         self
     }
 
-    /// Takes the place of a node.
+    /// Sets the position of a node.
     #[must_use]
     pub fn at_node(mut self, node: &Node) -> Self {
         self.position = Some(node.start);
@@ -149,7 +150,7 @@ impl Finding {
         self.path = self.path.take().map(limits::path);
     }
 
-    /// Returns true if a text in it is longer than a message may be.
+    /// Returns true if it contains a string that is longer than a message may be.
     pub(super) fn is_long(&self) -> bool {
         let longest = limits::QUOTED_TEXT.count().min(limits::MESSAGE.count());
         let texts = [&self.hint, &self.object, &self.path];

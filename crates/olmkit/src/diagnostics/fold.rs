@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::Finding;
 
-/// At most this many of the other places are named.
+/// Maximum number of the other positions that are named.
 const NAMED: usize = 5;
 
 /// Messages with this number of equal words at their ends are considered equal.
 const ENOUGH: usize = 3;
 
-/// Longest name of a place, in bytes: an image with its digest.
+/// Maximum length of a name in bytes: an image with its digest.
 const LONGEST_NAME: usize = 150;
 
 /// Folds repeated findings into the first one: findings of one rule with the same fix, whose messages differ in a few
@@ -55,7 +55,7 @@ pub(crate) fn folded(mut first: Finding, others: &[Finding]) -> Finding {
     first
 }
 
-/// A place that is not the first.
+/// A position that is not the first.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Name {
     /// The counted noun, such as `example`.

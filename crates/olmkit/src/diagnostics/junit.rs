@@ -61,7 +61,7 @@ fn case(finding: &Finding, content: &str, out: &mut dyn Write) -> io::Result<()>
     )
 }
 
-/// The finding for people: place, message, hint.
+/// The finding as text: position, message, hint.
 fn text(finding: &Finding) -> String {
     let place = finding.place().map(|place| place + ": ").unwrap_or_default();
     let hint = finding

@@ -40,7 +40,7 @@ pub enum Suppression {
     Rule(String),
     /// The rule is ignored in files that fit this glob.
     Path(String),
-    /// A comment at the place, for this reason.
+    /// A comment in the source, with this reason.
     Comment(String),
     /// The baseline contains it.
     Baseline,
@@ -160,7 +160,7 @@ impl Report {
         self.findings.iter().chain(suppressed)
     }
 
-    /// Sorts by file, place, severity, rule and message, so that the output does not depend on the order of checks.
+    /// Sorts by file, position, severity, rule and message, so that the output does not depend on the order of checks.
     pub fn sort(&mut self) {
         self.findings.sort_by(|a, b| {
             let key = |finding: &Finding| (finding.position, finding.severity, finding.rule);

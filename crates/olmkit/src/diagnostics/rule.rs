@@ -159,7 +159,7 @@ pub struct Rule {
     pub why: &'static str,
     /// An input that breaks it.
     pub bad: &'static str,
-    /// The input put right.
+    /// The corrected input.
     pub good: &'static str,
     /// The version of olmkit that introduced it.
     pub since: &'static str,
@@ -227,7 +227,7 @@ impl Rule {
         self
     }
 
-    /// Adds an input that breaks the rule, and the same put right.
+    /// Adds an input that breaks the rule, and the corrected input.
     #[must_use]
     pub const fn example(mut self, bad: &'static str, good: &'static str) -> Self {
         self.bad = bad;

@@ -77,7 +77,7 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// The documentation of a rule, as text and as Markdown.
+/// The documentation of a rule, as plain text and as Markdown.
 fn help(rule: &Rule) -> Value {
     let mut text = rule.why.to_owned();
     let mut markdown = rule.why.to_owned();

@@ -134,7 +134,7 @@ mod tests {
         })
     }
 
-    /// Runs an action again and again with one step less that fails, until none does; gives the number of steps.
+    /// Repeats an action with one step less that fails, until none does; returns the number of steps.
     pub(super) fn with_each_step_failing(mut action: impl FnMut(usize) -> bool) -> usize {
         for steps in 0..1000 {
             STEPS_LEFT.set(steps);

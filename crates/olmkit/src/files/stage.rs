@@ -60,7 +60,7 @@ impl Stage {
         })
     }
 
-    /// Writes a file at a path relative to the goal, and gives the place where it is for now.
+    /// Writes a file at a path relative to the goal, and returns its temporary path.
     ///
     /// # Errors
     /// The path leaves the goal or is in use, or the file cannot be written.

@@ -1,4 +1,4 @@
-//! Fixes of what validation and scorecard find in a bundle: edits of its YAML files in place.
+//! Fixes of findings from validation and scorecard: edits a bundle's YAML files in place.
 //!
 //! A fix is kept only if it is verified: the file contains its previous value plus the fix, with all its comments; the
 //! bundle has no new finding; and no result of operator-sdk is worse.
@@ -34,7 +34,7 @@ pub struct Options {
     pub scorecard: bool,
 }
 
-/// A fix that was made, or could be.
+/// A fix that was applied, or could be.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fix {
     /// The file, relative to the bundle.
@@ -45,7 +45,7 @@ pub struct Fix {
     pub is_safe: bool,
 }
 
-/// A fix that was not made.
+/// A fix that was not applied.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NotFixed {
     /// The fix.
@@ -54,7 +54,7 @@ pub struct NotFixed {
     pub reason: Reason,
 }
 
-/// The reason why a fix was not made.
+/// The reason why a fix was not applied.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Reason {
@@ -66,7 +66,7 @@ pub enum Reason {
     NewFinding(String),
     /// operator-sdk or a scorecard test would fail.
     Worse,
-    /// This run has made the most fixes already.
+    /// This run has applied the maximum number of fixes.
     TooMany,
 }
 
@@ -90,9 +90,9 @@ impl std::fmt::Display for Reason {
 pub struct FixedFile {
     /// The file, relative to the bundle.
     pub path: String,
-    /// Its text until now.
+    /// Its previous content.
     pub before: String,
-    /// Its text with the fixes.
+    /// Its content with the fixes.
     pub after: String,
 }
 
@@ -105,9 +105,9 @@ pub struct Fixed {
     pub made: Vec<Fix>,
     /// Fixes for which [`Options::unsafe_fixes`] must be set.
     pub only_unsafe: Vec<Fix>,
-    /// Fixes that were not made.
+    /// Fixes that were not applied.
     pub given_up: Vec<NotFixed>,
-    /// The fixes that were made, with their changes.
+    /// The applied fixes, with their changes.
     proposals: Vec<Proposal>,
 }
 
@@ -124,11 +124,11 @@ enum Action {
         key: String,
         items: Vec<Value>,
     },
-    /// Gives a text another value.
+    /// Replaces a string.
     Replace { at: String, text: String },
 }
 
-/// A fix with its changes. Fixes of one group are made together or not at all.
+/// A fix with its changes. Fixes of one group are applied together or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Proposal {
     fix: Fix,

@@ -44,7 +44,7 @@ pub(super) fn propose(facts: &Facts) -> Vec<Proposal> {
     proposals
 }
 
-/// The changes that give a pod or container the fields its security context lacks.
+/// The changes that add the missing fields to the security context of a pod or container.
 fn lacking(of: &Value, pointer: &str, fields: &[(&str, Value)]) -> Vec<Action> {
     let context = of.get("securityContext").and_then(Value::as_object);
     let missing = fields

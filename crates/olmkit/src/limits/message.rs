@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{Limit, MESSAGE, QUOTED_TEXT};
 
-/// Room for the note that something is left out.
+/// Room for the note about the omission.
 const NOTE: usize = 48;
 
 /// Shortens the long words of a text, each to its beginning and its end: names, values and paths, quoted or not.
@@ -24,7 +24,7 @@ pub fn quoted(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let mut short = String::new();
-    // Up to here the text is in `short`.
+    // The input up to here is in `short`.
     let mut copied = 0;
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -60,7 +60,7 @@ pub fn name(text: impl Into<String>) -> String {
     within(text.into(), &QUOTED_TEXT)
 }
 
-/// A path inside an object, of at most [`MESSAGE`]: honest ones are longer than names.
+/// A path inside an object, of at most [`MESSAGE`]: legitimate ones are longer than names.
 pub fn path(text: impl Into<String>) -> String {
     within(text.into(), &MESSAGE)
 }
@@ -73,7 +73,7 @@ fn within(text: String, limit: &Limit) -> String {
     }
 }
 
-/// The beginning and the end of a text that is longer than so many bytes.
+/// The beginning and the end of a string that is longer than a limit.
 fn without_middle(text: &str, longest: usize) -> String {
     let room = longest.saturating_sub(NOTE);
     let end = text.floor_char_boundary(room - room / 3);
@@ -90,7 +90,7 @@ fn without_middle(text: &str, longest: usize) -> String {
 struct Words<'t> {
     text: &'t str,
     at: usize,
-    /// True if a quotation mark may still have a second one behind it.
+    /// True if a closing quotation mark may still follow.
     quotes: bool,
 }
 

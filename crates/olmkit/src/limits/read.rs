@@ -58,7 +58,7 @@ pub(crate) fn read_opened(file: File, limit: &Limit) -> io::Result<Vec<u8>> {
     read_into(Vec::with_capacity(room), file, limit)
 }
 
-/// Reads a file that the user named, of at most so many bytes. It may be a pipe, as a shell's `<(…)` is.
+/// Reads a file that the user named, up to a limit. It may be a pipe, such as a shell's `<(…)`.
 ///
 /// # Errors
 /// As of [`read_file`].
@@ -66,7 +66,7 @@ pub fn read_named(path: &Path, limit: &Limit) -> io::Result<Vec<u8>> {
     read(File::open(path)?, limit)
 }
 
-/// Reads the rest of a stream, at most so many bytes.
+/// Reads the rest of a stream, up to a limit.
 ///
 /// # Errors
 /// As of [`read_file`].

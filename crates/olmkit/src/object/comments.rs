@@ -1,4 +1,4 @@
-//! The comments of a YAML text, so that a change can prove that it lost none.
+//! The comments of a YAML document, so that a change can verify that it lost none.
 
 use std::collections::HashMap;
 

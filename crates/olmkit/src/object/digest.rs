@@ -165,7 +165,7 @@ mod tests {
         ] {
             assert!(text.parse::<Digest>().is_err(), "{text}");
         }
-        // A path must not come in through the hexadecimal part.
+        // A path must not be accepted in the hexadecimal part.
         assert!(format!("sha256:../{}", "a".repeat(61)).parse::<Digest>().is_err());
     }
 

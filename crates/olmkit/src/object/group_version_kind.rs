@@ -25,8 +25,8 @@ impl GroupVersionKind {
         }
     }
 
-    /// Reads `apiVersion` and `kind` of an object. As in apimachinery, fields of another type than string count as
-    /// absent, and an `apiVersion` with more than one slash gives nothing at all.
+    /// Reads `apiVersion` and `kind` of an object. As in apimachinery, fields that are not strings count as absent, and
+    /// an `apiVersion` with more than one slash gives an empty result.
     pub fn of(node: &Node) -> Self {
         let text = |field: &str| node.get(field).and_then(Node::as_str).unwrap_or_default();
         match split_api_version(text("apiVersion")) {

@@ -27,7 +27,7 @@ fn pattern(message: &str, pattern: &str, examples: &[&str]) -> String {
     )
 }
 
-/// What keeps a text from being a DNS-1123 label (`[a-z0-9]([-a-z0-9]*[a-z0-9])?`, at most 63 bytes).
+/// Reasons why a string is not a DNS-1123 label (`[a-z0-9]([-a-z0-9]*[a-z0-9])?`, at most 63 bytes).
 pub fn dns1123_label_problems(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > 63 {

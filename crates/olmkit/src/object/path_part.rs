@@ -24,7 +24,7 @@ pub struct InvalidPathPart {
 }
 
 impl PathPart {
-    /// Most bytes of a name, which is what Linux file systems allow.
+    /// Maximum bytes of a name, which is what Linux file systems allow.
     pub const LONGEST: usize = 255;
 
     /// Checks a name.

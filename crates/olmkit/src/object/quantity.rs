@@ -16,7 +16,7 @@ const SUFFIXES: [&str; 16] = [
     "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
 ];
 
-/// Checks that a text is a quantity. Kubernetes does not require the number: `Gi`, `.` and `-` are 0.
+/// Checks that a string is a quantity. Kubernetes does not require the number: `Gi`, `.` and `-` are 0.
 ///
 /// # Errors
 /// When it is not a quantity.
@@ -45,7 +45,7 @@ pub fn check(text: &str) -> Result<(), QuantityError> {
 }
 
 /// A quantity in its canonical spelling, as Kubernetes prints it: an integer with the largest suffix that leaves no
-/// fraction. `None` when the text is not a quantity, or one with more digits than any real one has.
+/// fraction. `None` if the string is not a quantity, or has more digits than any real one.
 ///
 /// ```
 /// use olmkit::object::quantity::canonical;

@@ -29,7 +29,7 @@ pub struct Reference {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidReference {
-    /// Nothing was given.
+    /// The input is empty.
     #[error("the image reference is empty: give one like registry.example.com/team/operator:v1")]
     Empty,
     /// The name part breaks the grammar.
@@ -64,7 +64,7 @@ pub enum InvalidReference {
     Short {
         /// The input.
         text: String,
-        /// The name most container engines would make of it.
+        /// The name that most container engines would use.
         suggestion: String,
     },
 }
@@ -110,7 +110,7 @@ impl Reference {
     ///
     /// # Errors
     ///
-    /// [`InvalidReference`] with the rule that the text breaks.
+    /// [`InvalidReference`] with the rule that the string breaks.
     pub fn parse(text: &str) -> Result<Self, InvalidReference> {
         if text.is_empty() {
             return Err(InvalidReference::Empty);
@@ -164,7 +164,7 @@ impl Reference {
     ///
     /// # Errors
     ///
-    /// [`ReferenceError`] with distribution/reference's text.
+    /// [`ReferenceError`] with distribution/reference's message.
     pub fn parse_normalized(text: &str) -> Result<Self, ReferenceError> {
         normalized::parse(text)
     }
@@ -233,7 +233,7 @@ impl Reference {
         }
     }
 
-    /// The same image by digest only: the reference that can never come to mean another image.
+    /// The same image by digest only: the reference can never mean another image.
     pub fn pinned(&self, digest: Digest) -> Self {
         Self {
             tag: None,

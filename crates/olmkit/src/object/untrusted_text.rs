@@ -1,4 +1,4 @@
-//! Text from outside, made safe to show.
+//! Escapes untrusted text for display.
 
 use std::fmt::{self, Write as _};
 
@@ -20,7 +20,7 @@ pub struct UntrustedText<'t> {
 }
 
 impl<'t> UntrustedText<'t> {
-    /// A text that displays on one line: line ends and tabs become `\n` and `\t`.
+    /// A text for one line: line ends and tabs become `\n` and `\t`.
     pub fn new(text: &'t str) -> Self {
         Self { text, lines: false }
     }
@@ -30,8 +30,9 @@ impl<'t> UntrustedText<'t> {
         Self { text, lines: true }
     }
 
-    /// Returns true if a character must not reach a terminal from outside: control characters (C0, DEL, C1), controls of
-    /// bidirectional text, separators of lines and paragraphs, and controls of annotated text. Line ends and tabs too.
+    /// Returns true if a character of untrusted text must not reach a terminal: control characters (C0, DEL, C1),
+    /// bidirectional controls, line and paragraph separators, and interlinear annotation controls. Line ends and tabs
+    /// too.
     pub fn is_unsafe(c: char) -> bool {
         c.is_control()
             || matches!(

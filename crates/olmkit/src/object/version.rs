@@ -54,7 +54,7 @@ impl Version {
     ///
     /// # Errors
     ///
-    /// [`VersionError`] with blang/semver's text.
+    /// [`VersionError`] with blang/semver's message.
     pub fn parse(text: &str) -> Result<Self, VersionError> {
         if text.is_empty() {
             return Err(VersionError("Version string empty".to_owned()));
@@ -82,7 +82,7 @@ impl Version {
     ///
     /// # Errors
     ///
-    /// [`VersionError`] with blang/semver's text.
+    /// [`VersionError`] with blang/semver's message.
     ///
     /// ```
     /// use olmkit::object::Version;

@@ -78,7 +78,7 @@ impl VersionRange {
     ///
     /// # Errors
     ///
-    /// [`RangeError`] with blang/semver's text.
+    /// [`RangeError`] with blang/semver's message.
     pub fn parse(text: &str) -> Result<Self, RangeError> {
         let pieces = split(text);
         let alternatives = alternatives(&pieces)?;

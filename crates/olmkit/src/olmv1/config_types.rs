@@ -84,7 +84,7 @@ impl Failure {
     }
 }
 
-/// Failures at one place.
+/// Failures at one position.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Failures(Vec<Failure>);
 
@@ -105,7 +105,7 @@ impl Failures {
         }
     }
 
-    /// OLM v1's text, if there are any.
+    /// OLM v1's message, if there are any.
     pub(super) fn into_text(self) -> Option<String> {
         if self.0.is_empty() {
             return None;

@@ -27,7 +27,7 @@ pub struct Dependency {
 }
 
 impl Dependency {
-    /// OLM v1's text for a bundle of this name.
+    /// OLM v1's message for a bundle of this name.
     #[must_use]
     pub fn message(&self, bundle: &str) -> String {
         format!(

@@ -10,7 +10,7 @@ use super::read::{Bundle, Place};
 use super::render::{Options, kinds_and_names};
 use crate::bundle::install::object_name;
 
-/// Something that goes wrong after OLM v1 has accepted a bundle.
+/// A problem that occurs after OLM v1 has accepted a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Trouble {

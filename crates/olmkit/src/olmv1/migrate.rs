@@ -1,4 +1,4 @@
-//! Moving operators from OLM v0 to OLM v1: which Subscriptions can, and the ClusterExtensions that would take their place.
+//! Moves operators from OLM v0 to OLM v1: decides which Subscriptions can move, and plans their ClusterExtensions.
 //!
 //! The conditions are those of the migration that library-olm specifies (C1 to C10); nothing is changed.
 
@@ -323,7 +323,7 @@ fn state(installation: &Installation<'_>, obstacles: &mut Vec<Obstacle>) {
     }
 }
 
-/// C10: where it comes from.
+/// C10: source of the operator.
 fn source(installation: &Installation<'_>, obstacles: &mut Vec<Obstacle>) {
     let subscription = installation.subscription;
     let name = format!(

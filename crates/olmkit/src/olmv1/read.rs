@@ -34,7 +34,7 @@ pub struct Object {
 }
 
 impl Object {
-    /// The text at a JSON pointer; empty when there is none.
+    /// The string at a JSON pointer; empty if there is none.
     #[must_use]
     pub fn text(&self, pointer: &str) -> &str {
         self.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
@@ -73,7 +73,7 @@ impl Object {
     }
 }
 
-/// Finds many places of one object: the keys of large mappings are looked up, not searched.
+/// Finds many positions of one object: the keys of large mappings are indexed, not searched.
 #[derive(Debug)]
 pub struct Places<'o> {
     object: &'o Object,
@@ -110,7 +110,7 @@ impl<'o> Places<'o> {
     }
 
     fn below(&mut self, node: &'o Node, token: &str) -> Option<&'o Node> {
-        /// From so many entries on, an index takes less time than the search.
+        /// From this number of entries on, an index is faster than the search.
         const LARGE: usize = 32;
         let token = token.replace("~1", "/").replace("~0", "~");
         if !node.items().is_empty() {
@@ -149,7 +149,7 @@ pub struct Place {
 #[error("{message}")]
 #[non_exhaustive]
 pub struct ReadError {
-    /// OLM v1's text.
+    /// OLM v1's message.
     pub message: String,
     /// Position of the error.
     pub place: Place,
@@ -181,7 +181,7 @@ impl Bundle {
         Self::read_files(tree, &stream::objects)
     }
 
-    /// Reads a bundle that the other loader has read: what both take for the same document is not parsed again.
+    /// Reads a bundle that the other loader has read: documents that both parse equally are not parsed again.
     ///
     /// # Errors
     /// As [`Bundle::read`].
@@ -369,7 +369,7 @@ fn manifests(tree: &Tree) -> Result<Vec<(String, &[u8])>, ReadError> {
                     "subdirectories are not allowed within the \"{MANIFESTS}\" directory of the bundle image filesystem: found \
                      \"{path}\""
                 );
-                // Files in front of it are read first, and may fail first.
+                // Files before it are read first, and may fail first.
                 if let Some(error) = first_failure(&files) {
                     return Err(error);
                 }

@@ -118,7 +118,7 @@ pub fn objects(bundle: &Bundle, options: &Options) -> Result<Vec<Value>, RenderE
     generate(bundle, options, &checked_config(bundle, options)?)
 }
 
-/// Kind and name of each of the [`objects`]. Schemas, which are most of a bundle, are not copied for that.
+/// Kind and name of each of the [`objects`]. Does not copy schemas, the largest part of a bundle.
 pub(super) fn kinds_and_names(bundle: &Bundle, options: &Options) -> Result<Vec<(String, String)>, RenderError> {
     let config = checked_config(bundle, options)?;
     let mut named = bundle.clone();
@@ -203,7 +203,7 @@ fn generate(bundle: &Bundle, options: &Options, config: &Config) -> Result<Vec<V
     }
     let mut objects = plan.deployments();
     for mut configuration in plan.validating_webhooks().into_iter().chain(plan.mutating_webhooks()) {
-        // It has no namespace, but OLM v1 gives it one, and the API server takes no notice.
+        // It is cluster-scoped, but OLM v1 sets a namespace, which the API server ignores.
         configuration.set_at(&["metadata", "namespace"], options.namespace.clone().into());
         objects.push(configuration);
     }

@@ -33,7 +33,7 @@ impl Summary {
         self == &Self::default()
     }
 
-    /// The parts that are not empty, with their titles.
+    /// The nonempty parts, with their titles.
     pub fn parts(&self) -> impl Iterator<Item = (&'static str, &[String])> {
         let parts: [(_, &[String]); 5] = [
             ("Gained", &self.gained),
@@ -468,7 +468,7 @@ mod tests {
         );
         let named = format!("{{apiGroups: [{names}], resources: [a], resourceNames: [{names}], verbs: [{names}]}}");
         assert!(summary(&with_rules(&named), &one).is_err());
-        // Few permissions with long names take as much.
+        // Few permissions with long names use as much memory.
         let long = (0..400).fold(String::new(), |mut names, number| {
             let _ = write!(names, "{number}{}, ", "n".repeat(500));
             names

@@ -30,7 +30,7 @@ type Check = fn(&Bundle, u64) -> Vec<(String, Place)>;
 pub struct Complaint {
     /// The name of the check.
     pub validator: &'static str,
-    /// OLM v1's text.
+    /// OLM v1's message.
     pub message: String,
     /// Its position.
     pub place: Place,

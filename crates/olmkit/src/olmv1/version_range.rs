@@ -9,11 +9,11 @@ use regex::{Captures, Regex};
 
 use crate::object::{PreRelease, Version};
 
-/// Bytes of a range at most.
+/// Maximum bytes of a range.
 const LONGEST: usize = 512;
-/// Alternatives of a range at most.
+/// Maximum alternatives of a range.
 const MOST_ALTERNATIVES: usize = 32;
-/// Bytes of one version of a range at most.
+/// Maximum bytes of one version of a range.
 const LONGEST_VERSION: usize = 256;
 /// Characters that the API server admits in `spec.source.catalog.version`.
 const LONGEST_FIELD: usize = 64;
@@ -42,10 +42,10 @@ pub struct VersionRange {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VersionRangeError {
-    /// The text has too many bytes.
+    /// The range has too many bytes.
     #[error("constraint string is too long (max {LONGEST} bytes)")]
     TooLong,
-    /// The text has too many alternatives.
+    /// The range has too many alternatives.
     #[error("too many constraint groups (max {MOST_ALTERNATIVES})")]
     TooManyAlternatives,
     /// An alternative is not a list of comparisons.
@@ -84,7 +84,7 @@ enum Open {
     All,
 }
 
-/// A version as Masterminds has it: the pre-release is a text.
+/// A version in Masterminds' form: the pre-release is a string.
 #[derive(Debug, Clone)]
 struct Parts {
     major: u64,
@@ -131,7 +131,7 @@ impl VersionRange {
     /// Reads a range.
     ///
     /// # Errors
-    /// [`VersionRangeError`] with Masterminds' text.
+    /// [`VersionRangeError`] with Masterminds' message.
     pub fn parse(text: &str) -> Result<Self, VersionRangeError> {
         if text.len() > LONGEST {
             return Err(VersionRangeError::TooLong);
@@ -154,7 +154,7 @@ impl VersionRange {
         })
     }
 
-    /// The text as it was given.
+    /// The range as given.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -193,7 +193,7 @@ fn rewrite(text: &str) -> String {
     let mut rewritten = text.to_owned();
     for found in FROM_TO.iter().flat_map(|pattern| pattern.captures_iter(text)) {
         let part = |at: usize| group(&found, at);
-        // As in Go, the first place with that text changes.
+        // As in Go, the first occurrence of that text changes.
         rewritten = rewritten.replacen(part(0), &format!(">= {}, <= {} ", part(1), part(11)), 1);
     }
     rewritten

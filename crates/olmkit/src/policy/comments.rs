@@ -63,7 +63,7 @@ impl Comments {
     }
 }
 
-/// The reasons by place; the first comment of a place counts.
+/// The reasons by scope; the first comment of a scope counts.
 fn by_place(comments: Vec<Comment>) -> HashMap<Place, String> {
     let mut found = HashMap::new();
     for comment in comments {
@@ -75,7 +75,7 @@ fn by_place(comments: Vec<Comment>) -> HashMap<Place, String> {
     found
 }
 
-/// The comments of a file; none where it cannot be read, since findings come from what could be.
+/// The comments of a file; empty if it cannot be read.
 fn of_file(path: &Path) -> Vec<Comment> {
     let is_yaml = path
         .extension()
@@ -129,7 +129,7 @@ fn parse(text: &str) -> Vec<Comment> {
 
 /// The comments by line.
 fn real_comments(text: &str) -> HashMap<u32, &str> {
-    // Line ends to YAML only: its lines would not be those of the text.
+    // These are line ends only for YAML: its lines would differ from those of the file.
     let has_odd_ends = text
         .replace("\r\n", "\n")
         .contains(['\r', '\u{85}', '\u{2028}', '\u{2029}']);
@@ -143,7 +143,7 @@ fn real_comments(text: &str) -> HashMap<u32, &str> {
         .collect()
 }
 
-/// The comment of one line: whether it is about the file, its rules, its reason.
+/// The comment of one line: whether it applies to the file, its rules, its reason.
 fn comment(line: &str) -> Option<(bool, Vec<String>, String)> {
     let at = line.match_indices('#').map(|(at, _)| at).find(|at| {
         let before = line.get(..*at).and_then(|before| before.chars().next_back());

@@ -13,7 +13,7 @@ use super::builder::InvalidSetting;
 use super::{Builder, baseline};
 use crate::limits;
 
-/// Patterns and globs of one setting: each finding is compared with all of them.
+/// Maximum patterns and globs of one setting, because each finding is compared with all of them.
 const MOST: usize = 1000;
 
 /// The name of the file.
@@ -61,7 +61,7 @@ pub enum Error {
     /// The file cannot be read.
     #[error("cannot read {0}: {1}")]
     Read(PathBuf, std::io::Error),
-    /// The file is not TOML, or has other settings. The text names line and column.
+    /// The file is not TOML, or has other settings. The message names line and column.
     #[error("{0}: {1}")]
     Format(PathBuf, String),
     /// A file of the project that is not read automatically.
@@ -124,7 +124,7 @@ fn refusal(found: &std::fs::Metadata) -> Option<&'static str> {
     }
 }
 
-/// The error without lines of a file that is not TOML: it may be any file, such as one with passwords.
+/// The error without lines of a file that is not TOML, because it may be any file, such as one with passwords.
 fn explained(text: &str, error: &toml::de::Error) -> String {
     if toml::from_str::<toml::Table>(text).is_ok() {
         return error.to_string();
@@ -147,7 +147,7 @@ impl Config {
         toml::from_str(&text).map_err(|error| Error::Format(path.to_owned(), explained(&text, &error)))
     }
 
-    /// Adds the settings of the file at `path` to a policy. `select` is left out where flags have their own.
+    /// Adds the settings of the file at `path` to a policy. `select` is ignored if flags set it.
     ///
     /// # Errors
     /// When a setting names no rule, or has no such value.

@@ -98,7 +98,7 @@ impl Policy {
         self.select.is_empty() || self.select.iter().any(|pattern| pattern.matches(rule))
     }
 
-    /// The severity that the most exact pattern gives, the last of equally exact ones.
+    /// The severity from the most precise pattern, the last one of equally precise ones.
     fn severity(&self, rule: &str) -> Option<Severity> {
         let fitting = self.severities.iter().filter(|(pattern, _)| pattern.matches(rule));
         fitting

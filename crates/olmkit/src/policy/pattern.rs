@@ -17,7 +17,7 @@ const LONGEST: usize = 50;
 pub struct UnknownRule {
     /// As it was written.
     pub pattern: String,
-    /// The rule or family that looks most like it.
+    /// The most similar rule or family.
     pub nearest: Option<String>,
 }
 

@@ -156,7 +156,7 @@ fn settings_are_own_regular_files_of_the_project() {
     assert_eq!(config::find(&deep).unwrap(), Some(file));
 }
 
-/// Only root can make a file of another user.
+/// Only root can create a file of another user.
 #[test]
 fn settings_of_another_user_are_not_read() {
     let folder = tempfile::tempdir().unwrap();

@@ -105,7 +105,7 @@ impl Api {
         Self::from_definition(T::crd(), schema)
     }
 
-    /// A kind whose type is not at hand: the definition of one version, and the schema with its extensions.
+    /// A kind whose type is not available: the definition of one version, and the schema with its extensions.
     ///
     /// # Errors
     /// If the schema has no structural form, or an extension contains an unknown key.

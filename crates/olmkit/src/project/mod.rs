@@ -58,8 +58,8 @@ pub use webhooks::{WEBHOOK_PORT, Webhook};
 use crate::rbac::Grant;
 
 /// The annotation of a ClusterRoleBinding whose rules need no cluster scope: without OLM the operator watches all
-/// namespaces and so its role is bound in the whole cluster, but in a bundle the rules go into `permissions`, which OLM
-/// gives in the watched namespaces only. The value is `namespaced`.
+/// namespaces and so its role is bound in the whole cluster, but in a bundle the rules become `permissions`, which OLM
+/// grants only in the watched namespaces. The value is `namespaced`.
 pub const PERMISSIONS_ANNOTATION: &str = crate::object::PERMISSIONS_ANNOTATION;
 
 /// Why `config/` could not be rendered.

@@ -127,7 +127,7 @@ pub struct Package {
     /// Provider of support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub support: Option<String>,
-    /// The namespace a console suggests for it.
+    /// The namespace that a console suggests for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggested_namespace: Option<String>,
     /// Supported install modes; defaults to all.
@@ -152,7 +152,7 @@ impl Package {
     /// Parses settings. Does not read the icon; [`Package::load`] does.
     ///
     /// # Errors
-    /// When the text is not YAML, a key is unknown or a field that must be there is missing.
+    /// If the input is not YAML, a key is unknown or a required field is missing.
     pub fn parse(text: &str) -> Result<Self, Error> {
         Ok(crate::yaml::from_slice(text.as_bytes())?)
     }

@@ -1,5 +1,6 @@
-//! Webhooks that the operator serves: their configurations, their Service, and for plain installs cert-manager's objects. In
-//! a bundle OLM makes all of these itself, from the webhook definitions that `generate bundle --strict` reads out of them.
+//! Webhooks that the operator serves: their configurations, their Service, and for plain installs cert-manager's
+//! objects. For a bundle, OLM creates all of these itself, from the webhook definitions that `generate bundle --strict`
+//! derives from them.
 
 use kube_core::{ApiResource, Resource};
 use serde_json::{Value, json};
@@ -163,8 +164,8 @@ pub(super) fn pod_parts(project: &Project) -> Option<(Value, Value, Value)> {
     })
 }
 
-/// Patches for installs without OLM: the definitions get cert-manager's authority. They are inside the kustomization, so that
-/// a bundle, which OLM gives an authority, does not have them.
+/// Patches for installations without OLM: the CRDs get cert-manager's authority. They are inside the kustomization, so
+/// that a bundle, for which OLM injects an authority, does not have them.
 pub(super) fn patches(project: &Project) -> Vec<Value> {
     let converted = project.apis.iter().filter(|api| api.conversion_path.is_some());
     converted

@@ -24,8 +24,7 @@ use super::PolicyRule;
 /// ```
 #[must_use]
 pub fn merge(rules: Vec<PolicyRule>) -> Vec<PolicyRule> {
-    // A rule that names several resources grants the product of its lists; one rule for each pair makes equal pairs
-    // visible wherever they are.
+    // A rule with several resources grants the product of its lists; one rule for each pair makes equal pairs visible.
     let mut verbs_of: BTreeMap<Target, Vec<String>> = BTreeMap::new();
     for rule in rules {
         for target in targets(&rule) {

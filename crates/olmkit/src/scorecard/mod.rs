@@ -75,7 +75,7 @@ pub fn stages(configuration: &Configuration, selector: &Selector) -> Vec<Stage> 
     configuration.stages.iter().map(stage).collect()
 }
 
-/// Runs the selected tests. One that is not built in ends with the state `error`, so it does not pass unnoticed.
+/// Runs the selected tests. A test that is not built in ends with the state `error`, so it does not pass unnoticed.
 #[must_use]
 pub fn run(bundle: &Bundle<'_>, configuration: &Configuration, selector: &Selector) -> TestList {
     let tests = stages(configuration, selector)

@@ -108,7 +108,7 @@ pub fn xunit(list: &TestList) -> String {
 fn suite(test: &Test, number: usize, out: &mut String) {
     let name = test.spec.labels.get("test").cloned();
     let name = name.unwrap_or_else(|| format!("testsuite-{number:03}"));
-    // A result with another state is left out.
+    // A result with another state is omitted.
     let results: Vec<&TestResult> = test
         .status
         .results

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One entry of `status.conditions`. Every field may be absent: OLM's own conditions leave several out.
+/// One entry of `status.conditions`. Every field is optional, because OLM's own conditions omit several.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Condition {

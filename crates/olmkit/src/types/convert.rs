@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::structs::{Structs, Type, structs};
 
-/// Converts a value to the struct listed under `key`, and reports whether all of it fitted.
+/// Converts a value to the struct listed under `key`, and reports whether all of it fit.
 pub fn convert(value: &Value, key: &str) -> (Value, bool) {
     let table = structs();
     match table.get(key) {

@@ -21,7 +21,7 @@ pub struct DeployedCsv {
 pub struct DeployedCsvSpec {
     /// Version of the operator.
     pub version: String,
-    /// The CSV that this one takes the place of.
+    /// The CSV that this one replaces.
     pub replaces: String,
     /// Lowest Kubernetes version.
     pub min_kube_version: String,
@@ -108,7 +108,7 @@ pub struct DeployedCsvStatus {
     pub reason: String,
     /// A sentence on the phase.
     pub message: String,
-    /// The phases it went through, the newest last. OLM keeps twenty.
+    /// Its previous phases, the newest last. OLM keeps twenty.
     pub conditions: Vec<PassedPhase>,
     /// Each thing that must exist first.
     pub requirement_status: Vec<RequirementStatus>,
@@ -178,7 +178,8 @@ impl DeployedCsv {
             .is_some_and(|labels| labels.contains_key("olm.copiedFrom"))
     }
 
-    /// The digest of the bundle, when `olmkit` installed the CSV from a host and took Subscription and catalog away again.
+    /// The digest of the bundle, if `olmkit` installed the CSV from a host and deleted Subscription and catalog
+    /// afterwards.
     pub fn released(&self) -> Option<&str> {
         self.metadata
             .labels

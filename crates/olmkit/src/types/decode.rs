@@ -23,7 +23,7 @@ pub struct DecodeError {
 
 /// Decodes `value` into the struct that the table of [`super::structs`] lists under `key`.
 ///
-/// `from_yaml` is set when the value was YAML text: numbers and booleans then become strings where the field is a string.
+/// `from_yaml` is set if the value was YAML: numbers and booleans then become strings if the field is a string.
 ///
 /// # Errors
 /// The first misfit, in the order Go meets them.
@@ -56,7 +56,7 @@ pub fn misfits(value: &Value, key: &str, from_yaml: bool) -> Vec<DecodeError> {
     decoder.all.unwrap_or_default()
 }
 
-/// Misfits of one object that are named.
+/// Maximum number of reported mismatches of one object.
 pub const MOST_MISFITS: usize = 50;
 
 /// Reads a value with the type's custom decoder. `None` is Go's zero value.
@@ -216,7 +216,7 @@ impl<'t> Decoder<'t> {
         Value::Object(out)
     }
 
-    /// Pushes the names on the way to a field, embedded structs included, and gives the field's type.
+    /// Pushes the names on the path to a field, including embedded structs, and returns the field's type.
     fn enter(&mut self, entry: &'t Struct, path: &[usize]) -> Option<&'t Type> {
         let mut at = entry;
         let mut kind = None;

@@ -10,7 +10,7 @@ use std::sync::{LazyLock, OnceLock};
 /// JSON decoding of a Go type.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Type {
-    /// A string type; the text is the type's Go name.
+    /// A string type with its Go name.
     Text(&'static str),
     /// `bool`.
     Bool,
@@ -91,11 +91,11 @@ pub struct Structs {
     /// `Type::Struct` of each struct, so that a type can be lent out.
     types: Vec<Type>,
     index: HashMap<&'static str, usize>,
-    /// True if a time that is not set is left out instead of printed as null.
+    /// True if an unset time is omitted instead of printed as null.
     omits_zero_times: bool,
 }
 
-/// A struct as the text has it.
+/// A struct in the table.
 #[derive(Debug)]
 struct Head {
     key: &'static str,
@@ -230,7 +230,7 @@ impl Structs {
         }
     }
 
-    /// Returns true if a time that is not set is left out instead of printed as null.
+    /// Returns true if an unset time is omitted instead of printed as null.
     pub fn omits_zero_times(&self) -> bool {
         self.omits_zero_times
     }

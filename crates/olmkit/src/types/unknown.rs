@@ -9,7 +9,7 @@ use crate::object::pointer_part;
 /// Required similarity for a name to count as a misspelling of another (1 is equal).
 const ALIKE: f64 = 0.75;
 
-/// Bytes of the pointers and names of all unknown fields of a manifest: keys above them may be of any length.
+/// Maximum bytes of the pointers and names of all unknown fields of a manifest: their keys may be of any length.
 const MOST_BYTES: usize = 16 << 20;
 
 /// A field that its type does not have.

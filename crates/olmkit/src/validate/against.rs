@@ -42,7 +42,7 @@ pub enum AgainstError {
     Unsound {
         /// The directory.
         name: String,
-        /// operator-sdk's text.
+        /// operator-sdk's message.
         reason: String,
     },
     /// A catalog has the bundle without its manifests.
@@ -59,7 +59,7 @@ pub enum AgainstError {
 }
 
 impl Against {
-    /// A catalog, or the only bundle of one that was made of a bundle image.
+    /// A catalog, or the only bundle of one that was made from a bundle image.
     ///
     /// # Errors
     /// That bundle has no manifests.

@@ -111,7 +111,7 @@ define_rules! {
     }
 }
 
-/// Most bytes of a bundle, compressed file by file and in base64, as OLM stores it in a ConfigMap.
+/// Maximum bytes of a bundle, compressed file by file and in base64, as OLM stores it in a ConfigMap.
 pub const MOST_COMPRESSED_BYTES: u64 = 1 << 20;
 
 /// Group, version and kind of one served API.
@@ -140,7 +140,7 @@ fn group_of(name: &str) -> &str {
     name.split_once('.').map_or(name, |(_, group)| group)
 }
 
-/// The APIs of one CRD with the place of each version's name.
+/// The APIs of one CRD with the position of each version's name.
 pub(super) fn crd_keys(object: &Object) -> Vec<(Key, String)> {
     let Some(crd) = &object.typed else { return Vec::new() };
     let text = |pointer: &str| {

@@ -1,10 +1,10 @@
-//! One finding together with operator-sdk's text for it.
+//! One finding together with operator-sdk's message for it.
 
 use crate::bundle::Object;
 use crate::diagnostics::{Finding, Rule, Severity, json_path};
 use crate::limits;
 
-/// A finding, and what operator-sdk prints for it if it has the rule.
+/// A finding, and operator-sdk's output for it if it has the rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
     /// The finding as olmkit shows it.
@@ -27,7 +27,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// The text operator-sdk prints for a finding.
+    /// operator-sdk's output for a finding.
     pub fn text(&self, severity: Severity, detail: &str) -> String {
         let level = match severity {
             Severity::Error => "Error",

@@ -60,7 +60,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
         .unwrap_or_default()
     {
         "" => {
-            // The reference tool puts a copy of the errors where the warnings were.
+            // operator-sdk copies the errors to the warnings.
             findings.retain(|checked| checked.finding.severity == Severity::Error);
             let copies: Vec<Checked> = findings
                 .iter()

@@ -1,5 +1,6 @@
-//! `catalog validate --crd-safety`: whether OLM v1 would make each upgrade of a catalog. For every edge it compares the CRDs of the two
-//! bundles (rule V1-13). The CRDs come from the catalog's inline manifests or from bundle directories.
+//! `catalog validate --crd-safety`: checks if OLM v1 would allow each upgrade of a catalog. For every edge it compares
+//! the CRDs of the two bundles (rule V1-13). The CRDs come from the catalog's inline manifests or from bundle
+//! directories.
 //!
 //! A repository of thousands of bundles has gigabytes of CRDs. Packages are therefore compared one after the other, and of a package
 //! each distinct CRD is kept once, compressed.
@@ -41,11 +42,11 @@ pub struct Given {
     pub name: String,
 }
 
-/// The CRD changes that the upgrades of a catalog make.
+/// The CRD changes in the upgrades of a catalog.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Safety {
-    /// The changes that OLM v1 rejects. Edges of a package that make the same change share a finding.
+    /// The changes that OLM v1 rejects. Edges of a package with the same change share a finding.
     pub findings: Vec<Finding>,
     /// Number of compared upgrade edges.
     pub compared: usize,
@@ -153,7 +154,7 @@ impl<'c> Bundles<'c> {
         inline_definitions(bundle.ok_or_else(|| format!("{name} is not in the catalog"))?)
     }
 
-    /// The place of the blob that contains the CRDs of a bundle, unless they are files.
+    /// The position of the blob with a bundle's CRDs, unless they are files.
     fn blob(&self, package: &str, name: &str) -> Option<Position> {
         if self.given.contains_key(&(package, name)) {
             return None;
@@ -246,7 +247,7 @@ struct Package<'c> {
     store: Store,
 }
 
-/// Edges that make the same change to the same CRD.
+/// Edges with the same change to the same CRD.
 struct Change<'c> {
     problem: Problem,
     edges: usize,

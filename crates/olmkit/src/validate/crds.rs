@@ -257,8 +257,8 @@ fn hint(field: &str) -> Option<&'static str> {
         .map(|(_, hint)| hint)
 }
 
-/// The place of a field in the file. Field names are those of the API server's internal form, where what all versions share
-/// appears once.
+/// The position of a field in the file. Field names are those of the API server's internal form, where parts that all
+/// versions share appear once.
 fn pointer(object: &Object, field: &str) -> String {
     let mut pointer = String::new();
     for part in field.split(['.', '[', ']']).filter(|part| !part.is_empty()) {

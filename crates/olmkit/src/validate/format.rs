@@ -120,7 +120,7 @@ impl Format {
         self.findings.push(place(Finding::new(rule, Severity::Error, message)));
     }
 
-    /// operator-sdk's single text for all findings.
+    /// operator-sdk's single message for all findings.
     pub fn text(&self) -> Option<String> {
         let texts: Vec<&str> = self.findings.iter().map(|finding| finding.message.as_str()).collect();
         (!texts.is_empty()).then(|| format!("Bundle validation errors: {}", texts.join(",")))
@@ -151,7 +151,7 @@ impl Format {
             .collect()
     }
 
-    /// The findings with operator-sdk's single text on the first of them.
+    /// The findings with operator-sdk's single message on the first of them.
     pub fn into_checked(self, root: &str) -> Vec<Checked> {
         let text = self.text();
         let mut reference = text.map(|text| format!("error validating format in {root}: {text}"));

@@ -65,7 +65,7 @@ pub struct Output {
     /// `error` or `warning`.
     #[serde(rename = "type")]
     pub level: &'static str,
-    /// The text.
+    /// The message.
     pub message: String,
 }
 
@@ -89,8 +89,8 @@ impl Outcome {
         self.checked.iter().filter_map(output).collect()
     }
 
-    /// All findings. Validators of operator-sdk repeat each other, so that a finding with the text and place of an earlier one is left
-    /// out.
+    /// All findings. Validators of operator-sdk repeat each other, so a finding with the message and position of an
+    /// earlier one is dropped.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         let mut seen = HashSet::new();
         let all = self.checked.iter().map(|checked| &checked.finding);
@@ -168,7 +168,7 @@ fn of_olm_v1(reading: &Reading, release: crate::olmv1::Release, options: &Option
     Outcome { fatal: None, checked }
 }
 
-/// A loader problem. operator-sdk has one text for all of them, which is not part of its result.
+/// A loader problem. operator-sdk has one message for all of them, which is not part of its result.
 fn problem(found: &Finding) -> Checked {
     let mut finding = found.clone();
     // Go names the types of its program; an author needs to read first which value the field must have.
@@ -185,7 +185,7 @@ fn problem(found: &Finding) -> Checked {
     }
 }
 
-/// The one finding for a directory that has nothing of a bundle, instead of one for everything that is missing.
+/// The one finding for a directory that contains nothing of a bundle, instead of one for every missing file.
 fn not_a_bundle(reading: &Reading) -> Option<Checked> {
     let bundle = &reading.bundle;
     let is_bundle = |tree: &load::Tree| tree.is_directory("manifests") || tree.is_directory("metadata");

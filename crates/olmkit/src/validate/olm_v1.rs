@@ -318,7 +318,8 @@ pub(super) fn check(context: &Context<'_>, release: Release) -> Vec<Checked> {
     checked
 }
 
-/// Returns true if a webhook converts objects: nothing else can fail when OLM v1 makes the objects of a bundle that it takes.
+/// Returns true if a webhook converts objects: nothing else can fail when OLM v1 creates the objects of an accepted
+/// bundle.
 fn converts(bundle: &Bundle) -> bool {
     let webhooks = bundle.csv.value.pointer("/spec/webhookdefinitions");
     let webhooks = webhooks.and_then(serde_json::Value::as_array);
@@ -394,7 +395,7 @@ pub struct BlockedChange {
     pub definition: String,
     /// The name of crdify's validation, such as `enum`.
     pub validation: &'static str,
-    /// The finding, with its place.
+    /// The finding, with its position.
     pub finding: Finding,
 }
 

@@ -10,7 +10,7 @@ use crate::diagnostics::Severity;
 /// more clearly. With the rank of each: if two findings have one position, the one with the lower rank is kept.
 const GENERAL: [(&str, usize); 5] = [("OPM-1", 1), ("CRD-30", 2), ("CSV-23", 2), ("OBJ-3", 2), ("POD-5", 2)];
 
-/// The rank of a finding. Warnings of other rules have none: they may be about something else at the same place.
+/// The rank of a finding. Warnings of other rules have none: they may be about another problem at the same position.
 fn rank(checked: &Checked) -> Option<usize> {
     let finding = &checked.finding;
     match GENERAL.iter().find(|(id, _)| *id == finding.rule) {

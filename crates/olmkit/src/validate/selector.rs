@@ -30,7 +30,7 @@ impl Selector {
     /// Parses a selector.
     ///
     /// # Errors
-    /// When the text is none.
+    /// If the string is not a selector.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parser = Parser {
             tokens: tokens(text),

@@ -178,7 +178,7 @@ impl Validated {
         report.findings
     }
 
-    /// All of it for machines.
+    /// Everything, for machine-readable formats.
     #[must_use]
     pub fn report(&self) -> Report {
         let mut report = Report {

@@ -27,9 +27,7 @@ pub enum OpenError {
     #[error("the index was made from another catalog")]
     Stale,
     /// The index differs from its catalog.
-    #[error(
-        "the index differs from its catalog; it was modified, or another version of olmkit wrote it"
-    )]
+    #[error("the index differs from its catalog; it was modified, or another version of olmkit wrote it")]
     Different,
     /// The index lacks the blobs, which the HTTP API needs.
     #[error("the index was made without the blobs that the HTTP API serves")]

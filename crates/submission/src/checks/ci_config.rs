@@ -209,6 +209,10 @@ mod tests {
             "{}",
             found.len()
         );
-        assert!(found.last().is_some_and(|message| message.starts_with("too many catalogs")));
+        assert!(
+            found
+                .last()
+                .is_some_and(|message| message.starts_with("too many catalogs"))
+        );
     }
 }

@@ -92,7 +92,8 @@ fn pinning(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> 
             let message = format!("{} ({}) has no digest", named.image, named.place);
             let finding = Finding::of(&PINNING, message).file(csv.file).at(named.at);
             found.push(
-                finding.hint("reference it by digest: IMAGE@sha256:…; `olmkit image digest` looks it up in the registry"),
+                finding
+                    .hint("reference it by digest: IMAGE@sha256:…; `olmkit image digest` looks it up in the registry"),
             );
         }
     }

@@ -265,7 +265,10 @@ fn of_folder(
         return Err(PublishError::Refused(problem));
     }
     if platforms.is_empty() {
-        let problem = format!("no bundle of {} supports a supported version of OpenShift", operator.name);
+        let problem = format!(
+            "no bundle of {} supports a supported version of OpenShift",
+            operator.name
+        );
         return Err(PublishError::Refused(problem));
     }
     let mut catalogs = Versioned::new();

@@ -69,7 +69,11 @@ fn wrong_requests_say_what_to_write() {
     assert!(narrow.err.contains("the API server refuses"), "{}", narrow.err);
     assert!(narrow.ok().starts_with(NEW));
     let unknown = resolve(&["--installed", "0.0.9"]);
-    assert!(unknown.err.contains("only a skipRange can upgrade it"), "{}", unknown.err);
+    assert!(
+        unknown.err.contains("only a skipRange can upgrade it"),
+        "{}",
+        unknown.err
+    );
     unknown.refused("no bundles found");
     desk.run(&["catalog", "resolve", "--olmv1", "nosuch", "catalog"])
         .refused("no bundles found for package \"nosuch\"");

@@ -10,7 +10,7 @@ use super::collect::{Collection, RBAC};
 use super::typed::Typed;
 use crate::object::PERMISSIONS_ANNOTATION;
 
-/// The account every namespace has.
+/// The service account of every namespace.
 const DEFAULT_ACCOUNT: &str = "default";
 
 /// The value of the annotation that names the CSV field for the rules of a binding.
@@ -76,7 +76,8 @@ pub(super) struct Split {
     pub files: Vec<Typed>,
     /// ClusterRoles whose rules are in the CSV.
     pub absorbed: Vec<Typed>,
-    /// Names of those that the operator may bind to other accounts, or that extend other ClusterRoles. Strict mode keeps the objects.
+    /// Names of ClusterRoles that the operator may bind to other accounts, or that extend other ClusterRoles. Strict
+    /// mode keeps the objects.
     pub shared: BTreeSet<String>,
     /// Bindings to an account of the CSV whose role is not in the input.
     pub dangling: Vec<Typed>,
@@ -203,7 +204,7 @@ fn extends_others(role: &Typed) -> bool {
 }
 
 fn by_name(list: &[Typed]) -> BTreeMap<&str, &Typed> {
-    // Of two roles of one name the later one counts.
+    // If two roles have the same name, the later one counts.
     list.iter().map(|role| (role.name(), role)).collect()
 }
 
@@ -261,7 +262,8 @@ impl<'a> Bindings<'a> {
         }
     }
 
-    /// Names of the roles of one kind that are bound to an account of the CSV. Bindings without another subject go.
+    /// Names of the roles of one kind that are bound to a service account of the CSV. Bindings without another subject
+    /// are dropped.
     fn bound(
         &mut self,
         kind: Kind,

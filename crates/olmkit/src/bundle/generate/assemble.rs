@@ -1,4 +1,4 @@
-//! The parts put together.
+//! Combines the parts.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ type Assembled = (Value, Vec<(String, Value)>, Option<Value>);
 
 pub(super) fn assemble(input: Input, options: &Options, notices: &mut Vec<Notice>) -> Result<Assembled, Error> {
     let project_base = input.base.clone();
-    // A failed command in front of the pipe leaves nothing to read. operator-sdk overwrites the bundle then.
+    // A failed command before the pipe leaves no input. operator-sdk then overwrites the bundle.
     if input.documents.is_empty() {
         return Err(Error::Empty);
     }
@@ -69,7 +69,7 @@ pub(super) fn assemble(input: Input, options: &Options, notices: &mut Vec<Notice
     Ok((csv, manifests, scorecard))
 }
 
-/// Name and version, when a version was given.
+/// Name and version, if a version was given.
 fn version(csv: &mut Value, options: &Options) -> Result<(), Error> {
     let Some(version) = &options.version else { return Ok(()) };
     super::check_version(version)?;

@@ -12,7 +12,7 @@ use crate::bundle::load::{Reading, Tree, read};
 use crate::bundle::write::{self, Stale, WriteError};
 
 const ANNOTATIONS: &str = "metadata/annotations.yaml";
-/// The place of the Dockerfile unless another one is given.
+/// The path of the Dockerfile unless another one is given.
 pub const DOCKERFILE: &str = "bundle.Dockerfile";
 const SCORECARD: &str = "tests/scorecard/config.yaml";
 /// The layout of an operator without a PROJECT file.
@@ -170,7 +170,7 @@ impl Job {
         Ok(())
     }
 
-    /// Writes everything. The scorecard configuration of printed manifests goes into the working directory.
+    /// Writes everything. The scorecard configuration of printed manifests is written to the working directory.
     ///
     /// # Errors
     /// When a value does not print, or a file cannot be written; the bundle on disk is unchanged then.
@@ -218,7 +218,7 @@ pub enum JobError {
 }
 
 impl Generated {
-    /// The manifests as `bundle validate` would read them, with the least metadata that a bundle needs.
+    /// The manifests as `bundle validate` would read them, with the minimal metadata of a bundle.
     ///
     /// # Errors
     /// When a value does not print.

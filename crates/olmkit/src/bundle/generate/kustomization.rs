@@ -23,7 +23,7 @@ type Key = (String, String, String);
 /// Definitions of a kustomization's objects.
 #[derive(Debug, Default)]
 struct Places {
-    /// By the name that the object has in the end, and by the one that its file gives it; with the namespace.
+    /// By the final name of the object, and by the name in its file; with the namespace.
     objects: HashMap<Key, Vec<(String, Origin)>>,
     /// Number of visited files and directories.
     visits: usize,
@@ -93,7 +93,7 @@ fn injects_authority(field: &str, value: &Value) -> bool {
             .is_some_and(|entries| entries.iter().all(|entry| injects(entry) == Some(true)))
 }
 
-/// Reports that the files below a directory were read without the changes that their kustomizations make.
+/// Reports that the files below a directory were read without the changes of their kustomizations.
 pub(super) fn ignored(directory: &Path, kustomizations: &[PathBuf]) -> Option<Notice> {
     let (file, fields) = kustomizations.iter().find_map(|file| {
         let settings = settings(file)?;

@@ -1,4 +1,4 @@
-//! Fields of objects that a bundle has no place for.
+//! Fields of objects that a bundle does not support.
 
 use std::collections::BTreeSet;
 
@@ -90,7 +90,8 @@ fn keys(object: &Typed, pointer: &str, except: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// OLM makes the accounts of the ClusterServiceVersion from their names. The bundle format forbids objects for them.
+/// OLM creates the service accounts of the ClusterServiceVersion from their names. The bundle format forbids objects
+/// for them.
 fn service_account(account: &Typed, losses: &Losses<'_>, notices: &mut Vec<Notice>) {
     let document = &account.document;
     let reason = "OLM makes the account without them";

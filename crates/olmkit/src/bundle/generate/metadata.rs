@@ -64,7 +64,7 @@ impl Metadata {
         ]
     }
 
-    /// Returns true if a key is one of those that are written anyway.
+    /// Returns true if a key is always written.
     #[must_use]
     pub fn is_known(key: &str) -> bool {
         [BUNDLE, METRICS, TEST].iter().any(|prefix| key.starts_with(prefix))

@@ -3,9 +3,9 @@
 //! [`Input`] collects objects from a stream or from directories; [`generate`] assembles the ClusterServiceVersion and
 //! the other files. Both are pure: nothing is written before the whole bundle exists, see [`super::write`].
 //!
-//! In the default mode the files are those of operator-sdk 1.42.3, also where it leaves something out; each such place
-//! gives a [`Notice`]. With [`Options::strict`] what would be lost is an error, rules are merged and sorted, annotations
-//! and related images of the base are kept, and certificate volumes that OLM replaces are removed.
+//! In the default mode the files are those of operator-sdk 1.42.3, also if it drops something; each such case causes a
+//! [`Notice`]. With [`Options::strict`] losses are errors, rules are merged and sorted, annotations and related images
+//! of the base are kept, and certificate volumes that OLM replaces are removed.
 
 mod accounts;
 mod almexamples;

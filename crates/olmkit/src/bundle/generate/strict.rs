@@ -224,7 +224,7 @@ pub(super) fn doubled(object: &Typed, name: &str) -> Notice {
     )
 }
 
-/// Reports objects that cannot be in a bundle, and permissions that are not as they were.
+/// Reports objects that cannot be in a bundle, and changed permissions.
 pub(super) fn report(
     found: &Collection,
     split: &accounts::Split,

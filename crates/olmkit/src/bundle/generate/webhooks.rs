@@ -1,5 +1,5 @@
-//! Admission and conversion webhooks as `webhookdefinitions`. OLM makes the configurations, the Service and the certificate
-//! itself from these entries.
+//! Admission and conversion webhooks as `webhookdefinitions`. OLM creates the configurations, the Service and the
+//! certificate itself from these entries.
 
 use std::collections::BTreeMap;
 
@@ -135,7 +135,7 @@ fn admission(found: &Collection, hook: &Webhook, kind: &str, notices: &mut Vec<N
     Value::Object(definition)
 }
 
-/// `containerPort` is the Service's port and `targetPort` that of the container; OLM makes a Service with both.
+/// `containerPort` is the Service's port and `targetPort` that of the container; OLM creates a Service with both.
 fn set_ports(definition: &mut Map<String, Value>, service: &Typed, wanted: i64) -> bool {
     for port in service.list("/spec/ports") {
         if port.get("port").and_then(Value::as_i64).unwrap_or(0) == wanted {
@@ -160,7 +160,7 @@ fn selects(service: &Typed) -> bool {
             .is_some_and(|map| !map.is_empty())
 }
 
-/// The Deployments behind a port of a Service.
+/// The Deployments that serve a port of a Service.
 #[derive(Debug, Default)]
 struct Backend {
     /// Names of the Deployments that have the target port, or of all that the Service selects if none has it.

@@ -1,5 +1,5 @@
-//! The objects that the Operator Lifecycle Manager makes of a bundle: accounts, roles and bindings, definitions, Deployments,
-//! webhooks with Services and certificates.
+//! The objects that the Operator Lifecycle Manager creates from a bundle: service accounts, roles and bindings, CRDs,
+//! Deployments, webhooks with Services and certificates.
 //!
 //! [`unpack`](super::unpack) and OLM v1's renderer need different subsets of these objects, with different details: see
 //! [`Style`].
@@ -19,7 +19,7 @@ pub use webhooks::ConversionError;
 
 use super::kinds;
 
-/// For whom the objects are made.
+/// Consumer of the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Exactly the objects that operator-controller applies: roles are called `CSV-ACCOUNT-HASH`, pods get all
@@ -30,7 +30,7 @@ pub enum Style {
     Plain,
 }
 
-/// A bundle whose objects are to be made, and how.
+/// A bundle whose objects are to be created, with the options.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan<'a> {
     /// The ClusterServiceVersion as its Go type reads it: known fields only, no nulls.
@@ -39,7 +39,7 @@ pub struct Plan<'a> {
     pub namespace: &'a str,
     /// The namespaces it watches; empty for all.
     pub watched: &'a [String],
-    /// For whom the objects are made.
+    /// Consumer of the objects.
     pub style: Style,
     /// Provider of the webhooks' certificates.
     pub certificates: Option<CertificateProvider>,

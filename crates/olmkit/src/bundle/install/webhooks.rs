@@ -173,7 +173,7 @@ impl<'a> Plan<'a> {
         let mut services = Vec::new();
         for entry in self.deployment_specs() {
             let deployment = text(entry, "name");
-            // Of two Deployments of one name the first is meant: they have one Service.
+            // If two Deployments have the same name, the first one counts: they have one Service.
             let Some(definitions) = answering.remove(deployment) else {
                 continue;
             };

@@ -25,12 +25,12 @@ pub enum DocumentError {
     },
 }
 
-/// The documents that matter of one file.
+/// The relevant documents of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Documents {
     /// The first document.
     pub first: Vec<u8>,
-    /// The text that typed decoding reads, when it is another one.
+    /// The document for typed decoding, if it is another one.
     pub typed: Option<Vec<u8>>,
     /// Line on which a second document begins, counted from 1.
     pub second_line: Option<usize>,
@@ -39,7 +39,7 @@ pub struct Documents {
 /// Splits a file.
 ///
 /// # Errors
-/// For an empty file, and for text behind a separator.
+/// For an empty file, and for content after a separator.
 pub fn split(bytes: &[u8]) -> Result<Documents, DocumentError> {
     let mut reader = LineReader {
         bytes,

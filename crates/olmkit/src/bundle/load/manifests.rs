@@ -96,7 +96,7 @@ pub(super) struct Loaded {
 /// Fewer bytes than this are read faster by one thread.
 const PARALLEL_FROM: usize = 256 << 10;
 
-/// Reads every file of a directory and below it, keyed by path. Hidden ones are left out.
+/// Reads every file of a directory and below it, keyed by path. Hidden ones are omitted.
 pub(super) fn read_files(tree: &Tree, directory: &str) -> BTreeMap<String, Manifest> {
     let files: Vec<(String, &[u8])> = visible_files(tree, directory)
         .filter_map(|(path, entry)| match entry {

@@ -117,7 +117,7 @@ pub(super) fn find(tree: &Tree, root: &str) -> Result<Metadata, Box<Finding>> {
         _ => {}
     }
     for (path, entry) in tree.walk("") {
-        // The whole path is looked at, so nothing is found in a bundle that is given as `../somewhere`.
+        // The whole path is checked, so nothing is found in a bundle that is given as `../somewhere`.
         let Entry::File(bytes) = entry else { continue };
         if filepath::join(root, &path).starts_with('.') {
             continue;

@@ -49,7 +49,7 @@ pub enum LoadError {
     /// The input is not a bundle. The message is operator-sdk's; `problems` have the positions.
     #[error("{message}")]
     Bundle {
-        /// operator-sdk's text.
+        /// operator-sdk's message.
         message: String,
         /// Every problem with its place.
         problems: Vec<Finding>,
@@ -65,10 +65,10 @@ pub struct Object {
     pub node: Arc<yaml::Node>,
     /// The object as written, shared too; null for a file with nothing in it.
     pub value: Arc<Value>,
-    /// The object decoded with Go's types: only for the ClusterServiceVersion and for CustomResourceDefinitions. Fields have
-    /// their exact names, nulls are gone, numbers are text where the field is text.
+    /// The object decoded with Go's types: only for the ClusterServiceVersion and for CustomResourceDefinitions. Fields
+    /// have their exact names, nulls are removed, numbers are strings if the field is a string.
     pub typed: Option<Value>,
-    /// The text that typed decoding reads when it is not the first document (see [`documents`]).
+    /// The document for typed decoding if it is not the first document (see [`documents`]).
     typed_document: Option<Vec<u8>>,
     /// Keys that occur more than once in one map.
     pub duplicates: Vec<yaml::Duplicate>,
@@ -207,11 +207,11 @@ impl Bundle {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Reading {
-    /// The bundle, as far as it goes. Files that could not be read are missing from it.
+    /// The bundle, as far as it could be read. Unreadable files are missing from it.
     pub bundle: Bundle,
     /// Errors of operator-sdk, in its order. Empty for a bundle that loads.
     pub problems: Vec<Finding>,
-    /// operator-sdk's text for these problems.
+    /// operator-sdk's message for these problems.
     pub fatal: Option<String>,
 }
 
@@ -288,7 +288,7 @@ impl Reading {
     }
 }
 
-/// The objects of one directory of a tree, as operator-sdk loads it, and its text where it does not.
+/// The objects of one directory of a tree, as operator-sdk loads it, and its error message otherwise.
 pub(crate) fn directory(tree: &Tree, root: &str, directory: &str) -> (Vec<Object>, Option<String>) {
     let loaded = manifests::load(tree, root, directory, manifests::read_files(tree, directory));
     let is_missing = directory != "." && tree.entry(directory).is_none();

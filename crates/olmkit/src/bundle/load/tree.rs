@@ -11,11 +11,11 @@ use crate::limits::{self, Limit};
 /// Size limits of a bundle. Real bundles are far below: the largest public ones are some 10 MB.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Most bytes of all files together.
+    /// Maximum bytes of all files together.
     pub bytes: u64,
     /// Most files and directories.
     pub entries: usize,
-    /// Most levels of directories.
+    /// Maximum levels of directories.
     pub depth: usize,
 }
 

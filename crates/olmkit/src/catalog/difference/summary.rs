@@ -226,7 +226,7 @@ fn summarize(package: String, changes: Vec<Change>, old: &Contents, new: &Conten
     summary
 }
 
-/// The images of a package in one catalog that the other one does not have for it.
+/// The images of a package in one catalog that the other one does not contain for it.
 fn only_in(catalog: &Contents, other: &Contents, package: &str) -> Vec<String> {
     let images = catalog.images(package);
     images

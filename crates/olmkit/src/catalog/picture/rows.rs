@@ -9,7 +9,7 @@ use crate::catalog::model::ChannelEntry;
 /// Maximum number of lanes. If more edges overlap, they share lanes.
 pub(super) const MOST_LANES: usize = 240;
 
-/// Edges that end at one entry and are drawn as one line, with a branch to each row it comes from.
+/// Edges that end at one entry and are drawn as one line, with a branch to each source row.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line {
     /// The row of the entry that upgrades.
@@ -18,7 +18,7 @@ pub(super) struct Line {
     pub from: BTreeSet<usize>,
     /// True if it skips them; else it replaces the only one.
     pub skips: bool,
-    /// True if OLM v0 never goes this way.
+    /// True if OLM v0 never uses this edge.
     pub ignored: bool,
     /// The lane; none where the rows are neighbours.
     pub lane: Option<usize>,
@@ -27,7 +27,7 @@ pub(super) struct Line {
 /// The rows and lines of one channel.
 #[derive(Debug, Default)]
 pub(super) struct Rows<'c> {
-    /// Names from the heads down; those that are not in the channel too.
+    /// Names from the heads down, including those that are not in the channel.
     pub names: Vec<&'c str>,
     /// The edges.
     pub lines: Vec<Line>,
@@ -36,7 +36,8 @@ pub(super) struct Rows<'c> {
 }
 
 impl<'c> Rows<'c> {
-    /// Of the entries of a channel. `is_ignored` decides, for the names at both ends, whether OLM v0 ignores an edge.
+    /// Computes the layout of a channel's entries. `is_ignored` decides, for the names at both ends, whether OLM v0
+    /// ignores an edge.
     pub fn of(entries: &'c [ChannelEntry], is_ignored: impl Fn(&str, &str) -> bool) -> Self {
         let names = order(entries);
         let row: BTreeMap<&str, usize> = names.iter().enumerate().map(|(row, name)| (*name, row)).collect();

@@ -19,7 +19,7 @@ const LANE: usize = 10;
 const MARGIN: usize = 20;
 /// Pixels of a character, about.
 const CHARACTER: usize = 8;
-/// Longest name, and longest note behind it, in characters; the whole text shows where the pointer rests.
+/// Maximum length of names, and of notes after them, in characters; the full text is in a tooltip.
 const LONGEST: usize = 50;
 /// Meaning of the colors and lines.
 const LEGEND: &str = "green: head; grey: skipped; orange: deprecated; dashed box: not in the channel; \
@@ -79,7 +79,7 @@ fn nothing(selection: &Selection) -> String {
     }
 }
 
-/// One channel of the picture. Writing to its text cannot fail.
+/// One channel of the picture. Writing to its string cannot fail.
 struct Panel<'c> {
     title: String,
     marks: Marks<'c>,
@@ -87,7 +87,7 @@ struct Panel<'c> {
     rows: Rows<'c>,
     /// Note after each name: its range.
     notes: Vec<&'c str>,
-    /// Pixels of a box from left to right.
+    /// Width of a box in pixels.
     box_width: usize,
     top: usize,
 }

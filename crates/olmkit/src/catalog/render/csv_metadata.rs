@@ -73,7 +73,7 @@ pub fn from_value(csv: &Value<'_>) -> Result<String, Error> {
 /// Checks that the value of an `olm.csv.metadata` property has the form that opm reads.
 ///
 /// # Errors
-/// Go's text for the first field that does not fit.
+/// Go's message for the first field that does not fit.
 pub fn check(value: &Value<'_>) -> Result<(), String> {
     let fits = |(name, _, wanted): &(&str, &str, Field)| {
         field(value, name).is_none_or(|value| *value == Value::Null || wanted.shape.fits(value))

@@ -1,4 +1,4 @@
-//! A quick look whether a value fits a Go type.
+//! A fast check if a value fits a Go type.
 //!
 //! Decoding builds a second tree to find a mismatch and Go's message for it. Nearly every manifest fits, and checking
 //! that needs no copy. If this check is not certain, the decoder decides.

@@ -17,7 +17,7 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// The compact JSON text that goes into `olm.bundle.object`: keys sorted, HTML characters escaped.
+    /// The compact JSON for `olm.bundle.object`: keys sorted, HTML characters escaped.
     pub fn json(&self) -> String {
         self.value.to_json(Numbers::Keep, Html::Escape)
     }

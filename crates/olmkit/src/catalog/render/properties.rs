@@ -32,7 +32,7 @@ const ANNOTATIONS: [&str; 3] = [
     "operators.operatorframework.io.bundle.channel.default.v1",
 ];
 
-/// Reads `metadata/`. File names do not matter: for each role the first file in name order that fits is taken.
+/// Reads `metadata/`. File names do not matter: for each role the first matching file in name order is used.
 ///
 /// # Errors
 /// The directory cannot be read, or no file has annotations.

@@ -32,7 +32,7 @@ pub trait Images: Sync {
     /// Unpacks an image.
     ///
     /// # Errors
-    /// A text for the user: the image cannot be had.
+    /// A message for the user: the image cannot be fetched.
     fn unpack(&self, reference: &str) -> Result<Unpacked, String>;
 }
 
@@ -67,7 +67,7 @@ pub const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1
 /// Label of a bundle image: its package.
 pub const BUNDLE_LABEL: &str = "operators.operatorframework.io.bundle.package.v1";
 
-/// Renders catalogs and bundles, given as directories or images, several at a time.
+/// Renders catalogs and bundles, given as directories or images, in parallel.
 ///
 /// # Errors
 /// The first argument that cannot be rendered.
@@ -183,7 +183,7 @@ fn configs_below(root: &Path, label: &str) -> Result<PathBuf, Error> {
     Ok(root.join(path))
 }
 
-/// Returns true if a reference can only mean a path: asking a registry for it would confuse.
+/// Returns true if a reference can only be a path, so that querying a registry would be confusing.
 fn looks_like_a_path(reference: &str) -> bool {
     reference.starts_with(['.', '/']) || !reference.contains(['/', ':'])
 }

@@ -16,7 +16,7 @@ use olmkit_go::json::write_indented;
 /// CRDs must fit their type.
 ///
 /// # Errors
-/// opm's text for the first that does not.
+/// opm's message for the first that does not.
 pub fn check_crds(manifests: &[Manifest]) -> Result<(), Error> {
     for manifest in manifests
         .iter()
@@ -35,7 +35,7 @@ pub fn check_crds(manifests: &[Manifest]) -> Result<(), Error> {
 /// The CSV's metadata must fit its type.
 ///
 /// # Errors
-/// opm's text, which shows the CSV with a mark behind the culprit.
+/// opm's message, which prints the CSV with a mark after the invalid value.
 pub fn check_metadata(csv: &Value<'_>) -> Result<(), Error> {
     let Some(metadata) = field(csv, "metadata") else {
         return Ok(());
@@ -61,7 +61,7 @@ pub fn check_metadata(csv: &Value<'_>) -> Result<(), Error> {
 /// The deployments of the install strategy must fit their type.
 ///
 /// # Errors
-/// Go's text for the first field that does not.
+/// Go's message for the first field that does not.
 pub fn check_deployments(spec: &Value<'_>) -> Result<(), Error> {
     let deployments = field(spec, "install")
         .and_then(|install| field(install, "spec"))

@@ -215,7 +215,7 @@ fn unordered(sorted: &[(String, Version)]) -> Result<(), String> {
     Ok(())
 }
 
-/// A bundle's place in one run of channels.
+/// A bundle's position in one run of channels.
 struct Tuple<'v> {
     archetype: usize,
     stream: Stream,
@@ -283,8 +283,8 @@ fn channels(template: &Template, package: &str, versions: &Versions) -> (Vec<Cha
     )
 }
 
-/// Gives the highest patch of each minor version its edges: it replaces that of the minor before, and skips all else
-/// that came before it within its major version.
+/// Sets the edges of the highest patch of each minor version: it replaces that of the previous minor version, and skips
+/// everything before it within its major version.
 fn link(tuples: &mut [Tuple<'_>], channels: &mut BTreeMap<String, Channel>) {
     tuples.sort_by(|left, right| {
         (left.archetype, left.stream, left.version).cmp(&(right.archetype, right.stream, right.version))

@@ -129,7 +129,7 @@ fn substitutes_another(bundle: &Bundle) -> bool {
     csv.is_some_and(|csv| csv.pointer("/metadata/annotations/olm.substitutesFor").is_some())
 }
 
-/// Puts the substitute in the place of its base, which it skips from then on.
+/// Replaces the base by its substitute, which skips the base from then on.
 fn replace(channel: &mut Channel, base: &str, substitute: &str) {
     let Some(entries) = channel.entries.as_mut() else {
         return;

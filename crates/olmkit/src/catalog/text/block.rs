@@ -1,4 +1,4 @@
-//! Values that borrow from the text, from the quick reader of [`crate::yaml`].
+//! Values that borrow from the input, from the quick reader of [`crate::yaml`].
 
 use std::borrow::Cow;
 

@@ -16,13 +16,13 @@ use crate::yaml;
 /// Number of bytes in which opm searches for the `{` that makes a file JSON.
 const LOOK_AHEAD: usize = 4096;
 
-/// From this length on, documents of one text are read in parallel.
+/// Longer streams are read in parallel.
 const PARALLEL: usize = 1 << 17;
 
-/// Bytes of one text that are in work at a time.
+/// Bytes of one stream that are processed at a time.
 const WINDOW: usize = 16 << 20;
 
-/// Documents of one text that are in work at a time.
+/// Documents of one stream that are processed at a time.
 const WINDOW_PIECES: usize = 1 << 16;
 
 /// One document of a stream.
@@ -48,7 +48,7 @@ pub struct Error {
     pub column: usize,
 }
 
-/// The documents of a text, in order. An error ends the stream, as it does in opm.
+/// The documents of a stream, in order. An error ends the stream, as in opm.
 pub fn documents(text: &str) -> (Vec<Document<'static>>, Option<Error>) {
     map(text, |document| {
         let Document { value, line, yaml } = document;
@@ -68,7 +68,7 @@ pub fn map<T: Send>(text: &str, convert: impl Fn(Document<'_>) -> Result<T, Erro
     (results, error)
 }
 
-/// As [`map`], handing on the results as they come: of a long text only some megabytes are in work at a time.
+/// As [`map`], but returns the results as they are ready: only some megabytes of a long stream are processed at a time.
 pub fn each<T: Send>(
     text: &str,
     convert: impl Fn(Document<'_>) -> Result<T, Error> + Sync,
@@ -81,7 +81,7 @@ pub fn each<T: Send>(
     }
 }
 
-/// Returns true if opm reads the text as JSON.
+/// Returns true if opm reads the input as JSON.
 pub fn is_json(text: &str) -> bool {
     let head = text.as_bytes().get(..text.len().min(LOOK_AHEAD)).unwrap_or_default();
     String::from_utf8_lossy(head).trim_start().starts_with('{')
@@ -236,8 +236,8 @@ fn read_full(text: &str, line: usize) -> Result<Value<'static>, Error> {
     Ok(Value::from(node.to_json().map_err(fail)?))
 }
 
-/// Cuts a YAML stream at its separator lines. A separator that follows content ends it and is dropped; one that does
-/// not is part of the next document, so that two in a row give an empty document.
+/// Splits a YAML stream at its separator lines. A separator after content ends it and is dropped; another one is part
+/// of the next document, so that two in a row form an empty document.
 fn split(text: &str, lines_before: usize) -> Pieces<'_> {
     Pieces {
         text,
@@ -248,7 +248,7 @@ fn split(text: &str, lines_before: usize) -> Pieces<'_> {
     }
 }
 
-/// The pieces of a YAML stream, as far as it can be cut.
+/// The pieces of a YAML stream, as far as it can be split.
 struct Pieces<'a> {
     text: &'a str,
     /// Offset read so far.
@@ -266,7 +266,7 @@ impl<'a> Pieces<'a> {
         Some(Err(error))
     }
 
-    /// The text up to an offset.
+    /// The piece up to an offset.
     fn cut(&mut self, end: usize) -> Option<Result<Piece<'a>, Error>> {
         if end - self.start > yaml::MAX_DOCUMENT_BYTES {
             let error = too_large("error converting YAML to JSON: yaml", self.start_line);

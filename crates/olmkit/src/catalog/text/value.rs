@@ -1,4 +1,4 @@
-//! The value tree of one blob, and its JSON text as the Go tools write it.
+//! The value tree of one blob, and its JSON as the Go tools write it.
 //!
 //! Catalogs of a hundred megabytes pass through here, so strings borrow from the source where they can. Positions
 //! are not kept: to report an error, a caller reads the document again with [`crate::yaml`].
@@ -65,7 +65,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The text, if this is a string.
+    /// The content, if this is a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Value::String(text) => Some(text),
@@ -101,7 +101,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Cuts the tie to the source text.
+    /// Copies the borrowed strings.
     pub fn into_owned(self) -> Value<'static> {
         match self {
             Value::Null => Value::Null,
@@ -120,14 +120,14 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The compact JSON text.
+    /// Compact JSON.
     pub fn to_json(&self, numbers: Numbers, html: Html) -> String {
         let mut out = String::new();
         self.write_json(&mut out, numbers, html);
         out
     }
 
-    /// Appends the compact JSON text.
+    /// Appends compact JSON.
     pub fn write_json(&self, out: &mut String, numbers: Numbers, html: Html) {
         match self {
             Value::Null => out.push_str("null"),

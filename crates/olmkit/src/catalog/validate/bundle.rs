@@ -110,7 +110,7 @@ fn images(bundle: &Bundle, problems: &mut Vec<Problem>) {
                     format!("/relatedImages/{index}/image"),
                 ),
             };
-            // The library behind opm does not repeat the name.
+            // The library below opm does not repeat the name.
             let error = match error.to_string() {
                 text if text.ends_with("must be lowercase") => {
                     "invalid reference format: repository name must be lowercase".to_owned()
@@ -156,7 +156,7 @@ fn version(bundle: &Bundle, own: &PackageProperty, facts: &mut BundleFacts<'_>, 
     }
 }
 
-/// A release: at most 20 characters, pre-release identifiers with dots between.
+/// A release: at most 20 characters, pre-release identifiers separated by dots.
 fn release(text: &str) -> Result<(), String> {
     const LONGEST: usize = 20;
     if text.is_empty() {

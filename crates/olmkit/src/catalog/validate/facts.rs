@@ -33,7 +33,7 @@ pub struct BundleFacts<'c> {
 /// A channel with its entries.
 #[derive(Debug)]
 pub struct ChannelFacts<'c> {
-    /// The blob; none for the channel that opm makes up for a default channel that does not exist.
+    /// The blob; `None` for the channel that opm creates for a missing default channel.
     pub blob: Option<&'c Channel>,
     /// Its name.
     pub name: &'c str,
@@ -74,7 +74,7 @@ pub struct Model<'c> {
     pub problems: Vec<Problem>,
 }
 
-/// The origin of a channel, or of its package where opm makes the channel up.
+/// The origin of a channel, or of its package if opm created the channel.
 pub fn channel_origin<'m>(package: &'m PackageFacts<'_>, channel: &'m ChannelFacts<'_>) -> &'m Origin {
     channel.blob.map_or(&package.blob.origin, |blob| &blob.origin)
 }

@@ -38,14 +38,14 @@ define_rules! {
     }
 }
 
-/// A finding before its place in the file is known.
+/// A finding before its position in the file is computed.
 #[derive(Debug, Clone)]
 pub struct Problem {
     /// Identifier of the rule.
     pub rule: &'static Rule,
     /// Its severity.
     pub severity: Severity,
-    /// opm's text; ours for lints.
+    /// opm's message; ours for lints.
     pub message: String,
     /// Package, channel or bundle.
     pub object: String,
@@ -116,7 +116,7 @@ impl Verdict {
         self.opm_text.is_none()
     }
 
-    /// The findings that are at least this bad, with their places in the files, which are read again for it.
+    /// The findings of at least this severity, with their positions in the files, which are read again for this.
     pub fn report(&self, least: Severity) -> Report {
         let problems: Vec<&Problem> = self
             .problems

@@ -245,7 +245,7 @@ fn channels<'c>(model: &mut Model<'c>, channels: &'c [Channel]) -> Entries<'c> {
 }
 
 fn bundles<'c>(model: &mut Model<'c>, bundles: &'c [Bundle], mut missing: Entries<'c>) -> Entries<'c> {
-    // Reading properties is the costly part, and no bundle needs another for it.
+    // Reading properties is the expensive part, and bundles are independent.
     let read: Vec<(BundleFacts<'c>, Vec<Problem>)> = bundles.par_iter().map(bundle_facts).collect();
     // Every bundle needs the number of channels that contain its name.
     let mut entries: HashMap<&str, BTreeSet<&str>> = HashMap::new();

@@ -1,4 +1,4 @@
-//! Finds the places of values in catalog files, which are read again for it.
+//! Finds the positions of values in catalog files, which are read again for this.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -60,7 +60,7 @@ fn line_starts(text: &str, wanted: impl Iterator<Item = usize>) -> BTreeMap<usiz
     starts
 }
 
-/// A document that is parsed only if a place in it cannot be seen without.
+/// A document that is parsed only if a position in it cannot be found otherwise.
 struct Document<'t> {
     text: &'t str,
     line: usize,

@@ -135,7 +135,7 @@ fn text<'s>(schema: &'s Value, name: &str) -> &'s str {
 /// Fields of `apiVersion`, `kind` and `metadata` that rules on whole objects can use, regardless of the schema.
 const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// The schema of one of [`OBJECT_FIELDS`]; `None` for other fields, and when the schema itself declares more.
+/// The schema of one of [`OBJECT_FIELDS`]; `None` for other fields, and if the schema itself declares more.
 pub(super) fn object_field(schema: &Value, name: &str) -> Option<Value> {
     if !OBJECT_FIELDS.contains(&name) || declares_object_fields(schema) {
         return None;

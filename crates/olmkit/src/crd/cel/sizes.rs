@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::{OBJECT_FIELDS, flag, is_embedded, object_field, text};
 
-/// Most bytes of a request.
+/// Maximum bytes of a request.
 const REQUEST: u64 = 3 * 1024 * 1024;
-/// Most characters of a date, a time or a duration, with quotes.
+/// Maximum characters of a date, a time or a duration, with quotes.
 const DATE: u64 = 12;
 const TIME: u64 = 32;
 
@@ -118,7 +118,7 @@ impl Sizes {
         }
     }
 
-    /// The most of a value below, see [`olmkit_cel::Sizes`].
+    /// The maximum size of a nested value, see [`olmkit_cel::Sizes`].
     pub(in crate::crd) fn at(&self, path: &[&str]) -> Option<u64> {
         let Some((name, rest)) = path.split_first() else {
             return Some(self.most);
@@ -139,7 +139,7 @@ impl Sizes {
     }
 }
 
-/// The length of the longest text that an enumeration allows.
+/// The length of the longest string in an enumeration.
 fn longest(schema: &Value) -> Option<u64> {
     let allowed = schema
         .get("enum")

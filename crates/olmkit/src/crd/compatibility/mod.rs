@@ -27,13 +27,13 @@ pub enum Loss {
     Conversion,
 }
 
-/// One thing that is taken away.
+/// One removal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Change {
     /// Kind of removal.
     pub loss: Loss,
-    /// JSON pointer into the newer definition, as far as it has the place.
+    /// JSON pointer into the newer CRD, as far as it has the position.
     pub pointer: String,
     /// The removal, as one sentence.
     pub message: String,

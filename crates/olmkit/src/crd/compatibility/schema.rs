@@ -169,7 +169,7 @@ impl Walk {
                 let before = number(old, keyword);
                 let narrower = before.is_none_or(|before| now * sign < before * sign);
                 let opened = before == Some(now) && flag(new, exclusive) && !flag(old, exclusive);
-                // Every length and number of items is at least 0.
+                // Lengths and numbers of items are always at least 0.
                 let says_nothing = sign < 0.0 && keyword != "minimum" && now <= 0.0;
                 if (narrower || opened) && !says_nothing {
                     let was = before.map_or("without".to_string(), |before| before.to_string());

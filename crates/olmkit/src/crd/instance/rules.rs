@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{InstanceFault, InstanceFinding, Work, member};
 use crate::crd::cel::{self, Rule};
 
-/// Most bytes of a message; the API server takes the plain message instead of longer ones.
+/// Maximum bytes of a message; the API server takes the plain message instead of longer ones.
 const MESSAGE: usize = 5 * 1024;
 
 /// Evaluates the rules of a schema over an object that fits it. One budget applies to all of them, as in the API
@@ -50,7 +50,7 @@ pub(super) fn check_default(schema: &Value, default: &Value, is_object: bool, wo
 
 struct Walk {
     budget: Budget,
-    /// The programs of the rules of a schema, by where the rules lie: items of a list have the same.
+    /// Compiled rules by schema path; list items share one entry.
     compiled: HashMap<*const Value, Vec<Option<Rule>>>,
     findings: Vec<InstanceFinding>,
 }
@@ -199,7 +199,7 @@ impl Walk {
 
     /// The rule's message if it is not satisfied.
     fn message(&mut self, rule: &Value, compiled: &Rule, variables: &[(&str, Cel)]) -> String {
-        // A message that cannot be made changes nothing: the rule is broken all the same.
+        // If the message cannot be computed, the rule is still broken.
         if let Some(expression) = &compiled.message
             && let Ok(Cel::String(message)) = expression.run(variables, &mut self.budget)
         {

@@ -102,7 +102,7 @@ fn unknown_message(schema: &Value, name: &str) -> String {
     }
 }
 
-/// Returns true if two names differ in case, or in one character put in, left out or changed.
+/// Returns true if two names differ in case, or in one inserted, omitted or changed character.
 fn is_near(a: &str, b: &str) -> bool {
     if a.eq_ignore_ascii_case(b) {
         return true;

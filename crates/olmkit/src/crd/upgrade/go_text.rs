@@ -63,7 +63,7 @@ fn keys(value: Option<&Value>) -> String {
     fields.map(|(key, value)| format!("{key}: {value},")).collect()
 }
 
-/// A JSON value in its Go type: the bytes of its text.
+/// A JSON value in its Go type: the bytes of its JSON.
 fn raw(value: &Value) -> String {
     let text = olmkit_go::json::marshal(value);
     let bytes: Vec<String> = text.bytes().map(|byte| byte.to_string()).collect();
@@ -202,7 +202,7 @@ impl Report {
         }
     }
 
-    /// The summary that OLM v1 makes of the lines.
+    /// OLM v1's summary of the lines.
     fn summary(&self) -> String {
         let mut fields: Vec<(String, [Side; 2])> = Vec::new();
         for (added, line) in &self.lines {
@@ -406,7 +406,7 @@ fn type_name(kind: &Type, named: Option<&str>) -> String {
     }
 }
 
-/// A text in quotes, cut at the length of a level.
+/// A quoted string, truncated to the length of a level.
 fn quoted(text: &str, level: u32) -> String {
     let most = (1_usize << level.min(16)) << 5;
     if text.len() > most + 3 {
@@ -416,7 +416,7 @@ fn quoted(text: &str, level: u32) -> String {
     plain(text)
 }
 
-/// A text in the quotes that need fewer escapes.
+/// A string in the quotes that need fewer escapes.
 fn plain(text: &str) -> String {
     let quoted = strconv::quote(text);
     let printable = |letter: char| letter == '\t' || olmkit_go::unicode::is_print(letter);

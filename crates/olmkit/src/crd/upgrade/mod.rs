@@ -268,7 +268,7 @@ mod tests {
 
     use super::*;
 
-    /// A definition with so many served versions, each with so many properties.
+    /// A CRD with this number of served versions, each with this number of properties.
     fn definition(versions: usize, properties: usize, name: &str) -> Value {
         let schemas: Map<String, Value> = (0..properties)
             .map(|number| (format!("{name}{number}"), json!({"type": "string"})))

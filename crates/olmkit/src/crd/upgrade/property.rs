@@ -17,7 +17,7 @@ pub(super) struct Found {
     /// The two schemas without the keywords that have a check, if they differ: two such differences are the same problem only if
     /// these are equal.
     rest: Option<(Schema, Schema)>,
-    /// The keyword that the text is about.
+    /// The keyword of the message.
     keyword: &'static str,
 }
 
@@ -78,7 +78,7 @@ fn are_alone_equal(one: &Value, other: &Value) -> bool {
     own(one) == own(other) && one.into_iter().flatten().all(is_in)
 }
 
-/// A schema without the schemas of its properties and items, which are compared on their own.
+/// A schema without the schemas of its properties and items, which are compared separately.
 fn alone(schema: &Value) -> Schema {
     let fields = schema.as_object().into_iter().flatten();
     fields

@@ -1,4 +1,4 @@
-//! Versions that are served side by side: an object of one is read as the other, so they may not differ more than before.
+//! Versions that are served together: an object of one is read as the other, so they must not differ more than before.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;

@@ -95,8 +95,8 @@ fn findings_agree_with_operator_sdk() {
     assert!(differing.is_empty(), "{}", differing.join("\n"));
 }
 
-/// CRDs of published bundles are installed on clusters, so the API server takes their schemas. Those that it does not
-/// take are named here with the reason.
+/// CRDs of published bundles are installed on clusters, so the API server accepts their schemas. Rejected ones are
+/// listed here with the reason.
 #[test]
 fn schemas_of_published_bundles_are_sound() {
     let Some(corpus) = corpus("") else { return };

@@ -14,7 +14,7 @@ pub enum FindingKind {
     Invalid,
     /// The value is not one of the supported values.
     NotSupported,
-    /// The field may not be set.
+    /// The field must not be set.
     Forbidden,
     /// The value has too many bytes.
     TooLong,
@@ -97,7 +97,7 @@ impl BadValue {
         }
     }
 
-    /// A value behind a pointer: `%v` prints the address, which is different in every run.
+    /// A value that is a pointer: `%v` prints the address, which is different in every run.
     pub(super) fn behind_pointer(self) -> Self {
         Self {
             plain: POINTER.to_owned(),
@@ -121,7 +121,7 @@ pub(super) const POINTER: &str = "0x0";
 /// Maximum bytes of all findings of a CRD: each has its path, whose keys may be of any length.
 const MOST_BYTES: usize = 16 << 20;
 
-/// Collects findings. Those past [`MOST_BYTES`] are left out, but never the first.
+/// Collects findings. Those after [`MOST_BYTES`] are dropped, except for the first.
 #[derive(Debug, Default)]
 pub(super) struct Findings(pub(super) Vec<CrdFinding>, usize);
 
@@ -158,7 +158,7 @@ impl Findings {
         self.bare(FindingKind::Required, field, String::new(), detail.into());
     }
 
-    /// A field may not be set.
+    /// A field must not be set.
     pub(super) fn forbidden(&mut self, field: &str, detail: impl Into<String>) {
         self.bare(FindingKind::Forbidden, field, String::new(), detail.into());
     }
@@ -174,7 +174,7 @@ impl Findings {
         self.bare(FindingKind::TooLong, field, "<value omitted>".to_owned(), detail);
     }
 
-    /// Returns true if a finding at a field is left out.
+    /// Returns true if a finding at a field is dropped.
     fn is_full(&self, field: &str) -> bool {
         !self.0.is_empty() && self.1.saturating_add(field.len()) > MOST_BYTES
     }

@@ -73,7 +73,7 @@ impl Document {
         Ok(Self { text, node, value })
     }
 
-    /// The text.
+    /// The content.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -100,7 +100,7 @@ impl Document {
         self.text.split_inclusive('\n').map(str::to_owned).collect()
     }
 
-    /// Puts lines behind line `at` (counted from 1; 0 is the start of the file).
+    /// Inserts lines after line `at` (counted from 1; 0 is the start of the file).
     fn insert(&self, at: usize, indent: usize, block: &str) -> String {
         let mut lines = self.lines();
         let end = if self.text.contains("\r\n") { "\r\n" } else { "\n" };
@@ -164,7 +164,7 @@ impl Document {
         }
         lines.drain(first - 1..self.last_line(value, first, indent));
         let new = Self::read(lines.concat().as_bytes())?;
-        // Every comment that is left was there, in this order.
+        // Every remaining comment existed before, in this order.
         let old = self.comments();
         let mut old = old.iter();
         let kept = new.comments();
@@ -200,7 +200,7 @@ impl Document {
         self.accept(self.insert(at, indent, &block), &expected)
     }
 
-    /// Puts text before the end of a collection in brackets.
+    /// Inserts text before the end of a collection in brackets.
     fn with_flow_entry(&self, node: &Node, entry: &str) -> Option<String> {
         if node.style != Style::Flow {
             return None;
@@ -262,7 +262,7 @@ impl Document {
         let expected = self.value.clone();
         let whole = self.text.trim_end_matches(['\n', '\r']).len();
         if self.clone().accept(text.clone(), &expected).is_none() && !self.text.ends_with('\n') {
-            // The file ends within a text, which a line end would change.
+            // The file ends inside a string, which a line end would change.
             let same_end = self.text.get(whole..)?;
             let text = format!("{}{same_end}", text.trim_end_matches('\n'));
             return (text != self.text).then(|| self.accept(text, &expected))?;

@@ -1,4 +1,4 @@
-//! The rules of the grammar one by one, so that an error can name the one that a text breaks.
+//! The rules of the grammar one by one, so that an error can name the broken one.
 
 /// The longest repository name the grammar allows, registry included.
 const NAME_LIMIT: usize = 255;

@@ -68,7 +68,7 @@ impl<'o> Granted<'o> {
         let key = (of_kind, near, role);
         match self.roles.get(&key).copied() {
             Some(found) if !is_aggregated(found) => self.rules(key, found, namespace),
-            // It comes from elsewhere, with rules that are not known.
+            // It is defined elsewhere, with unknown rules.
             _ => Ok(vec![rule(RBAC, &resource(of_kind), &["bind"], [role])]),
         }
     }

@@ -1,4 +1,4 @@
-//! The objects of OLM v1 that would take the place of Subscriptions.
+//! The objects of OLM v1 that would replace Subscriptions.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,10 @@ use super::{Installation, text};
 /// The label by which a ClusterExtension selects its catalog.
 const NAME_LABEL: &str = "olm.operatorframework.io/metadata.name";
 
-/// The ClusterCatalogs and ClusterExtensions that would take the place of Subscriptions, without those that have no catalog image.
-/// Each ClusterExtension has its package's name, so leave out those that [`assess`](super::assess) finds in conflict. Two CatalogSources of one name and different images become two ClusterCatalogs, the later one with its namespace in the name.
+/// The ClusterCatalogs and ClusterExtensions that would replace Subscriptions, without those that have no catalog
+/// image. Each ClusterExtension has its package's name, so omit those that [`assess`](super::assess) finds in conflict.
+/// Two CatalogSources of one name and different images become two ClusterCatalogs, the later one with its namespace in
+/// the name.
 #[must_use]
 pub fn plan(installations: &[Installation<'_>]) -> Vec<Value> {
     let mut catalogs: BTreeMap<String, Value> = BTreeMap::new();

@@ -49,7 +49,7 @@ impl<'c> Blobs<'c> {
         !self.named && self.channels.is_empty() && self.bundles.is_empty()
     }
 
-    /// The bundles in OLM v1's order, those that are excluded behind.
+    /// The bundles in OLM v1's order, followed by the excluded ones.
     pub(super) fn candidates(&self, catalog: &str, request: &Request) -> Vec<Candidate> {
         let channels: Vec<&Channel> = self
             .channels
@@ -141,7 +141,7 @@ impl<'c> Blobs<'c> {
     }
 }
 
-/// Says of each eligible bundle but the first why another goes before it.
+/// Explains for each eligible bundle except the first why another one precedes it.
 fn behind(all: &mut [(Candidate, Result<VersionRelease, String>)]) {
     let Some(((best, best_version), rest)) = all.split_first_mut() else {
         return;

@@ -8,10 +8,10 @@ use crate::object::{PreRelease, Version};
 
 use super::Source;
 
-/// Bytes of a release at most.
+/// Maximum bytes of a release.
 const LONGEST_RELEASE: usize = 20;
 
-/// A version, and the release of it: `1.2.0+3` is release 3 of version 1.2.0.
+/// A version with its release: `1.2.0+3` is release 3 of version 1.2.0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct VersionRelease {
     pub version: Version,
@@ -71,7 +71,7 @@ pub enum InstalledError {
     /// The version cannot be parsed.
     #[error("invalid version {given:?} of the installed bundle: {reason}")]
     Version {
-        /// The text.
+        /// The input.
         given: String,
         /// The error.
         reason: String,
@@ -81,7 +81,7 @@ pub enum InstalledError {
         "no bundle {given:?} of package {package:?} in the catalogs, and it is not a version; write NAME@VERSION, as in the status of the ClusterExtension"
     )]
     Unknown {
-        /// The text.
+        /// The input.
         given: String,
         /// The package.
         package: String,

@@ -40,9 +40,9 @@ pub enum Policy {
 pub struct Request {
     /// The package.
     pub package: String,
-    /// The versions that it may be; any if not given.
+    /// The allowed versions; all if not given.
     pub version: Option<VersionRange>,
-    /// The channels that it may come from; any if empty.
+    /// The allowed channels; all if empty.
     pub channels: Vec<String>,
     /// The installed bundle.
     pub installed: Option<Installed>,
@@ -64,7 +64,7 @@ pub enum Outcome {
     Chosen,
     /// It is the choice, which is then rejected.
     Refused,
-    /// It was eligible, and another one goes before it.
+    /// It was eligible, but another one precedes it.
     Behind,
     /// The request or the edges of the catalog exclude it.
     Excluded,
@@ -120,7 +120,7 @@ impl Resolution {
 /// The best bundle of a catalog.
 struct Best<'s> {
     source: &'s Source,
-    /// Its place among all candidates.
+    /// Its index among all candidates.
     at: usize,
     deprecated: bool,
 }

@@ -1,4 +1,4 @@
-//! CERT: certificates of webhooks, which OLM makes itself.
+//! CERT: certificates of webhooks, which OLM creates itself.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +66,7 @@ fn serving_certificates<'c>(context: &Context<'c>) -> BTreeSet<&'c str> {
     asked.filter_map(|(_, name)| name.as_str()).collect()
 }
 
-/// The Secret that OLM v0 makes for the webhooks of a Deployment.
+/// The Secret that OLM v0 creates for the webhooks of a Deployment.
 fn certificate_secret(deployment: &str) -> String {
     format!("{}-service-cert", deployment.replace('.', "-"))
 }

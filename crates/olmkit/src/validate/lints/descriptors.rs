@@ -1,5 +1,5 @@
-//! DESC: the descriptors of owned APIs against the schemas of their CRDs. Consoles make form fields of them, and silently
-//! leave out one whose path does not exist.
+//! DESC: compares the descriptors of owned APIs with the schemas of their CRDs. Consoles create form fields from them,
+//! and silently omit one whose path does not exist.
 
 use serde_json::Value;
 
@@ -96,7 +96,7 @@ fn missing_part<'p>(schema: &Value, root: &'p str, path: &'p str) -> Option<&'p 
 fn step<'s>(schema: &'s Value, part: &str) -> Step<'s> {
     let is_index = part.bytes().all(|byte| byte.is_ascii_digit()) || part == "*";
     if let Some(items) = schema.get("items") {
-        // The index may be left out.
+        // The index is optional.
         return if is_index { Step::Into(items) } else { step(items, part) };
     }
     if let Some(property) = schema.pointer("/properties").and_then(|map| map.get(part)) {

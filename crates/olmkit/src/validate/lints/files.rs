@@ -123,11 +123,11 @@ define_rules! {
 
 /// The annotation with the OpenShift versions of a bundle.
 const OPENSHIFT_VERSIONS: &str = "com.redhat.openshift.versions";
-/// Bytes of one request that etcd accepts.
+/// Maximum bytes of one request to etcd.
 const MOST_REQUEST_BYTES: usize = 1_500_000;
 /// At most this many duplicate keys are shown for one file.
 const SHOWN: usize = 10;
-/// Bytes of all annotations of one object.
+/// Maximum bytes of all annotations of one object.
 const MOST_ANNOTATION_BYTES: usize = 256 << 10;
 
 pub fn check(context: &Context<'_>) -> Vec<Checked> {

@@ -177,7 +177,7 @@ fn unused(image: &str, used: &[&str]) -> Option<String> {
     }
 }
 
-/// Every image of a container or of an environment variable like RELATED_IMAGE_…, with its first place.
+/// Every image of a container or of an environment variable like RELATED_IMAGE_…, with its first position.
 fn used<'v>(csv: &Csv<'v>) -> BTreeMap<&'v str, String> {
     let mut used = BTreeMap::new();
     for (pointer, container) in csv.all_containers() {

@@ -108,7 +108,8 @@ fn has_impossible_bounds(schema: &Value) -> bool {
     })
 }
 
-/// Bounds of numbers that are none. `pointer` is the place of the schema in the CRD, `path` that of the value in an object.
+/// Bounds that are outside the format's range. `pointer` is the position of the schema in the CRD, `path` that of the
+/// value in an object.
 fn bounds(crd: &Object, schema: &Value, (pointer, path): (&str, &str), checked: &mut Vec<Checked>) {
     for (keyword, bound, wanted) in impossible_bounds(schema) {
         let message = format!(

@@ -346,7 +346,7 @@ fn is_known(problem: &Problem, changes: &[Change]) -> bool {
     changes.iter().any(|change| change.loss == loss)
 }
 
-/// The schema that a pointer leads to or into, whatever the place of its version.
+/// The schema that contains a pointer, regardless of the index of its version.
 fn schema_of(pointer: &str) -> &str {
     let rest = pointer
         .strip_prefix("/spec/versions/")

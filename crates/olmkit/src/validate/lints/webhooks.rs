@@ -273,7 +273,7 @@ fn forbidden_rules(csv: &Csv<'_>, webhook: &Value, pointer: &str) -> Option<Chec
     None
 }
 
-/// A webhook that must answer before its own pods are created does not recover once they are gone.
+/// A webhook that must answer before its own pods are created does not recover after they are deleted.
 fn blocks_itself(csv: &Csv<'_>, webhook: &Value, pointer: &str) -> Option<Checked> {
     let selects = |key: &str| {
         webhook

@@ -10,7 +10,7 @@ pub use test_support::demo_bundle::{ANNOTATIONS, CRD, CSV, DIGEST, SERVICE};
 
 /// The selector for rules that belong to no other validator.
 pub const SUITE: &str = "suite=operatorframework";
-/// In place of a replacement: the file is left out.
+/// In place of a replacement: the file is omitted.
 pub const REMOVED: &str = "\0";
 
 /// File, text, its replacement (an empty text: something is appended), rules that break.

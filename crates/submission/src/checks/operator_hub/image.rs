@@ -112,8 +112,7 @@ fn labels(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
         if let Some((line, _)) = label {
             finding = finding.at(olmkit_yaml::Position { line: *line, column: 1 });
         }
-        let hint =
-            "the pipeline generates its Dockerfile from the annotations; building this one gives another image";
+        let hint = "the pipeline generates its Dockerfile from the annotations; building this one gives another image";
         found.push(finding.hint(hint));
     }
     Ok(())

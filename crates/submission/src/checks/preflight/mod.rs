@@ -65,10 +65,7 @@ fn constraints(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rai
                     found.push(finding.hint("document whether an administrator must apply it"));
                 }
                 [_, second, ..] => {
-                    let message = format!(
-                        "the operator requests {} constraints, one is allowed",
-                        requested.len()
-                    );
+                    let message = format!("the operator requests {} constraints, one is allowed", requested.len());
                     found.push(at(Finding::of(&CONSTRAINTS, message), *second).hint("keep the one it needs"));
                 }
             }

@@ -1,4 +1,4 @@
-//! Checks of `openAPIV3Schema`. operator-sdk leaves out all their findings, so authors learn of them from the API server,
+//! Checks of `openAPIV3Schema`. operator-sdk omits all their findings, so authors learn of them from the API server,
 //! when the operator is installed.
 
 mod defaults;

@@ -98,7 +98,7 @@ fn alternative(schema: &Value, skeleton: Option<&Value>, skips: Skips, path: &Pa
     }
 }
 
-/// The one place where types are allowed in alternatives: what `x-kubernetes-int-or-string` means.
+/// The only case in which types are allowed in alternatives: the form of `x-kubernetes-int-or-string`.
 fn is_int_or_string(alternatives: Option<&Value>) -> bool {
     alternatives.is_some_and(|alternatives| *alternatives == json!([{"type": "integer"}, {"type": "string"}]))
 }

@@ -7,7 +7,7 @@ use super::path::Path;
 use super::{each_below, text};
 use crate::crd::cel;
 
-/// Reasons that a rule may give.
+/// Allowed reasons of a rule.
 const REASONS: [&str; 4] = [
     "FieldValueDuplicate",
     "FieldValueForbidden",
@@ -270,7 +270,7 @@ fn is_field(schema: &Value, path: &str) -> bool {
             let Some(named) = rest.strip_prefix('.').filter(|named| !named.is_empty()) else {
                 return false;
             };
-            // The server takes a delimiter right behind the point for a name.
+            // The server treats a delimiter directly after the point as a name.
             let end = named.find(['.', '[', ']']).unwrap_or(named.len()).max(1);
             let Some((name, after)) = named.split_at_checked(end) else {
                 return false;

@@ -74,7 +74,7 @@ fn bound_accounts<'c>(context: &Context<'c>) -> BTreeSet<&'c str> {
         .collect()
 }
 
-/// The service account that the pods of a deployment have. The API server still reads the field's old name, `serviceAccount`.
+/// The service account of a deployment's pods. The API server still reads the field's old name, `serviceAccount`.
 fn account_of(deployment: &Value) -> &str {
     let names = ["serviceAccountName", "serviceAccount"].into_iter();
     let mut names = names.filter_map(|key| deployment.pointer("/spec/template/spec")?.get(key)?.as_str());

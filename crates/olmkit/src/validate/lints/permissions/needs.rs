@@ -203,7 +203,7 @@ pub(super) fn status(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
     findings
 }
 
-/// The rules of roles that are objects of the bundle, and that its bindings give to an account.
+/// The rules of roles that are objects of the bundle, and that its bindings grant to a service account.
 fn rules_of_objects<'c>(context: &Context<'c>) -> Vec<&'c Value> {
     let objects = || context.bundle.objects.iter();
     let is_account = |subject: &Value| field(subject, "kind") == "ServiceAccount";
