@@ -44,14 +44,14 @@ pub enum Error {
 pub struct Wanted {
     /// Also the source of every blob, which the HTTP API serves.
     pub blobs: bool,
-    /// Everything or nothing: a package that is wrong is an error.
+    /// Everything or nothing: an invalid package is an error.
     pub whole: bool,
 }
 
 /// Reads the catalog at `root` and writes its index.
 ///
 /// # Errors
-/// A file cannot be read, no package is valid, or `strict` is set and a package is invalid.
+/// A file cannot be read, no package is valid, or `whole` is set and a package is invalid.
 pub fn build<W: Write>(root: &Path, out: W, fingerprint: &[u8], wanted: Wanted) -> Result<W, Error> {
     let mut parts = Parts {
         builder: Builder::new(out),

@@ -59,7 +59,7 @@ pub fn prepared_without_blobs(root: &Path, options: Options<'_>) -> Result<Optio
 /// only if it is enforced.
 ///
 /// # Errors
-/// The catalog cannot be read, no package is valid, or `strict` is set and a package is invalid.
+/// The catalog cannot be read, no package is valid, or `whole` is set and a package is invalid.
 pub fn index(root: &Path, options: Options<'_>) -> Result<(Index, Provenance), Error> {
     let Options { cache, enforce, wanted } = options;
     let fingerprint = match cache {
