@@ -28,7 +28,7 @@ struct Noted {
     unfinished: Unfinished,
 }
 
-/// Reads the record of a package, with the objects that its unfinished plans have created since.
+/// Reads the record of a package, with the later objects of its unfinished plans.
 ///
 /// # Errors
 /// [`Error::Request`].

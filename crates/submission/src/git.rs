@@ -1,4 +1,4 @@
-//! A commit as the files of a repository, and the changes since. Runs the `git` command.
+//! A commit as the files of a repository, and the later changes. Runs the `git` command.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -12,7 +12,7 @@ const WIDTH: usize = 80;
 /// Longest key that is written as `key:`; a longer one is introduced by `?`.
 const LONGEST_SIMPLE_KEY: usize = 128;
 
-/// Whether a string may be folded at this position.
+/// Position of a string: foldable or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Value,

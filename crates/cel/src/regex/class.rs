@@ -91,7 +91,7 @@ pub(super) fn named(rest: &str) -> Result<Option<(String, &str)>, Failure> {
                     .ok_or_else(|| refused("invalid character class range"))?,
                 None => inner.split_at(inner.chars().next().map_or(0, char::len_utf8)),
             };
-            // Whether Go accepts a class name depends on the version of Unicode. The crate also accepts names that Go
+            // Go accepts class names depending on the version of Unicode. The crate also accepts names that Go
             // rejects.
             let is_plain = name.len() < 40 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
             if name.is_empty() || !is_plain || !name.starts_with(|c: char| c.is_ascii_uppercase()) {

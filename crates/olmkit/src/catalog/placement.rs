@@ -133,7 +133,7 @@ impl Place<'_> {
         })
     }
 
-    /// The new bundle replaces the highest version of the earlier minor versions and skips the lower ones of its own
+    /// The new bundle replaces the highest version of the earlier minor versions and skips the lower ones of its
     /// minor version.
     fn by_version(&self) -> Result<Placement, String> {
         let edges = self.semver_edges();

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! bundles     for each bundle: the shared piece of its message, then its manifests
-//! blobs       beside each bundle, if asked for: the text of every blob, for the HTTP API
+//! blobs       next to each bundle, on request: the source of every blob, for the HTTP API
 //! customs     custom blobs, grouped by schema and package
 //! packages    for each package: icon and description; channels, heads, edges, positions of its bundles; the answer to
 //!             GetPackage
