@@ -97,7 +97,7 @@ codes! {
     NameTaken "name-taken";
     /// A CRD of the bundle exists already and was not created for the package.
     CrdAlreadyExists "crd-already-exists";
-    /// The cluster serves no such API.
+    /// The cluster does not serve the API.
     ApiMissing "api-missing";
     /// The Kubernetes version is too old.
     KubernetesTooOld "kubernetes-too-old";
@@ -117,13 +117,13 @@ codes! {
     InstallPlanChangesOthers "install-plan-changes-others";
     /// An InstallPlan failed.
     InstallPlanFailed "install-plan-failed";
-    /// The new CRD does not fit objects that exist.
+    /// Existing custom resources do not fit the new CRD.
     CrdUnsafe "crd-unsafe";
     /// A CRD or API that the operator requires does not exist.
     RequirementApiMissing "requirement-api-missing";
     /// Another requirement of the CSV is not met.
     RequirementUnmet "requirement-unmet";
-    /// OLM gave up on the CSV.
+    /// OLM stopped installing the CSV.
     CsvFailed "csv-failed";
     /// An upgrade waits: the operator reports that it is not upgradeable.
     UpgradeBlocked "upgrade-blocked";
@@ -153,13 +153,13 @@ codes! {
     BundleRejected "bundle-rejected";
     /// The bundle has dependencies, which OLM v1 does not resolve.
     DependencyUnsupported "dependency-unsupported";
-    /// The configuration of a ClusterExtension does not suit the bundle.
+    /// The configuration of a ClusterExtension does not fit the bundle.
     ConfigurationInvalid "configuration-invalid";
     /// No catalog has an upgrade from the installed version.
     UpgradeNotOffered "upgrade-not-offered";
     /// Several catalogs of the same priority have the package.
     CatalogAmbiguous "catalog-ambiguous";
-    /// A ClusterExtension takes any catalog of the cluster.
+    /// A ClusterExtension selects any catalog of the cluster.
     SelectorMissing "selector-missing";
     /// The installed version is deprecated.
     Deprecated "deprecated";
@@ -167,11 +167,11 @@ codes! {
     CrdTerminating "crd-terminating";
     /// The API server rejects an object of the bundle.
     ObjectRejected "object-rejected";
-    /// operator-controller fails and tries again, for another reason.
+    /// operator-controller fails for another reason and retries.
     ExtensionRetrying "extension-retrying";
     /// Objects of the ClusterExtension are not ready yet.
     RolloutUnfinished "rollout-unfinished";
-    /// The timeout was reached and no fault was found.
+    /// The timeout was reached without a known cause.
     Timeout "timeout";
     /// The command was interrupted.
     Interrupted "interrupted";
@@ -189,7 +189,7 @@ impl Serialize for Code {
     }
 }
 
-/// One thing that is wrong.
+/// A cause of a failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Cause {

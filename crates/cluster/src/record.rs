@@ -23,7 +23,7 @@ type Unfinished = BTreeMap<String, Timestamp>;
 
 /// Both annotations.
 #[derive(Debug, Default, PartialEq)]
-struct Noted {
+struct StoredRecord {
     created: Record,
     unfinished: Unfinished,
 }
@@ -50,7 +50,7 @@ pub async fn read(cluster: &Cluster, package: &str) -> Result<Record, Error> {
 /// [`Error::Request`], [`Error::Unreadable`].
 pub async fn write(cluster: &Cluster, package: &str, csv: &str, plans: &[InstallPlan]) -> Result<bool, Error> {
     let known = noted(cluster, package).await?;
-    let mut new = Noted {
+    let mut new = StoredRecord {
         created: known.created.clone(),
         unfinished: known.unfinished.clone(),
     };
@@ -58,7 +58,7 @@ pub async fn write(cluster: &Cluster, package: &str, csv: &str, plans: &[Install
     for plan in plans {
         follow(cluster, csv, plan, &mut new).await?;
     }
-    let Noted { created, unfinished } = &mut new;
+    let StoredRecord { created, unfinished } = &mut new;
     unfinished.retain(|key, _| !created.contains_key(key));
     if new == known {
         return Ok(true);
@@ -93,7 +93,7 @@ async fn created_by(cluster: &Cluster, csv: &str, plans: &[InstallPlan]) -> Resu
 }
 
 /// Records objects that a plan may still create; a completed plan settles those of earlier plans.
-async fn follow(cluster: &Cluster, csv: &str, plan: &InstallPlan, noted: &mut Noted) -> Result<(), Error> {
+async fn follow(cluster: &Cluster, csv: &str, plan: &InstallPlan, noted: &mut StoredRecord) -> Result<(), Error> {
     let Some(time) = plan.metadata.creation_timestamp.as_ref().map(|time| time.0) else {
         return Ok(());
     };
@@ -140,7 +140,7 @@ async fn created_since(cluster: &Cluster, key: &str, since: Timestamp) -> Result
 /// The kind whose objects a record names without their kind.
 const CRD: &str = "CustomResourceDefinition";
 
-async fn noted(cluster: &Cluster, package: &str) -> Result<Noted, Error> {
+async fn noted(cluster: &Cluster, package: &str) -> Result<StoredRecord, Error> {
     let found = match cluster.get(&object(cluster, package)).await {
         Ok(found) => found,
         // Accounts that see one namespace only: the plans remain.
@@ -150,9 +150,9 @@ async fn noted(cluster: &Cluster, package: &str) -> Result<Noted, Error> {
     Ok(found.map(|found| of_annotations(&found)).unwrap_or_default())
 }
 
-fn of_annotations(operator: &Value) -> Noted {
+fn of_annotations(operator: &Value) -> StoredRecord {
     let annotation = |name: &str| operator.pointer("/metadata/annotations")?.get(name)?.as_str();
-    Noted {
+    StoredRecord {
         created: annotation(names::CREATED_ANNOTATION)
             .and_then(|text| serde_json::from_str(text).ok())
             .unwrap_or_default(),
@@ -162,7 +162,7 @@ fn of_annotations(operator: &Value) -> Noted {
     }
 }
 
-fn annotations(noted: &Noted) -> Map<String, Value> {
+fn annotations(noted: &StoredRecord) -> Map<String, Value> {
     let mut annotations = Map::new();
     let mut note = |name: &str, text: Option<String>| annotations.insert(name.to_owned(), text.into());
     note(names::CREATED_ANNOTATION, serde_json::to_string(&noted.created).ok());
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn what_is_noted_can_be_read_again() {
-        let noted = Noted {
+        let noted = StoredRecord {
             created: Record::from([("caches.example.com".to_owned(), "u1".to_owned())]),
             unfinished: Unfinished::from([(
                 "ClusterRole/cache-viewer".to_owned(),
@@ -195,7 +195,7 @@ mod tests {
         };
         let operator = json!({"metadata": {"annotations": annotations(&noted)}});
         assert_eq!(of_annotations(&operator), noted);
-        assert_eq!(of_annotations(&json!({"metadata": {}})), Noted::default());
+        assert_eq!(of_annotations(&json!({"metadata": {}})), StoredRecord::default());
     }
 
     #[test]

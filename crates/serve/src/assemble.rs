@@ -61,7 +61,7 @@ pub fn build<W: Write>(root: &Path, out: W, fingerprint: &[u8], wanted: Wanted) 
         unreadable: Vec::new(),
         failure: None,
     };
-    let lighten = |blob: Blob, value: &Value<'_>| Ok(Light::of(blob, value, wanted.blobs));
+    let lighten = |blob: Blob, value: &Value<'_>| Ok(BlobSummary::of(blob, value, wanted.blobs));
     for batch in batches(walk::files(root).map_err(load::Error::from)?) {
         match batch.as_slice() {
             [file] => {
@@ -69,7 +69,7 @@ pub fn build<W: Write>(root: &Path, out: W, fingerprint: &[u8], wanted: Wanted) 
                 parts.end_of_file(end)?;
             }
             files => {
-                let read: Vec<(Vec<Light>, Result<(), load::Error>)> = files
+                let read: Vec<(Vec<BlobSummary>, Result<(), load::Error>)> = files
                     .par_iter()
                     .map(|file| {
                         let mut lights = Vec::new();
@@ -100,7 +100,7 @@ pub fn build<W: Write>(root: &Path, out: W, fingerprint: &[u8], wanted: Wanted) 
 }
 
 /// Summary of a blob that is kept while the index is built.
-struct Light {
+struct BlobSummary {
     blob: Blob,
     /// A bundle's messages, or why there are none.
     prepared: Option<Result<Prepared, record::Error>>,
@@ -108,7 +108,7 @@ struct Light {
     text: Option<(String, BlobSlot)>,
 }
 
-impl Light {
+impl BlobSummary {
     /// Removes the large parts from a bundle and converts them to the form of the index.
     fn of(mut blob: Blob, value: &Value<'_>, with_text: bool) -> Self {
         let mut prepared = None;
@@ -133,7 +133,7 @@ impl Light {
             };
             (blob::json_line(value), slot)
         });
-        Light { blob, prepared, text }
+        BlobSummary { blob, prepared, text }
     }
 }
 
@@ -153,7 +153,7 @@ struct Parts<W> {
 }
 
 impl<W: Write> Parts<W> {
-    fn take(&mut self, light: Light) {
+    fn take(&mut self, light: BlobSummary) {
         if self.failure.is_some() {
             return;
         }
@@ -162,7 +162,7 @@ impl<W: Write> Parts<W> {
         }
     }
 
-    fn store(&mut self, Light { blob, prepared, text }: Light) -> Result<(), Error> {
+    fn store(&mut self, BlobSummary { blob, prepared, text }: BlobSummary) -> Result<(), Error> {
         if let Some((text, mut slot)) = text {
             slot.json = self.builder.blob(&text)?;
             self.blobs.push((blob.package().to_owned(), slot));

@@ -48,7 +48,7 @@ pub async fn definitions(server: &Server, subjects: &[Subject], tally: &mut Tall
         if refused && lints.is_empty() && !crd.refusals.is_empty() {
             // A rule of operator-sdk reports it.
             tally.count(
-                "CRD-1 to CRD-29: the API server refuses the CRD",
+                "CRD-1 to CRD-29: the API server rejects the CRD",
                 about,
                 &crd.refusals,
                 true,
@@ -56,7 +56,7 @@ pub async fn definitions(server: &Server, subjects: &[Subject], tally: &mut Tall
             );
         } else {
             tally.count(
-                "CRD-30: the API server refuses the CRD",
+                "CRD-30: the API server rejects the CRD",
                 about,
                 &lints,
                 refused,
@@ -111,7 +111,7 @@ pub async fn deployments(server: &Server, subjects: &[Subject], tally: &mut Tall
             let refused = all.iter().find(|answer| !answer.accepted());
             let of_deployments = of(&["POD-2", "POD-3"]);
             tally.count(
-                "POD-2: the API server refuses a Deployment",
+                "POD-2: the API server rejects a Deployment",
                 about,
                 &of_deployments,
                 refused.is_some(),
@@ -269,7 +269,7 @@ fn judge(subject: &Subject, example: &Example, crd: &Definition, answer: &Answer
     let incomplete = not_served || nameless && !answer.accepted();
     tally.examples += 1;
     tally.count(
-        "EX-3: the API server refuses an example without name or of a version that is not served",
+        "EX-3: the API server rejects an example without name or of a version that is not served",
         about,
         &example.incomplete,
         incomplete,
@@ -283,7 +283,7 @@ fn judge(subject: &Subject, example: &Example, crd: &Definition, answer: &Answer
         return;
     }
     tally.count(
-        "EX-1: the API server refuses an example",
+        "EX-1: the API server rejects an example",
         about,
         &example.refusals,
         !answer.accepted(),

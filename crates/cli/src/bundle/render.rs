@@ -103,7 +103,7 @@ impl How {
         };
         let objects = match rendered {
             Ok(objects) => objects,
-            Err(error) => bail!("OLM v1 refuses {}: {error}", self.bundle),
+            Err(error) => bail!("OLM v1 rejects {}: {error}", self.bundle),
         };
         if options.config.is_object() {
             note!("note: OLM v1 reads spec.config only with its experimental manifests");

@@ -112,7 +112,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(match refusal {
         Some(text) => {
             eprintln!(
-                "OLM v1 refuses {}: {}",
+                "OLM v1 rejects {}: {}",
                 UntrustedText::new(&chosen.bundle),
                 UntrustedText::new(&text)
             );

@@ -40,13 +40,13 @@ pub(super) struct ApiServer {
 }
 
 /// Why the server did not fulfill a request.
-pub(super) struct Refusal {
+pub(super) struct RequestError {
     /// The status of its answer; 0 if there was none.
     pub status: u16,
     pub reason: String,
 }
 
-impl From<reqwest::Error> for Refusal {
+impl From<reqwest::Error> for RequestError {
     fn from(error: reqwest::Error) -> Self {
         Self {
             status: 0,
@@ -99,12 +99,17 @@ impl ApiServer {
         })
     }
 
-    pub(super) async fn get(&self, namespace: &str, name: &str) -> Result<ConfigMap, Refusal> {
+    pub(super) async fn get(&self, namespace: &str, name: &str) -> Result<ConfigMap, RequestError> {
         self.call(Method::GET, namespace, name, None).await
     }
 
-    pub(super) async fn replace(&self, namespace: &str, name: &str, with: &ConfigMap) -> Result<ConfigMap, Refusal> {
-        let body = serde_json::to_vec(with).map_err(|error| Refusal {
+    pub(super) async fn replace(
+        &self,
+        namespace: &str,
+        name: &str,
+        with: &ConfigMap,
+    ) -> Result<ConfigMap, RequestError> {
+        let body = serde_json::to_vec(with).map_err(|error| RequestError {
             status: 0,
             reason: error.to_string(),
         })?;
@@ -117,7 +122,7 @@ impl ApiServer {
         namespace: &str,
         name: &str,
         body: Option<Vec<u8>>,
-    ) -> Result<ConfigMap, Refusal> {
+    ) -> Result<ConfigMap, RequestError> {
         let url = format!("{}/api/v1/namespaces/{namespace}/configmaps/{name}", self.base);
         let mut attempt = 1;
         loop {
@@ -134,12 +139,12 @@ impl ApiServer {
             }
             let answer = limited(response).await?;
             if status / 100 == 2 {
-                return serde_json::from_slice(&answer).map_err(|error| Refusal {
+                return serde_json::from_slice(&answer).map_err(|error| RequestError {
                     status,
                     reason: format!("the response is not a ConfigMap: {error}"),
                 });
             }
-            return Err(Refusal {
+            return Err(RequestError {
                 status,
                 reason: message(status, &answer),
             });
@@ -147,12 +152,12 @@ impl ApiServer {
     }
 }
 
-async fn limited(mut response: reqwest::Response) -> Result<Vec<u8>, Refusal> {
+async fn limited(mut response: reqwest::Response) -> Result<Vec<u8>, RequestError> {
     let mut answer = Vec::new();
     while let Some(piece) = response.chunk().await? {
         answer.extend_from_slice(&piece);
         if answer.len() > ANSWER_LIMIT {
-            return Err(Refusal {
+            return Err(RequestError {
                 status: response.status().as_u16(),
                 reason: format!("the answer is longer than {ANSWER_LIMIT} bytes"),
             });

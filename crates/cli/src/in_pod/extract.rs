@@ -11,7 +11,7 @@ use flate2::{Compression, GzBuilder};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 
-use super::api_server::{ApiServer, Refusal};
+use super::api_server::{ApiServer, RequestError};
 use super::{Error, kubeconfig};
 use olmkit::object::{dns1123_label_problems, dns1123_subdomain_problems};
 use olmkit::yaml;
@@ -59,11 +59,11 @@ pub async fn extract(extraction: &Extraction, kubeconfig: Option<&Path>) -> Resu
     let server = ApiServer::new(&kubeconfig::config(kubeconfig).await?).await?;
     let (namespace, name) = (&extraction.namespace, &extraction.config_map);
     let failed = |action: &'static str| {
-        move |refusal: Refusal| Error::Cluster {
+        move |error: RequestError| Error::Cluster {
             action,
             namespace: namespace.clone(),
             name: name.clone(),
-            reason: refusal.reason,
+            reason: error.reason,
         }
     };
     let mut conflicts = 0;

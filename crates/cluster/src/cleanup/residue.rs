@@ -96,13 +96,13 @@ async fn of_bundles(cluster: &Cluster, scope: &Scope, options: &Options, residue
             if residue.of_csvs.contains(&reference) {
                 continue;
             }
-            match fate(&object, &reference, &label, scope) {
-                Fate::Goes => residue.of_csvs.push(reference),
-                Fate::Stays(why) => residue.kept.push(Kept {
+            match disposition(&object, &reference, &label, scope) {
+                Disposition::Delete => residue.of_csvs.push(reference),
+                Disposition::Keep(why) => residue.kept.push(Kept {
                     object: reference,
                     why: why.to_owned(),
                 }),
-                Fate::OfOthers => {}
+                Disposition::Unrelated => {}
             }
         }
     }
@@ -135,19 +135,19 @@ fn due(scope: &Scope) -> Vec<ObjectRef> {
 
 /// Outcome for an object.
 #[derive(Debug, PartialEq, Eq)]
-enum Fate {
-    Goes,
+enum Disposition {
+    Delete,
     /// It comes from a bundle of the package, but other packages use it too.
-    Stays(&'static str),
+    Keep(&'static str),
     /// It does not come from a bundle of the package, or OLM removes it.
-    OfOthers,
+    Unrelated,
 }
 
 /// Decides about an object that may come from a bundle of the package. Objects that OLM created for a CSV name the kind
 /// of their owner; on PriorityClasses OLM writes that too.
-fn fate(object: &Value, reference: &ObjectRef, label: &str, scope: &Scope) -> Fate {
+fn disposition(object: &Value, reference: &ObjectRef, label: &str, scope: &Scope) -> Disposition {
     let Some(labels) = object.pointer("/metadata/labels").and_then(Value::as_object) else {
-        return Fate::OfOthers;
+        return Disposition::Unrelated;
     };
     let by_olm = labels.contains_key("olm.managed");
     let of_csv = labels.contains_key("olm.owner.kind") && reference.kind != kinds::priority_class();
@@ -160,14 +160,16 @@ fn fate(object: &Value, reference: &ObjectRef, label: &str, scope: &Scope) -> Fa
     let owned = ours && !scope.elsewhere.contains(owner);
     let labelled = labels.contains_key(label) || owned;
     if !by_olm || of_csv {
-        return Fate::OfOthers;
+        return Disposition::Unrelated;
     }
     match (shared, is_created(object, reference, labelled, scope)) {
-        (false, true) => Fate::Goes,
-        (true, _) if labelled || ours => Fate::Stays("another namespace has an installation with the same object"),
-        _ if ours && !owned => Fate::Stays("another namespace has an installation with the same object"),
-        _ if labelled => Fate::Stays("it was not created for this package"),
-        _ => Fate::OfOthers,
+        (false, true) => Disposition::Delete,
+        (true, _) if labelled || ours => {
+            Disposition::Keep("another namespace has an installation with the same object")
+        }
+        _ if ours && !owned => Disposition::Keep("another namespace has an installation with the same object"),
+        _ if labelled => Disposition::Keep("it was not created for this package"),
+        _ => Disposition::Unrelated,
     }
 }
 
@@ -301,13 +303,13 @@ mod tests {
 
     /// Returns true if a ClusterRole with these labels, by this author, came with a bundle.
     fn brought_by(author: &str, labels: Value, scope: &Scope) -> bool {
-        fate_of(author, labels, scope) == Fate::Goes
+        disposition_of(author, labels, scope) == Disposition::Delete
     }
 
-    fn fate_of(author: &str, labels: Value, scope: &Scope) -> Fate {
+    fn disposition_of(author: &str, labels: Value, scope: &Scope) -> Disposition {
         let role = json!({"metadata": {"name": "cache-viewer", "uid": "u1", "labels": labels,
             "managedFields": [{"manager": author, "fieldsV1": {"f:rules": {}}}]}});
-        fate(
+        disposition(
             &role,
             &ObjectRef::cluster(kinds::cluster_role(), "cache-viewer"),
             LABEL,
@@ -403,21 +405,25 @@ mod tests {
         let owned = json!({"olm.managed": "true", "olm.owner": "cache.v2"});
         let labelled = json!({"olm.managed": "true", LABEL: ""});
         for labels in [&owned, &labelled] {
-            let fate = fate_of("kubectl", labels.clone(), &scope);
-            assert_eq!(fate, Fate::Stays("it was not created for this package"), "{labels}");
+            let disposition = disposition_of("kubectl", labels.clone(), &scope);
+            assert_eq!(
+                disposition,
+                Disposition::Keep("it was not created for this package"),
+                "{labels}"
+            );
         }
         let of_others = json!({"olm.managed": "true", "olm.owner": "other.v1"});
-        assert_eq!(fate_of("kubectl", of_others, &scope), Fate::OfOthers);
+        assert_eq!(disposition_of("kubectl", of_others, &scope), Disposition::Unrelated);
         // OLM's own, which it removes.
         let of_csv = json!({"olm.managed": "true", "olm.owner": "cache.v2", "olm.owner.kind": "ClusterServiceVersion"});
-        assert_eq!(fate_of("kubectl", of_csv, &scope), Fate::OfOthers);
-        let elsewhere = Fate::Stays("another namespace has an installation with the same object");
+        assert_eq!(disposition_of("kubectl", of_csv, &scope), Disposition::Unrelated);
+        let elsewhere = Disposition::Keep("another namespace has an installation with the same object");
         scope.elsewhere.insert("cache.v2".to_owned());
-        assert_eq!(fate_of("catalog", owned, &scope), elsewhere);
+        assert_eq!(disposition_of("catalog", owned, &scope), elsewhere);
         let other = "operators.coreos.com/cache.market";
         scope.labels_elsewhere.insert(other.to_owned());
         let shared = json!({"olm.managed": "true", LABEL: "", other: ""});
-        assert_eq!(fate_of("catalog", shared, &scope), elsewhere);
+        assert_eq!(disposition_of("catalog", shared, &scope), elsewhere);
     }
 
     #[test]
@@ -481,7 +487,7 @@ mod tests {
             "managedFields": [{"manager": author, "fieldsV1": {"f:rules": {}}}],
         }});
         let reference = ObjectRef::cluster(kinds::cluster_role(), "cache-viewer");
-        fate(&role, &reference, LABEL, scope) == Fate::Goes
+        disposition(&role, &reference, LABEL, scope) == Disposition::Delete
     }
 
     #[test]

@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_number_is_named_with_the_word_before_it() {
         let repair = Some("repair the schema");
-        let of = |what: &str| format!("the API server refuses example {what}: spec.size has no value that fits");
+        let of = |what: &str| format!("the API server rejects example {what}: spec.size has no value that fits");
         let shown_of = |others: &[&str]| {
             let texts: Vec<String> = others.iter().map(|what| of(what)).collect();
             let all: Vec<_> = texts

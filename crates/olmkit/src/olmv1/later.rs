@@ -78,7 +78,7 @@ pub fn refused_later(bundle: &Bundle) -> Vec<Trouble> {
         if !(1..=65535).contains(&port) {
             found.push(Trouble {
                 message: format!(
-                    "webhook {name:?} has no containerPort: OLM v1 writes port {port}, which the API server refuses"
+                    "webhook {name:?} has no containerPort: OLM v1 writes port {port}, which the API server rejects"
                 ),
                 hint: "set `containerPort: 443`, the port that OLM v0 takes by default",
                 place: csv.place(&format!("/spec/webhookdefinitions/{at}")),
@@ -126,7 +126,7 @@ fn duplicates(bundle: &Bundle) -> Vec<Trouble> {
                 .find(|object| object.kind() == kind && object.name() == name);
             Trouble {
                 message: format!(
-                    "OLM v1 makes {kind} {name:?} twice: installing by ClusterObjectSets (Boxcutter) refuses that"
+                    "OLM v1 creates {kind} {name:?} twice: installing by ClusterObjectSets (Boxcutter) rejects this"
                 ),
                 hint: if own.is_some() {
                     "remove the object from the bundle: OLM makes it from the ClusterServiceVersion"

@@ -23,7 +23,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OperatorSdk("objects"),
         summary: "Every object must have a name, no namespace, and valid labels, annotations, owners and finalizers.",
-        why: "The API server refuses the object, or OLM creates it in another namespace than the one it names.",
+        why: "The API server rejects the object, or OLM creates it in another namespace than the one it names.",
         bad: "metadata:\n  name: demo\n  namespace: default",
         good: "metadata:\n  name: demo",
         since: "0.1.0",

@@ -225,7 +225,7 @@ async fn rules_end_as_on_the_api_server() {
         let kind = format!("Accepted{at}");
         let own: Vec<Value> = part.iter().map(|(rule, _)| rule.clone()).collect();
         if let Err(problem) = server.define(&definition(&kind, &own)).await {
-            wrong.push(format!("the API server refuses {kind}: {problem}"));
+            wrong.push(format!("the API server rejects {kind}: {problem}"));
             continue;
         }
         let path = format!(

@@ -149,7 +149,7 @@ fn text_has_the_place_and_a_hint() {
     for words in [
         "demo/manifests/demo.example.com_widgets.yaml:26:",
         "maximum: 5",
-        "OLM then refuses the upgrade",
+        "OLM then rejects the upgrade",
     ] {
         assert!(printed.out.contains(words), "no {words:?} in {}", printed.out);
     }

@@ -66,7 +66,7 @@ fn wrong_requests_say_what_to_write() {
     resolve(&["--installed", "nobody"]).refused("write NAME@VERSION");
     resolve(&["--priority", "other=1"]).refused("none of the catalogs: catalog");
     let narrow = resolve(&["--version", "0.0.1 - 0.1.0"]);
-    assert!(narrow.err.contains("the API server refuses"), "{}", narrow.err);
+    assert!(narrow.err.contains("the API server rejects"), "{}", narrow.err);
     assert!(narrow.ok().starts_with(NEW));
     let unknown = resolve(&["--installed", "0.0.9"]);
     assert!(

@@ -114,7 +114,7 @@ fn versions(old: &Value, new: &Value) -> Vec<Change> {
             None if before.stored => (
                 "/spec/versions".to_string(),
                 format!(
-                    "version {name}, in which objects are stored, was removed: OLM refuses the upgrade (\"risk of data loss\")"
+                    "version {name}, in which objects are stored, was removed: OLM rejects the upgrade (\"risk of data loss\")"
                 ),
                 "keep the version with `served: true, storage: false`; drop it a release after all objects are stored in another and status.storedVersions no longer names it",
             ),

@@ -18,7 +18,7 @@ pub(super) struct SchemaChange {
     pub(super) hint: &'static str,
 }
 
-const KEEP_VALUES: &str = "objects in clusters may hold such values: OLM then refuses the upgrade (\"updated validation is too \
+const KEEP_VALUES: &str = "objects in clusters may hold such values: OLM then rejects the upgrade (\"updated validation is too \
                            restrictive\"); allow them still, or make a new version and convert";
 const KEEP_FIELD: &str =
     "keep the field in the schema, marked as deprecated in its description, or convert to a new version";

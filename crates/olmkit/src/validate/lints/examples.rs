@@ -16,13 +16,13 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "Each example in `alm-examples` should be valid against the schema and the CEL rules of its CRD, after defaulting.",
-        why: "The API server refuses the first object that a user tries to create.",
+        why: "The API server rejects the first object that a user tries to create.",
         bad: "\"spec\": {\"size\": \"3\"}   # the schema requires an integer",
         good: "\"spec\": {\"size\": 3}",
         since: "0.1.0",
         proof: Proof::new(
             Witness::ApiServer,
-            "the API server refuses the object",
+            "the API server rejects the object",
             "Kubernetes 1.36; since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
@@ -54,7 +54,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::ApiServer,
-            "the API server refuses an object without a name, and does not serve the version",
+            "the API server rejects an object without a name, and does not serve the version",
             "Kubernetes 1.36; since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
@@ -145,8 +145,8 @@ fn check_example(
     if let Some(first) = lacking.first() {
         let fields = enumerated(&lacking);
         let message = match lacking.len() {
-            1 => format!("the API server refuses {title}: {fields}: {}", instance::REQUIRED),
-            _ => format!("the API server refuses {title}: {fields} are required"),
+            1 => format!("the API server rejects {title}: {fields}: {}", instance::REQUIRED),
+            _ => format!("the API server rejects {title}: {fields} are required"),
         };
         // The fix names the fields, so that only examples with the same missing fields are grouped.
         let checked = Checked::new(&EX_1, message).hint(format!("add {fields}"));
@@ -163,9 +163,9 @@ fn check_example(
                 Checked::new(&EX_2, format!("{title}: {fault}")).hint(hint)
             }
             InstanceFault::Invalid | InstanceFault::Rule => {
-                Checked::new(&EX_1, format!("the API server refuses {title}: {fault}"))
+                Checked::new(&EX_1, format!("the API server rejects {title}: {fault}"))
             }
-            InstanceFault::Impossible => Checked::new(&EX_1, format!("the API server refuses {title}: {fault}"))
+            InstanceFault::Impossible => Checked::new(&EX_1, format!("the API server rejects {title}: {fault}"))
                 .hint("repair the schema (CRD-37)"),
         };
         found.push(place(checked, node));

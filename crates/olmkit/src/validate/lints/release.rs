@@ -38,7 +38,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::Tools,
-            "opm refuses the catalog: invalid package name",
+            "opm rejects the catalog: invalid package name",
             "opm 1.73",
             "crates/olmkit/tests/library/catalogs/answers.rs: catalogs_get_the_verdicts_of_opm",
         ),
@@ -80,13 +80,13 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "A bundle should not replace or skip itself.",
-        why: "The channel then has a cycle or no head, and opm refuses it.",
+        why: "The channel then has a cycle or no head, and opm rejects it.",
         bad: "replaces: demo.v1.0.0   # in demo.v1.0.0",
         good: "replaces: demo.v0.9.0",
         since: "0.1.0",
         proof: Proof::new(
             Witness::Tools,
-            "opm refuses the catalog: no channel head found in graph",
+            "opm rejects the catalog: no channel head found in graph",
             "opm 1.73",
             "crates/olmkit/tests/library/catalogs/answers.rs: catalogs_get_the_verdicts_of_opm",
         ),
@@ -102,7 +102,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::Tools,
-            "opm refuses the catalog: invalid skipRange",
+            "opm rejects the catalog: invalid skipRange",
             "opm 1.73",
             "crates/olmkit/tests/library/catalogs/answers.rs: catalogs_get_the_verdicts_of_opm",
         ),

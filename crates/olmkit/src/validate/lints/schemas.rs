@@ -18,13 +18,13 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "The API server should accept the schema of a CRD: structural, with valid defaults, list types and CEL rules that are cheap enough.",
-        why: "OLM cannot install the bundle if the API server refuses the schema.",
+        why: "OLM cannot install the bundle if the API server rejects the schema.",
         bad: "properties:\n  spec: {}   # no type",
         good: "properties:\n  spec: {type: object}",
         since: "0.1.0",
         proof: Proof::new(
             Witness::ApiServer,
-            "the API server refuses the definition",
+            "the API server rejects the definition",
             "Kubernetes 1.36; since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
@@ -34,13 +34,13 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "The bounds of a number should be values of its type and format.",
-        why: "Since Kubernetes 1.36 the API server refuses every object in which the field has a value.",
+        why: "Since Kubernetes 1.36 the API server rejects every object in which the field has a value.",
         bad: "type: integer\nformat: int32\nmaximum: 4294967295",
         good: "type: integer\nformat: int64\nmaximum: 4294967295",
         since: "0.2.0",
         proof: Proof::new(
             Witness::ApiServer,
-            "the API server refuses an object with any value in the field",
+            "the API server rejects an object with any value in the field",
             "Kubernetes 1.36; since 1.36",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
@@ -65,12 +65,12 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
         }
         let findings = validate_schemas(typed, ApiVersion::V1);
         for finding in findings.iter().take(SHOWN) {
-            let message = format!("the API server refuses the schema: {}", finding.message);
+            let message = format!("the API server rejects the schema: {}", finding.message);
             checked.push(Checked::new(&CRD_30, message).at(crd, &pointer(&finding.field)));
         }
         if findings.len() > SHOWN {
             let message = format!(
-                "the API server refuses the schema for {} more reasons",
+                "the API server rejects the schema for {} more reasons",
                 findings.len() - SHOWN
             );
             checked.push(Checked::new(&CRD_30, message).at(crd, "/spec/versions"));
@@ -113,7 +113,7 @@ fn has_impossible_bounds(schema: &Value) -> bool {
 fn bounds(crd: &Object, schema: &Value, (pointer, path): (&str, &str), checked: &mut Vec<Checked>) {
     for (keyword, bound, wanted) in impossible_bounds(schema) {
         let message = format!(
-            "{}: the {keyword} {bound} is not a {wanted}: since Kubernetes 1.36 the API server refuses every value",
+            "{}: the {keyword} {bound} is not a {wanted}: since Kubernetes 1.36 the API server rejects every value",
             dotted(path)
         );
         let hint = "use a format that can hold the bound, such as int64 for 4294967295, or remove the bound";

@@ -91,7 +91,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::ApiServer,
-            "the API server refuses a definition that lacks a stored version",
+            "the API server rejects a definition that lacks a stored version",
             "Kubernetes 1.36; since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
@@ -107,7 +107,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::ApiServer,
-            "the API server refuses the change",
+            "the API server rejects the change",
             "Kubernetes 1.36; since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
@@ -387,7 +387,7 @@ fn stored(context: &Context<'_>, example: &Value, earlier: &Earlier, work: &mut 
         .and_then(|versions| versions.iter().position(|own| field(own, "name") == version));
     let pointer = at.map_or("/spec".to_string(), |at| format!("/spec/versions/{at}/schema"));
     let message = format!("the example {kind} of {} is no longer valid: {fault}", earlier.name);
-    let hint = "users have such objects; OLM refuses an upgrade that makes one invalid (\"updated validation is too restrictive\")";
+    let hint = "users have such objects; OLM rejects an upgrade that makes one invalid (\"updated validation is too restrictive\")";
     Some(Checked::new(&EX_4, message).at(crd, &pointer).hint(hint))
 }
 

@@ -76,11 +76,11 @@ fn what_an_example_lacks_is_one_finding() {
     for (required, message) in [
         (
             "[size, a]",
-            "the API server refuses example 1 of Widget: spec.a: is required",
+            "the API server rejects example 1 of Widget: spec.a: is required",
         ),
         (
             "[size, a, b, c]",
-            "the API server refuses example 1 of Widget: spec.a, spec.b and spec.c are required",
+            "the API server rejects example 1 of Widget: spec.a, spec.b and spec.c are required",
         ),
     ] {
         let properties = format!(
