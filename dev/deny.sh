@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Fails if a dependency has a licence or a source that deny.toml does not allow, is banned there, or is there in two versions
-# without being listed under `skip`. Reads what cargo says about Cargo.lock, so a new machine needs no further tool. Where
-# cargo-deny is installed it checks the same lists (and licence texts) afterwards; advisories are checked where their database is:
+# Fails if a dependency has a licence or a source that deny.toml does not allow, is banned there, or occurs in two versions
+# and is not listed under `skip`. Uses cargo to read Cargo.lock, so a new machine needs no other tool. If cargo-deny is
+# installed, it then checks the same lists (and licences); advisories need their database:
 #
 #   deny.sh               licences, bans, duplicates, sources
-#   ADVISORIES=DIR        a folder with a clone of https://github.com/rustsec/advisory-db, as cargo-deny keeps it
+#   ADVISORIES=DIR        a directory with a clone of https://github.com/rustsec/advisory-db, as cargo-deny keeps it
 #   ADVISORIES=fetch      let cargo-deny fetch it
 #   DENY_LISTS=FILE       other lists than deny.toml
 set -euo pipefail
@@ -14,7 +14,7 @@ lists=${DENY_LISTS:-deny.toml}
 # Each package of the lock file that any of our targets, features or tests uses: name, version, source, licence.
 list() { cargo tree --locked --workspace --all-features --target all --prefix none --format '{p}|{l}' --edges "$1"; }
 tree=$(list normal,build,dev)
-# What only tests use may be there twice, as cargo-deny sees it too.
+# Dependencies of tests alone may occur twice, as in cargo-deny.
 shipped=$(list normal,build)
 members=$(cargo tree --locked --workspace --depth 0 --prefix none --format '{p}')
 
@@ -107,10 +107,10 @@ if [ -z "$deny" ]; then
 fi
 "$deny" --offline --workspace --all-features --config "$lists" check --hide-inclusion-graph licenses bans sources
 case ${ADVISORIES:-} in
-  "") echo "skipped: advisories; set ADVISORIES to a folder with their database, or to fetch" ;;
+  "") echo "skipped: advisories; set ADVISORIES to a directory with their database, or to fetch" ;;
   fetch) "$deny" --workspace --all-features --config "$lists" check advisories ;;
   *)
-    # cargo-deny takes the folder from its configuration only.
+    # cargo-deny reads the directory only from its configuration.
     configured=$(mktemp --suffix .toml); trap 'rm -f "$configured"' EXIT
     sed "s|^\[advisories\]|&\ndb-path = \"$ADVISORIES\"|" "$lists" > "$configured"
     "$deny" --offline --workspace --all-features --config "$configured" check --disable-fetch advisories ;;

@@ -39,7 +39,7 @@ esac
 k() { in_cluster kubectl "$@"; }
 kn() { in_cluster kubectl -n "$NAMESPACE" "$@"; }
 
-# What a reader needs when a step fails; every line may fail itself.
+# Prints the state of the cluster after a failed step; each line may fail.
 explain() {
   echo "--- what the cluster says"
   kn get catalogsource,subscription,installplan,csv,memcached,deployment,pod -o wide 2>&1 || true

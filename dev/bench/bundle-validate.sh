@@ -2,11 +2,11 @@
 # Compares `olmkit bundle validate` with `operator-sdk bundle validate` in one run on this machine and prints a table: median wall
 # time of the whole process, and its most resident memory. A second table says what lints add to the processor time of 200 bundles
 # chosen by chance, in the default mode.
-# Usage: bundle-validate.sh FOLDER-OF-BUNDLES [ROUNDS]
+# Usage: bundle-validate.sh DIRECTORY [ROUNDS]
 #   OLMKIT        the program to measure (default: what `make build PROFILE=dist` makes)
 #   OPERATOR_SDK  the program to compare with (default: the one of the development tools, see dev/tools)
 set -euo pipefail
-bundles=${1:?folder that holds bundle directories}
+bundles=${1:?directory that holds bundle directories}
 rounds=${2:-15}
 here=$(cd "$(dirname "$0")/../.." && pwd)
 olmkit=${OLMKIT:-$(make -s -C "$here" --no-print-directory print-olmkit PROFILE=dist)}

@@ -136,7 +136,7 @@ package_beside_is_broken() {
 
 drill_catalogs() {
   echo; echo "catalogs"
-  check "a catalog image that is tagged anew is picked up" retagged_catalog_is_picked_up
+  check "a catalog image with a moved tag is picked up" retagged_catalog_is_picked_up
   check "its icon and description are listed" manifest_shows
   check "the server is killed while OLM resolves" server_is_killed
   check "the prepared index is truncated" index_is_truncated

@@ -17,7 +17,7 @@ oversized() {
 push_broken() { publish bundle "$work/broken" "$base-bundle:broken"; }
 
 run_broken() { kit run bundle "$work/broken" -n "$NAMESPACE" --serve-from-host "$@"; }
-# What each remedy of these drills comes to: correct the bundle and run the same command again.
+# The remedy of these drills: correct the bundle and run the same command again.
 corrected() { broken -e ''; run_broken; installed "$old_version"; cleaned_up; }
 
 bundle_image_is_missing() {

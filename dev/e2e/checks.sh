@@ -70,7 +70,7 @@ left_behind() {
     k get "$kind" "$name" -n "$namespace" -o json --show-managed-fields < /dev/null | jq -c '{kind, metadata}' | cut -c 1-4000 || true
   done
 }
-# same_inventory BEFORE [PATTERN]: what is there now and was not before, but for lines that match the pattern
+# same_inventory BEFORE [PATTERN]: fails if objects exist that did not exist before, except lines that match the pattern
 same_inventory() {
   local end=$((SECONDS + 180)) rest
   while :; do

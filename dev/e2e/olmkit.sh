@@ -46,7 +46,7 @@ interrupted() {
 }
 
 # --- from a catalog image ------------------------------------------------------------------------------------------
-# What a user of a catalog applies.
+# The objects that a user of a catalog applies.
 offer_catalog() {
   restricted_namespace
   publish_catalog both
@@ -86,7 +86,7 @@ rights_are_missing() {
   kn create serviceaccount installer
   kn create -f - <<< "{\"apiVersion\": \"operators.coreos.com/v1\", \"kind\": \"OperatorGroup\", \"metadata\": {\"name\": \"restricted\"}, \"spec\": {\"targetNamespaces\": [\"$NAMESPACE\"], \"serviceAccountName\": \"installer\"}}"
   fails_with forbidden run_restricted
-  # With the first right the plan comes further, and leaves a version that nobody completes.
+  # With the first permission the plan gets further, and leaves an incomplete version.
   kn create role first --verb=get,create,update --resource=clusterserviceversions.operators.coreos.com
   kn create rolebinding first --role=first --serviceaccount="$NAMESPACE:installer"
   fails_with forbidden run_restricted

@@ -64,7 +64,7 @@ spec: {source: {type: Image, image: {ref: "$(on_tls "$base-catalog:latest")"}}}
 YAML
   k wait --for=condition=Serving "clustercatalog/$PACKAGE" --timeout=300s || { k get "clustercatalog/$PACKAGE" -o yaml; kn logs catalogd --tail=30; return 1; }
 }
-# The query strings that both are asked; everything, by schema, by package, by name, both, and what nobody has.
+# The query strings for both servers: everything, by schema, by package, by name, by both, and for a missing name.
 metas="all metas metas?schema=olm.package metas?schema=olm.bundle&package=$PACKAGE metas?package=$PACKAGE metas?schema=olm.channel&name=alpha metas?name=nobody"
 answers() { local query; for query in $metas; do echo "== $query"; in_cluster curl -fsSk "$1/catalogs/$PACKAGE/api/v1/$query"; done; }
 same_answers() {

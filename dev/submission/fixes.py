@@ -17,7 +17,7 @@ import tempfile
 import yaml
 
 ADVICE = " does not have status spec. "
-# What a fix may write over: it spells these as it should.
+# Keys whose values a fix may overwrite, since it corrects their spelling.
 SPELLED = {"capabilities", "categories", "minKubeVersion"}
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the Go programs that the local cluster and the tests run, from pinned modules (go.mod and go.sum in the folders
-# beside this file), into the cache folder. What is there at the pinned version is left alone. The programs of one module
-# are built by one `go build`: what they share is compiled once, and one is linked while another is compiled.
+# Builds the Go programs that the local cluster and the tests run, from pinned modules (go.mod and go.sum in the directories
+# next to this file), into the cache directory. Programs of the pinned version are not built again. One `go build` builds all
+# programs of a module: shared packages are compiled once, and one program is linked while another is compiled.
 #
 #   build.sh control-plane    etcd, kube-apiserver, kube-controller-manager, kubectl, OLM's two operators
 #   build.sh node             the above, and what a node needs: kubelet, kube-proxy, scheduler, CoreDNS, OLM's images
@@ -64,7 +64,7 @@ recipe() {
   esac
 }
 
-# What a binary depends on: the module's pins, its own sources, and how it is built.
+# The inputs of a binary: the module's pins, its sources, and the build commands.
 pin_of() {
   { echo "$package $tags $variables $compiler_flags"; cat "$here/$module/go.mod" "$here/$module/go.sum"; find "$here/$module" -name '*.go' -exec cat {} +; } | sha256sum | cut -c1-64
 }

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use clap::CommandFactory as _;
 
 fn main() -> anyhow::Result<()> {
-    let folder = std::env::args_os().nth(1).map(PathBuf::from);
-    let folder = folder.ok_or_else(|| anyhow::anyhow!("usage: man-pages DIRECTORY"))?;
-    std::fs::create_dir_all(&folder)?;
-    clap_mangen::generate_to(olmkit_cli::Cli::command(), &folder)?;
+    let directory = std::env::args_os().nth(1).map(PathBuf::from);
+    let directory = directory.ok_or_else(|| anyhow::anyhow!("usage: man-pages DIRECTORY"))?;
+    std::fs::create_dir_all(&directory)?;
+    clap_mangen::generate_to(olmkit_cli::Cli::command(), &directory)?;
     Ok(())
 }

@@ -90,15 +90,15 @@ impl Bundle {
 
     /// The file of the ClusterServiceVersion.
     pub(crate) fn csv_file(&self) -> Result<String, Raise> {
-        let folder = self.path("manifests");
-        let names = self.files.list(&folder);
+        let directory = self.path("manifests");
+        let names = self.files.list(&directory);
         for ending in [".clusterserviceversion.yaml", ".clusterserviceversion.yml"] {
             if let Some(name) = names.iter().find(|name| name.ends_with(ending)) {
-                return Ok(join(&folder, name));
+                return Ok(join(&directory, name));
             }
         }
-        let problem = format!("no file *.clusterserviceversion.yaml in {folder}");
-        Err(Raise::other(problem).in_file(&folder))
+        let problem = format!("no file *.clusterserviceversion.yaml in {directory}");
+        Err(Raise::other(problem).in_file(&directory))
     }
 
     /// Reads the ClusterServiceVersion.

@@ -131,12 +131,12 @@ mod tests {
         let published = [ci, catalog("v4.20"), catalog("v4.21")];
         let bundles: Vec<(String, String)> = (0..8)
             .flat_map(|version| {
-                let folder = format!("operators/a/{version}");
+                let directory = format!("operators/a/{version}");
                 let csv = format!("metadata:\n  name: a.v{version}\n");
                 [
-                    (format!("{folder}/manifests/a.clusterserviceversion.yaml"), csv),
+                    (format!("{directory}/manifests/a.clusterserviceversion.yaml"), csv),
                     (
-                        format!("{folder}/metadata/annotations.yaml"),
+                        format!("{directory}/metadata/annotations.yaml"),
                         "annotations: {}\n".to_owned(),
                     ),
                 ]

@@ -31,16 +31,16 @@ pub trait Files: Send + Sync {
         let mut files = Vec::new();
         let mut folders = vec![String::new()];
         let (mut count, mut left) = (0, limits::BUNDLE_BYTES.get());
-        while let Some(folder) = folders.pop() {
-            if folder.split('/').count() > limits::BUNDLE_DEPTH.count() {
+        while let Some(directory) = folders.pop() {
+            if directory.split('/').count() > limits::BUNDLE_DEPTH.count() {
                 return Err(limits::BUNDLE_DEPTH.exceeded());
             }
-            for name in self.list(&join(path, &folder)) {
+            for name in self.list(&join(path, &directory)) {
                 count += 1;
                 if count > limits::BUNDLE_FILES.count() {
                     return Err(limits::BUNDLE_FILES.exceeded());
                 }
-                let inside = join(&folder, &name);
+                let inside = join(&directory, &name);
                 let whole = join(path, &inside);
                 if self.is_directory(&whole) {
                     folders.push(inside);
@@ -71,11 +71,11 @@ pub(crate) fn limit(path: &str) -> &'static Limit {
 }
 
 /// Two parts of a path.
-pub(crate) fn join(folder: &str, name: &str) -> String {
-    match (folder, name) {
+pub(crate) fn join(directory: &str, name: &str) -> String {
+    match (directory, name) {
         ("", _) => name.to_owned(),
-        (_, "") => folder.to_owned(),
-        _ => format!("{folder}/{name}"),
+        (_, "") => directory.to_owned(),
+        _ => format!("{directory}/{name}"),
     }
 }
 
@@ -227,11 +227,11 @@ mod tests {
 
     #[test]
     fn a_large_file_of_settings_is_refused_before_it_is_read() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = std::fs::File::create(folder.path().join("config.yaml")).expect("a file");
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let file = std::fs::File::create(directory.path().join("config.yaml")).expect("a file");
         file.set_len(limits::SETTINGS_FILE.get() + 1)
             .expect("a hole takes no space");
-        let files = Folder::open(folder.path()).expect("it is there");
+        let files = Folder::open(directory.path()).expect("it is there");
         let error = files.read("config.yaml").expect_err("it is too large");
         assert!(error.to_string().contains("--limit settings-file"), "{error}");
     }

@@ -13,7 +13,7 @@ use crate::files::{Files, is_directory, limit, list};
 /// The working tree of a git repository.
 #[derive(Debug, Clone)]
 pub struct Git {
-    folder: PathBuf,
+    directory: PathBuf,
     repository: Repository,
 }
 
@@ -27,10 +27,10 @@ pub struct Commit {
 
 impl Git {
     /// The repository whose root is a directory.
-    pub fn new(folder: &Path, launcher: Launcher) -> Self {
+    pub fn new(directory: &Path, launcher: Launcher) -> Self {
         Self {
-            folder: folder.to_path_buf(),
-            repository: Repository::new(folder, launcher),
+            directory: directory.to_path_buf(),
+            repository: Repository::new(directory, launcher),
         }
     }
 
@@ -55,16 +55,16 @@ impl Git {
         }
         let prefix = self.read(&["rev-parse", "--show-prefix"]).map_err(|error| {
             if error.kind() == io::ErrorKind::Other {
-                let folder = self.folder.display();
-                io::Error::other(format!("{folder} is not a git repository: {error}"))
+                let directory = self.directory.display();
+                io::Error::other(format!("{directory} is not a git repository: {error}"))
             } else {
                 error
             }
         })?;
         if !prefix.trim_ascii().is_empty() {
-            let folder = self.folder.display();
+            let directory = self.directory.display();
             return Err(io::Error::other(format!(
-                "{folder} is a directory inside a git repository: pass the repository's root as --repo"
+                "{directory} is a directory inside a git repository: pass the repository's root as --repo"
             )));
         }
         let commit = format!("{reference}^{{commit}}");
@@ -72,7 +72,7 @@ impl Git {
             if error.kind() == io::ErrorKind::Other {
                 io::Error::other(format!(
                     "no commit {reference} in the git repository {}: fetch it first (git fetch origin), or pass another one",
-                    self.folder.display()
+                    self.directory.display()
                 ))
             } else {
                 error

@@ -158,14 +158,14 @@ mod tests {
 
     fn repository(versions: &[(&str, &str)]) -> Repository {
         let files = versions.iter().flat_map(|(path, spec)| {
-            let folder = format!("operators/{path}");
+            let directory = format!("operators/{path}");
             [
                 (
-                    format!("{folder}/manifests/a.clusterserviceversion.yaml"),
+                    format!("{directory}/manifests/a.clusterserviceversion.yaml"),
                     format!("metadata:\n  name: a.v1\n{spec}"),
                 ),
                 (
-                    format!("{folder}/metadata/annotations.yaml"),
+                    format!("{directory}/metadata/annotations.yaml"),
                     "annotations: {}\n".to_owned(),
                 ),
             ]

@@ -65,22 +65,22 @@ impl Repository {
         if !is_name(name) {
             return false;
         }
-        let folder = join("operators", name);
-        self.files.is_file(&join(&folder, "ci.yaml"))
+        let directory = join("operators", name);
+        self.files.is_file(&join(&directory, "ci.yaml"))
             || self
                 .files
-                .list(&folder)
+                .list(&directory)
                 .iter()
                 .any(|version| self.has_bundle(name, version))
     }
 
     /// Returns true if the bundle exists: a directory with `manifests` and `metadata`.
     pub fn has_bundle(&self, operator: &str, version: &str) -> bool {
-        let folder = format!("operators/{operator}/{version}");
+        let directory = format!("operators/{operator}/{version}");
         is_name(operator)
             && is_name(version)
-            && self.files.is_directory(&join(&folder, "manifests"))
-            && self.files.is_directory(&join(&folder, "metadata"))
+            && self.files.is_directory(&join(&directory, "manifests"))
+            && self.files.is_directory(&join(&directory, "metadata"))
     }
 
     /// An operator.
@@ -141,12 +141,12 @@ impl Repository {
 
     /// The file of an operator in a catalog. It need not be a file to be there.
     pub(crate) fn operator_catalog_file(&self, catalog: &str, operator: &str) -> Option<String> {
-        let folder = format!("catalogs/{catalog}/{operator}");
-        let names = self.files.list(&folder);
+        let directory = format!("catalogs/{catalog}/{operator}");
+        let names = self.files.list(&directory);
         let name = CATALOG_FILES
             .into_iter()
             .find(|name| names.iter().any(|there| there == name))?;
-        Some(join(&folder, name))
+        Some(join(&directory, name))
     }
 
     /// The catalogs that an operator is in, as `CATALOG/OPERATOR`.

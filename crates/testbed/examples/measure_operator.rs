@@ -433,7 +433,7 @@ async fn relist(
         .iter()
         .filter(|seen| matches!(seen.verb, Verb::List | Verb::Watch))
         .count();
-    anyhow::ensure!(lists > 0, "no watch was opened anew");
+    anyhow::ensure!(lists > 0, "no watch was opened again");
     let took = operator.processor()? - before;
     note(
         format!("processor time of a new list of {count}"),

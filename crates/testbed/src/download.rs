@@ -34,7 +34,7 @@ pub struct Download {
     version: String,
     from: String,
     sha512: Option<String>,
-    folder: Option<PathBuf>,
+    directory: Option<PathBuf>,
 }
 
 /// Why programs cannot be downloaded.
@@ -100,7 +100,7 @@ impl Default for Download {
             version: NEWEST.to_owned(),
             from: RELEASES.to_owned(),
             sha512: None,
-            folder: None,
+            directory: None,
         }
     }
 }
@@ -132,8 +132,8 @@ impl Download {
 
     /// The directory in which to create the version's directory, instead of [`tools::assets`].
     #[must_use]
-    pub fn into(mut self, folder: &Path) -> Self {
-        self.folder = Some(folder.to_owned());
+    pub fn into(mut self, directory: &Path) -> Self {
+        self.directory = Some(directory.to_owned());
         self
     }
 
@@ -145,13 +145,13 @@ impl Download {
         let (system, processor) = tools::platform();
         let version = &self.version;
         let parent = self
-            .folder
+            .directory
             .clone()
             .or_else(tools::assets)
             .ok_or(DownloadError::NoFolder)?;
-        let folder = parent.join(format!("{version}-{system}-{processor}"));
-        if NEEDED.iter().all(|name| folder.join(name).is_file()) {
-            return Ok(folder);
+        let directory = parent.join(format!("{version}-{system}-{processor}"));
+        if NEEDED.iter().all(|name| directory.join(name).is_file()) {
+            return Ok(directory);
         }
         let known = || digests::find(version, system, processor).map(str::to_owned);
         let expected = self
@@ -186,10 +186,10 @@ impl Download {
         let programs = work.path().join("programs");
         fs::create_dir(&programs).map_err(write(&programs))?;
         unpack(&archive, &programs).map_err(|reason| DownloadError::Archive { url, reason })?;
-        match fs::rename(&programs, &folder) {
+        match fs::rename(&programs, &directory) {
             // Another process was faster.
-            Err(_) if NEEDED.iter().all(|name| folder.join(name).is_file()) => Ok(folder),
-            moved => moved.map(|()| folder.clone()).map_err(write(&folder)),
+            Err(_) if NEEDED.iter().all(|name| directory.join(name).is_file()) => Ok(directory),
+            moved => moved.map(|()| directory.clone()).map_err(write(&directory)),
         }
     }
 }
@@ -237,7 +237,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// Unpacks the programs of an archive, wherever in it they are, and nothing else.
-fn unpack(archive: &Path, folder: &Path) -> Result<(), String> {
+fn unpack(archive: &Path, directory: &Path) -> Result<(), String> {
     let file = File::open(archive).map_err(|error| error.to_string())?;
     let bounded = io::Read::take(GzDecoder::new(file), UNPACKED_LIMIT);
     let mut archive = tar::Archive::new(bounded);
@@ -250,7 +250,7 @@ fn unpack(archive: &Path, folder: &Path) -> Result<(), String> {
         let Some(program) = program.filter(|_| entry.header().entry_type().is_file()) else {
             continue;
         };
-        let at = folder.join(program);
+        let at = directory.join(program);
         let mut out = File::create(&at).map_err(|error| error.to_string())?;
         io::copy(&mut entry, &mut out).map_err(|error| format!("{program}: {error}"))?;
         #[cfg(unix)]

@@ -59,7 +59,7 @@ struct Fetch {
     sha512: Option<String>,
     /// Directory in which to create the version's directory [default: KUBE_TESTBED_ASSETS, or kube-testbed in the cache
     /// directory]
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "DIRECTORY")]
     into: Option<PathBuf>,
 }
 
@@ -91,11 +91,11 @@ async fn download(arguments: Fetch) -> anyhow::Result<ExitCode> {
     if let Some(digest) = &arguments.sha512 {
         download = download.sha512(digest);
     }
-    if let Some(folder) = &arguments.into {
-        download = download.into(folder);
+    if let Some(directory) = &arguments.into {
+        download = download.into(directory);
     }
-    let folder = download.run().await?;
-    println!("export KUBEBUILDER_ASSETS={}", folder.display());
+    let directory = download.run().await?;
+    println!("export KUBEBUILDER_ASSETS={}", directory.display());
     Ok(ExitCode::SUCCESS)
 }
 

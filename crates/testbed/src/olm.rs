@@ -37,10 +37,10 @@ pub(crate) async fn start(
 }
 
 /// The files below `deploy/chart/crds` of OLM's module, each one definition.
-async fn apply_definitions(client: &Client, folder: &Path) -> Result<(), Error> {
+async fn apply_definitions(client: &Client, directory: &Path) -> Result<(), Error> {
     let mut definitions = Vec::new();
-    for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
-        let path = entry.map_err(Error::io("read", folder))?.path();
+    for entry in fs::read_dir(directory).map_err(Error::io("read", directory))? {
+        let path = entry.map_err(Error::io("read", directory))?.path();
         let text = read_to_string(&path)?;
         let definition: Value = serde_yaml::from_str(&text).map_err(|source| Error::Manifest {
             path: path.clone(),

@@ -190,11 +190,11 @@ pub(crate) struct Janitor {
 }
 
 impl Janitor {
-    /// Starts watching `folder`.
-    pub(crate) fn watch(folder: &Path) -> Result<Self, Error> {
+    /// Starts watching `directory`.
+    pub(crate) fn watch(directory: &Path) -> Result<Self, Error> {
         let shell = Command::new("sh")
             .args(["-c", REMOVE, "sh"])
-            .arg(folder)
+            .arg(directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -88,14 +88,14 @@ pub(crate) fn platform() -> (&'static str, &'static str) {
 }
 
 /// The directory `VERSION-SYSTEM-PROCESSOR` of the newest version for this machine.
-fn newest(folder: &Path) -> Option<PathBuf> {
+fn newest(directory: &Path) -> Option<PathBuf> {
     let (system, processor) = platform();
     let ending = format!("-{system}-{processor}");
     let version = |name: &str| -> Option<Vec<u32>> {
         let version = name.strip_suffix(&ending)?;
         version.split('.').map(|part| part.parse().ok()).collect()
     };
-    let entries = std::fs::read_dir(folder).ok()?.flatten();
+    let entries = std::fs::read_dir(directory).ok()?.flatten();
     let known = entries.filter_map(|entry| Some((version(entry.file_name().to_str()?)?, entry.path())));
     known.max().map(|(_, path)| path)
 }
@@ -113,7 +113,10 @@ pub fn program(name: &'static str) -> Result<PathBuf, Error> {
 
 /// Directories that may contain programs, in addition to `PATH`, in this order.
 fn folders(named: Option<PathBuf>, downloads: [Option<PathBuf>; 2], cache: Option<PathBuf>) -> Vec<PathBuf> {
-    let downloads = downloads.into_iter().flatten().filter_map(|folder| newest(&folder));
+    let downloads = downloads
+        .into_iter()
+        .flatten()
+        .filter_map(|directory| newest(&directory));
     let built = cache.map(|cache| cache.join("bin"));
     named.into_iter().chain(downloads).chain(built).collect()
 }
@@ -123,11 +126,14 @@ fn first(name: &'static str, folders: &[PathBuf], in_path: &[PathBuf]) -> Result
     folders
         .iter()
         .chain(in_path)
-        .map(|folder| folder.join(name))
+        .map(|directory| directory.join(name))
         .find(|path| path.is_file())
         .ok_or_else(|| Error::MissingProgram {
             program: name,
-            looked_in: folders.iter().map(|folder| folder.display().to_string()).collect(),
+            looked_in: folders
+                .iter()
+                .map(|directory| directory.display().to_string())
+                .collect(),
         })
 }
 
@@ -167,17 +173,17 @@ mod tests {
 
     #[test]
     fn the_newest_download_for_this_machine_is_taken() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let (system, processor) = platform();
         for name in ["1.9.3", "1.36.0", "1.36.2"] {
-            std::fs::create_dir(folder.path().join(format!("{name}-{system}-{processor}"))).unwrap();
+            std::fs::create_dir(directory.path().join(format!("{name}-{system}-{processor}"))).unwrap();
         }
         for name in ["1.40.0-plan9-mips", "notes"] {
-            std::fs::create_dir(folder.path().join(name)).unwrap();
+            std::fs::create_dir(directory.path().join(name)).unwrap();
         }
-        let wanted = folder.path().join(format!("1.36.2-{system}-{processor}"));
-        assert_eq!(newest(folder.path()), Some(wanted));
-        assert_eq!(newest(&folder.path().join("nowhere")), None);
+        let wanted = directory.path().join(format!("1.36.2-{system}-{processor}"));
+        assert_eq!(newest(directory.path()), Some(wanted));
+        assert_eq!(newest(&directory.path().join("nowhere")), None);
     }
 
     #[test]

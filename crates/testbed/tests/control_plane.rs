@@ -168,16 +168,16 @@ async fn nothing_outlives_its_owner() {
         &mut kubeconfig,
     )
     .unwrap();
-    let folder = std::path::Path::new(kubeconfig.trim()).parent().unwrap().to_owned();
+    let directory = std::path::Path::new(kubeconfig.trim()).parent().unwrap().to_owned();
     assert!(
-        processes_with(&folder) >= 3,
+        processes_with(&directory) >= 3,
         "etcd, kube-apiserver and kube-controller-manager run"
     );
     owner.kill().unwrap();
     owner.wait().unwrap();
     let end = Instant::now() + Duration::from_secs(10);
-    while processes_with(&folder) > 0 || folder.exists() {
-        assert!(Instant::now() < end, "still there: {}", folder.display());
+    while processes_with(&directory) > 0 || directory.exists() {
+        assert!(Instant::now() < end, "still there: {}", directory.display());
         std::thread::sleep(Duration::from_millis(100));
     }
 }
@@ -185,24 +185,24 @@ async fn nothing_outlives_its_owner() {
 /// The programs in `KUBEBUILDER_ASSETS` are enough, and go before those of other places.
 #[test]
 fn kubebuilder_assets_are_enough() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for name in ["etcd", "kube-apiserver"] {
-        std::os::unix::fs::symlink(kube_testbed::tools::program(name).unwrap(), folder.path().join(name)).unwrap();
+        std::os::unix::fs::symlink(kube_testbed::tools::program(name).unwrap(), directory.path().join(name)).unwrap();
     }
     let start = || {
         Command::new(env!("CARGO_BIN_EXE_kube-testbed"))
             .args(["run", "--no-controllers", "true"])
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
-            .env("KUBEBUILDER_ASSETS", folder.path())
+            .env("KUBEBUILDER_ASSETS", directory.path())
             .output()
             .unwrap()
     };
     let output = start();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    std::fs::remove_file(folder.path().join("kube-apiserver")).unwrap();
+    std::fs::remove_file(directory.path().join("kube-apiserver")).unwrap();
     let errors = String::from_utf8(start().stderr).unwrap();
-    let wanted = format!("kube-apiserver not found in {} nor in PATH", folder.path().display());
+    let wanted = format!("kube-apiserver not found in {} nor in PATH", directory.path().display());
     assert!(errors.contains(&wanted), "{errors}");
 }
 
@@ -219,12 +219,12 @@ fn examples_of_the_readme_are_tests() {
 }
 
 /// Number of processes with the directory among their arguments.
-fn processes_with(folder: &std::path::Path) -> usize {
-    let folder = folder.to_str().unwrap();
+fn processes_with(directory: &std::path::Path) -> usize {
+    let directory = directory.to_str().unwrap();
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     entries
         .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
-        .filter(|arguments| String::from_utf8_lossy(arguments).contains(folder))
+        .filter(|arguments| String::from_utf8_lossy(arguments).contains(directory))
         .count()
 }
 

@@ -89,7 +89,7 @@ fn reads_what_go_reads() {
         }
     }
     println!(
-        "error texts that differ: {}\n{}",
+        "error messages that differ: {}\n{}",
         texts_differ.len(),
         texts_differ.join("\n")
     );
@@ -240,6 +240,6 @@ fn decodes_into_types_as_go_does() {
             _ => failures.push(format!("{text:?}: ours {ours:?}, wanted {vector}")),
         }
     }
-    println!("error texts that differ: {texts_differ}");
+    println!("error messages that differ: {texts_differ}");
     report("typed", vectors.len(), &failures);
 }

@@ -20,7 +20,7 @@ pub(super) fn check(text: &str) -> Result<(), Error> {
         };
         looks += 1;
         if looks > MOST_LOOKS {
-            let problem = format!("more than {MOST_LOOKS} texts look like a tag before a comma");
+            let problem = format!("more than {MOST_LOOKS} values look like a tag before a comma");
             return Err(Error::Limit {
                 problem,
                 position: Some(position_of(text, start)),

@@ -112,10 +112,10 @@ fn markdown(summary: &Summary, changes: &[BlockedChange]) -> anyhow::Result<()> 
 
 /// Changes that block the upgrade of CRDs with the same name; file names include their directories.
 fn compare(old: (&str, &[Object]), new: (&str, &[Object])) -> anyhow::Result<Vec<BlockedChange>> {
-    let below = |folder: &str, objects: &[Object]| -> Vec<Object> {
+    let below = |directory: &str, objects: &[Object]| -> Vec<Object> {
         let in_folder = |object: &Object| {
             let mut object = object.clone();
-            object.path = format!("{}/{}", folder.trim_end_matches('/'), object.path);
+            object.path = format!("{}/{}", directory.trim_end_matches('/'), object.path);
             object
         };
         objects.iter().map(in_folder).collect()

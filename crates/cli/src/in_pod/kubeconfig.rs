@@ -48,10 +48,10 @@ fn read(path: &Path) -> Result<Kubeconfig, Error> {
         .and_then(|node| node.to_json())
         .map_err(|error| unusable(error.to_string()))?;
     let mut kubeconfig: Kubeconfig = serde_json::from_value(value).map_err(|error| unusable(error.to_string()))?;
-    let folder = path.parent().unwrap_or(Path::new(""));
+    let directory = path.parent().unwrap_or(Path::new(""));
     let absolute = |file: &mut Option<String>| {
         if let Some(file) = file {
-            *file = folder.join(&*file).to_string_lossy().into_owned();
+            *file = directory.join(&*file).to_string_lossy().into_owned();
         }
     };
     for cluster in kubeconfig
@@ -88,15 +88,15 @@ mod tests {
 
     #[test]
     fn files_are_relative_to_the_kubeconfig() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("config");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("config");
         let text = "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
                     clusters: [{name: a, cluster: {server: 'https://a.test:6443', certificate-authority: ca.crt}}]\n\
                     users: [{name: a, user: {client-certificate: /pki/client.crt, tokenFile: token, exec: {command: aws}}}]\n\
                     contexts: [{name: a, context: {cluster: a, user: a, namespace: demo}}]\n";
         std::fs::write(&path, text).unwrap();
         let kubeconfig = read(&path).unwrap();
-        let inside = |name: &str| Some(folder.path().join(name).to_str().unwrap().to_owned());
+        let inside = |name: &str| Some(directory.path().join(name).to_str().unwrap().to_owned());
         let cluster = kubeconfig.clusters[0].cluster.as_ref().unwrap();
         assert_eq!(cluster.certificate_authority, inside("ca.crt"));
         let user = kubeconfig.auth_infos[0].auth_info.as_ref().unwrap();

@@ -76,11 +76,11 @@ pub fn check(image: &str, policy: Policy, registry: &RegistryFlags) -> anyhow::R
     let platform = Platform::host();
     let fetched = block_on(fetch(&client, &location, &Platforms::One(platform.clone())))??;
     let parsed = fetched.image(&platform)?;
-    let folder = Directory::new("preflight")?;
+    let directory = Directory::new("preflight")?;
     let mut wanted = vec![LICENSES];
     wanted.extend(DATABASES);
     wanted.extend(OS_RELEASE);
-    fetched.unpack(&platform, folder.path(), &wanted)?;
+    fetched.unpack(&platform, directory.path(), &wanted)?;
     let reference = reference(&location);
     let reference = reference.as_ref();
     let tag = reference.and_then(|reference| match (reference.tag(), reference.digest()) {
@@ -95,9 +95,9 @@ pub fn check(image: &str, policy: Policy, registry: &RegistryFlags) -> anyhow::R
         labels: config.labels.into_iter().collect(),
         user: config.user,
         layers: parsed.manifest.layers.len(),
-        licenses: licenses(&inside(folder.path(), LICENSES)),
-        packages: database(folder.path()),
-        modified: compare(&fetched, &platform, folder.path())?,
+        licenses: licenses(&inside(directory.path(), LICENSES)),
+        packages: database(directory.path()),
+        modified: compare(&fetched, &platform, directory.path())?,
     };
     Ok(check_container(&container, policy.into()))
 }
@@ -118,9 +118,9 @@ fn inside(root: &Path, path: &str) -> std::path::PathBuf {
 }
 
 /// The sizes of the files below a directory. Links are not followed: they would lead out of the unpacked image.
-fn licenses(folder: &Path) -> Option<Vec<u64>> {
-    let entries = walkdir::WalkDir::new(folder).into_iter();
-    let is_directory = std::fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_dir());
+fn licenses(directory: &Path) -> Option<Vec<u64>> {
+    let entries = walkdir::WalkDir::new(directory).into_iter();
+    let is_directory = std::fs::symlink_metadata(directory).is_ok_and(|metadata| metadata.is_dir());
     is_directory.then(|| {
         let files = entries
             .filter_map(Result::ok)

@@ -146,13 +146,13 @@ impl Undo {
         let root = self.before.root().to_owned();
         self.before.commit()?;
         for path in &self.paths {
-            for folder in Path::new(path)
+            for directory in Path::new(path)
                 .ancestors()
                 .skip(1)
-                .filter(|folder| folder.components().count() > 1)
+                .filter(|directory| directory.components().count() > 1)
             {
                 // Fails if the directory is not empty.
-                let _ = std::fs::remove_dir(root.join(folder));
+                let _ = std::fs::remove_dir(root.join(directory));
             }
         }
         Ok(())

@@ -133,8 +133,8 @@ impl Bundle {
     }
 
     /// Writes the bundle to `folder/<csv>`.
-    pub fn write(&self, folder: &Path) -> PathBuf {
-        let root = folder.join(self.csv_name());
+    pub fn write(&self, directory: &Path) -> PathBuf {
+        let root = directory.join(self.csv_name());
         fs::create_dir_all(root.join("manifests")).unwrap();
         fs::create_dir_all(root.join("metadata")).unwrap();
         let write = |name: String, value: &Value| {

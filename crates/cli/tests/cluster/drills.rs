@@ -38,13 +38,13 @@ async fn causes_during_installation_are_reported_and_repaired() {
 
 async fn namespace_is_missing(cluster: &Cluster) {
     cluster.scene("namespace_is_missing");
-    let folder = Bundle::new("missing-namespace", "1.0.0").write(cluster.folder.path());
-    let refused = cluster.run_bundle(&folder, "nowhere", &[]).await;
+    let directory = Bundle::new("missing-namespace", "1.0.0").write(cluster.folder.path());
+    let refused = cluster.run_bundle(&directory, "nowhere", &[]).await;
     assert_eq!(refused.errors(), ["namespace-missing"]);
     cluster
         .carry_out(refused.cause("namespace-missing")["help"].as_str().unwrap())
         .await;
-    cluster.run_bundle(&folder, "nowhere", &[]).await.fine();
+    cluster.run_bundle(&directory, "nowhere", &[]).await.fine();
     cluster.cleanup("missing-namespace", "nowhere", &[]).await.fine();
 }
 
@@ -53,14 +53,14 @@ async fn two_operator_groups(cluster: &Cluster) {
     cluster.namespace("groups").await;
     cluster.operator_group("groups", "one", &[]).await;
     cluster.operator_group("groups", "two", &[]).await;
-    let folder = Bundle::new("groups", "1.0.0").write(cluster.folder.path());
-    let refused = cluster.run_bundle(&folder, "groups", &[]).await;
+    let directory = Bundle::new("groups", "1.0.0").write(cluster.folder.path());
+    let refused = cluster.run_bundle(&directory, "groups", &[]).await;
     assert_eq!(refused.json["result"], "refused");
     assert_eq!(refused.errors(), ["multiple-operator-groups"]);
     cluster
         .carry_out(refused.cause("multiple-operator-groups")["help"].as_str().unwrap())
         .await;
-    cluster.run_bundle(&folder, "groups", &[]).await.fine();
+    cluster.run_bundle(&directory, "groups", &[]).await.fine();
     cluster.cleanup("groups", "groups", &[]).await.fine();
 }
 
@@ -69,9 +69,9 @@ async fn install_mode_is_not_supported(cluster: &Cluster) {
     cluster.namespace("modes").await;
     let mut bundle = Bundle::new("modes", "1.0.0");
     bundle.modes = vec!["OwnNamespace"];
-    let folder = bundle.write(cluster.folder.path());
+    let directory = bundle.write(cluster.folder.path());
     let refused = cluster
-        .run_bundle(&folder, "modes", &["--install-mode", "AllNamespaces"])
+        .run_bundle(&directory, "modes", &["--install-mode", "AllNamespaces"])
         .await;
     assert_eq!(refused.errors(), ["install-mode-unsupported"]);
     let remedy = refused.cause("install-mode-unsupported")["help"]
@@ -80,7 +80,7 @@ async fn install_mode_is_not_supported(cluster: &Cluster) {
         .to_owned();
     assert!(remedy.contains("--install-mode OwnNamespace"), "{remedy}");
     cluster
-        .run_bundle(&folder, "modes", &["--install-mode", "OwnNamespace"])
+        .run_bundle(&directory, "modes", &["--install-mode", "OwnNamespace"])
         .await
         .fine();
     let group = cluster
@@ -98,12 +98,12 @@ async fn install_mode_is_not_supported(cluster: &Cluster) {
 
     // An existing group with other targets.
     cluster.operator_group("modes", "everything", &[]).await;
-    let refused = cluster.run_bundle(&folder, "modes", &[]).await;
+    let refused = cluster.run_bundle(&directory, "modes", &[]).await;
     assert_eq!(refused.errors(), ["operator-group-mismatch"]);
     cluster
         .carry_out(refused.cause("operator-group-mismatch")["help"].as_str().unwrap())
         .await;
-    cluster.run_bundle(&folder, "modes", &[]).await.fine();
+    cluster.run_bundle(&directory, "modes", &[]).await.fine();
     cluster.cleanup("modes", "modes", &[]).await.fine();
 }
 
@@ -131,13 +131,13 @@ async fn broken_catalog_beside(cluster: &Cluster) {
         found.pointer("/status/connectionState/lastObservedState") == Some(&json!("TRANSIENT_FAILURE"))
     })
     .await;
-    let folder = Bundle::new("beside", "1.0.0").write(cluster.folder.path());
-    let refused = cluster.run_bundle(&folder, "beside", &[]).await;
+    let directory = Bundle::new("beside", "1.0.0").write(cluster.folder.path());
+    let refused = cluster.run_bundle(&directory, "beside", &[]).await;
     assert_eq!(refused.errors(), ["other-catalog-broken"]);
     cluster
         .carry_out(refused.cause("other-catalog-broken")["help"].as_str().unwrap())
         .await;
-    cluster.run_bundle(&folder, "beside", &[]).await.fine();
+    cluster.run_bundle(&directory, "beside", &[]).await.fine();
     cluster.cleanup("beside", "beside", &[]).await.fine();
 }
 
@@ -151,13 +151,13 @@ async fn subscription_beside_has_no_catalog(cluster: &Cluster) {
                 "spec": {"name": "other", "channel": "x", "source": "gone", "sourceNamespace": "lost"}}),
         )
         .await;
-    let folder = Bundle::new("lost", "1.0.0").write(cluster.folder.path());
-    let refused = cluster.run_bundle(&folder, "lost", &[]).await;
+    let directory = Bundle::new("lost", "1.0.0").write(cluster.folder.path());
+    let refused = cluster.run_bundle(&directory, "lost", &[]).await;
     assert_eq!(refused.errors(), ["other-subscription-broken"]);
     cluster
         .carry_out(refused.cause("other-subscription-broken")["help"].as_str().unwrap())
         .await;
-    cluster.run_bundle(&folder, "lost", &[]).await.fine();
+    cluster.run_bundle(&directory, "lost", &[]).await.fine();
     cluster.cleanup("lost", "lost", &[]).await.fine();
 }
 
@@ -169,8 +169,8 @@ async fn required_api_is_missing(cluster: &Cluster) {
     bundle.required = vec![
         json!({"name": provider.crd_name(), "version": "v1", "kind": "Thing", "displayName": "Thing", "description": "Needed."}),
     ];
-    let folder = bundle.write(cluster.folder.path());
-    let failed = cluster.run_bundle(&folder, "needs", &["--timeout", "60s"]).await;
+    let directory = bundle.write(cluster.folder.path());
+    let failed = cluster.run_bundle(&directory, "needs", &["--timeout", "60s"]).await;
     assert!(!failed.success);
     // Before: the API is missing. During the installation: no catalog has a provider for it.
     assert!(
@@ -182,7 +182,7 @@ async fn required_api_is_missing(cluster: &Cluster) {
         .run_bundle(&provider.write(cluster.folder.path()), "needs", &[])
         .await
         .fine();
-    cluster.run_bundle(&folder, "needs", &[]).await.fine();
+    cluster.run_bundle(&directory, "needs", &[]).await.fine();
     // The CRD that is only required is kept with its owner.
     cluster.cleanup("needs", "needs", &[]).await.fine();
     assert_eq!(cluster.phase("needs", "provider.v1.0.0").await, "Succeeded");
@@ -240,13 +240,13 @@ async fn crd_belongs_to_another_operator(cluster: &Cluster) {
         .run_bundle(&first.write(cluster.folder.path()), "owner", &[])
         .await
         .fine();
-    let folder = second.write(cluster.folder.path());
-    let refused = cluster.run_bundle(&folder, "owner", &[]).await;
+    let directory = second.write(cluster.folder.path());
+    let refused = cluster.run_bundle(&directory, "owner", &[]).await;
     assert_eq!(refused.errors(), ["crd-owned-by-other"]);
     let remedy = refused.cause("crd-owned-by-other")["help"].as_str().unwrap().to_owned();
     assert!(remedy.contains("olmkit cleanup owner -n owner"), "{remedy}");
     cluster.cleanup("owner", "owner", &[]).await.fine();
-    cluster.run_bundle(&folder, "owner", &[]).await.fine();
+    cluster.run_bundle(&directory, "owner", &[]).await.fine();
     cluster.cleanup("intruder", "owner", &[]).await.fine();
 }
 
@@ -254,8 +254,8 @@ async fn orphan_csv(cluster: &Cluster) {
     cluster.scene("orphan_csv");
     cluster.namespace("orphan").await;
     let bundle = Bundle::new("orphan", "1.0.0");
-    let folder = bundle.write(cluster.folder.path());
-    cluster.run_bundle(&folder, "orphan", &[]).await.fine();
+    let directory = bundle.write(cluster.folder.path());
+    cluster.run_bundle(&directory, "orphan", &[]).await.fine();
     // As if another tool had installed it and the user deleted the Subscription: without olmkit's mark.
     let csv = cluster.api(
         "operators.coreos.com/v1alpha1",
@@ -271,12 +271,12 @@ async fn orphan_csv(cluster: &Cluster) {
     )
     .await
     .unwrap();
-    let refused = cluster.run_bundle(&folder, "orphan", &[]).await;
+    let refused = cluster.run_bundle(&directory, "orphan", &[]).await;
     assert_eq!(refused.errors(), ["orphaned-csv"]);
     let remedy = refused.cause("orphaned-csv")["help"].as_str().unwrap().to_owned();
     assert!(remedy.contains("olmkit cleanup orphan -n orphan"), "{remedy}");
     cluster.cleanup("orphan", "orphan", &[]).await.fine();
-    cluster.run_bundle(&folder, "orphan", &[]).await.fine();
+    cluster.run_bundle(&directory, "orphan", &[]).await.fine();
     cluster.cleanup("orphan", "orphan", &[]).await.fine();
 }
 
@@ -299,8 +299,8 @@ async fn interrupted(cluster: &Cluster) {
     cluster.scene("interrupted");
     cluster.namespace("stop").await;
     let before = cluster.inventory().await;
-    let folder = Bundle::new("stop", "1.0.0").write(cluster.folder.path());
-    let mut command = cluster.command(&["run", "bundle", folder.to_str().unwrap(), "-n", "stop", "-o", "json"]);
+    let directory = Bundle::new("stop", "1.0.0").write(cluster.folder.path());
+    let mut command = cluster.command(&["run", "bundle", directory.to_str().unwrap(), "-n", "stop", "-o", "json"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     eventually("the Subscription is there", async || {
         cluster
@@ -318,7 +318,7 @@ async fn interrupted(cluster: &Cluster) {
     assert!(interrupt(child).await.contains("\"interrupted\""));
     cluster.cleanup("stop", "stop", &[]).await.fine();
     cluster.nothing_left(&before).await;
-    cluster.run_bundle(&folder, "stop", &[]).await.fine();
+    cluster.run_bundle(&directory, "stop", &[]).await.fine();
     cluster.cleanup("stop", "stop", &[]).await.fine();
 }
 
@@ -417,8 +417,8 @@ async fn custom_resource_blocks(cluster: &Cluster) {
 async fn a_cluster_without_olm_differs_from_a_partial_olm() {
     let cluster = Cluster::start(Options::default()).await;
     cluster.namespace("shop").await;
-    let folder = Bundle::new("early", "1.0.0").write(cluster.folder.path());
-    let refused = cluster.run_bundle(&folder, "shop", &[]).await;
+    let directory = Bundle::new("early", "1.0.0").write(cluster.folder.path());
+    let refused = cluster.run_bundle(&directory, "shop", &[]).await;
     assert_eq!(refused.errors(), ["olm-not-installed"]);
     let status = cluster.olmkit(&["olm", "status", "-o", "json"]).await;
     assert!(!status.success);
@@ -472,10 +472,10 @@ async fn a_cluster_that_does_not_answer_or_refuses_is_a_cause() {
     let elsewhere = cluster.folder.path().join("elsewhere");
     std::fs::write(&elsewhere, text.replace(cluster.plane.url(), "https://127.0.0.1:1")).unwrap();
     let kubeconfig = elsewhere.to_str().unwrap();
-    let folder = Bundle::new("early", "1.0.0").write(cluster.folder.path());
+    let directory = Bundle::new("early", "1.0.0").write(cluster.folder.path());
     for arguments in [
-        vec!["run", "bundle", folder.to_str().unwrap()],
-        vec!["run", "bundle-upgrade", folder.to_str().unwrap()],
+        vec!["run", "bundle", directory.to_str().unwrap()],
+        vec!["run", "bundle-upgrade", directory.to_str().unwrap()],
         vec!["cleanup", "early"],
         vec!["diagnose"],
         vec!["subscribe", "early"],

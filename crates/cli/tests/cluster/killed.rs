@@ -23,10 +23,10 @@ async fn an_installation_goes_on_after_a_kill_at_any_write() {
     let cluster = Cluster::start(Options::default().with_olm()).await;
     cluster.scene("run is killed, then run again and removed; or removed at once");
     let ended = each(&cluster, "run", async |cluster, name, writes| {
-        let folder = bundle(name, "1.0.0").write(cluster.folder.path());
-        let killed = run_until(cluster, &run(&folder, name), writes).await.killed;
+        let directory = bundle(name, "1.0.0").write(cluster.folder.path());
+        let killed = run_until(cluster, &run(&directory, name), writes).await.killed;
         if writes % 2 == 0 {
-            cluster.run_bundle(&folder, name, &[]).await.fine();
+            cluster.run_bundle(&directory, name, &[]).await.fine();
             // The obstacle in the namespace is removed: another package can be installed.
             let beside = bundle(&format!("{name}-beside"), "1.0.0");
             cluster
@@ -146,11 +146,11 @@ fn bundle(name: &str, version: &str) -> Bundle {
     bundle
 }
 
-fn run<'a>(folder: &'a Path, namespace: &'a str) -> [&'a str; 9] {
+fn run<'a>(directory: &'a Path, namespace: &'a str) -> [&'a str; 9] {
     [
         "run",
         "bundle",
-        folder.to_str().unwrap(),
+        directory.to_str().unwrap(),
         "-n",
         namespace,
         "-o",
@@ -160,11 +160,11 @@ fn run<'a>(folder: &'a Path, namespace: &'a str) -> [&'a str; 9] {
     ]
 }
 
-fn upgrade<'a>(folder: &'a Path, namespace: &'a str) -> [&'a str; 9] {
+fn upgrade<'a>(directory: &'a Path, namespace: &'a str) -> [&'a str; 9] {
     [
         "run",
         "bundle-upgrade",
-        folder.to_str().unwrap(),
+        directory.to_str().unwrap(),
         "-n",
         namespace,
         "-o",

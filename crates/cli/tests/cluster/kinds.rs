@@ -243,8 +243,8 @@ async fn install_plans_complete_for_the_kinds_of_the_table_only() {
 
     // The checks before an installation read the same table.
     cluster.namespace("monitored").await;
-    let folder = cluster.folder.path().join("with-podmonitor.v1.0.0");
-    let refused = cluster.run_bundle(&folder, "monitored", &[]).await;
+    let directory = cluster.folder.path().join("with-podmonitor.v1.0.0");
+    let refused = cluster.run_bundle(&directory, "monitored", &[]).await;
     assert_eq!(refused.json["result"], "refused");
     assert!(
         refused.errors().contains(&"bundle-kind-unsupported"),
@@ -287,8 +287,8 @@ async fn own_kinds_are_looked_at_by_name(cluster: &Cluster, trials: &[Trial]) {
             _ => ("Complete", false, true),
         };
         assert_eq!(found, expected, "{}", sample.kind);
-        let folder = cluster.folder.path().join(format!("{}.v1.0.0", trial.package));
-        let is_found = broken(&folder).contains(&"KUBE-3");
+        let directory = cluster.folder.path().join(format!("{}.v1.0.0", trial.package));
+        let is_found = broken(&directory).contains(&"KUBE-3");
         assert_eq!(is_found, sample.kind != "PriorityClass", "{}", sample.kind);
     }
 }

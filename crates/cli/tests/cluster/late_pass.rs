@@ -26,13 +26,13 @@ pub async fn followed_by_a_run(cluster: &Cluster) {
     let mut bundle = Bundle::new("late", "1.0.0");
     bundle.extra = vec![role("late-reader"), role("late-of-olm"), role("late-of-others")];
     create(cluster, "late-of-olm", "catalog").await;
-    let folder = bundle.write(cluster.folder.path());
-    let refused = cluster.run_bundle(&folder, "late", &[]).await;
+    let directory = bundle.write(cluster.folder.path());
+    let refused = cluster.run_bundle(&directory, "late", &[]).await;
     assert_eq!(refused.errors(), ["forbidden"]);
     create(cluster, "late-reader", "catalog").await;
     create(cluster, "late-of-others", "kubectl").await;
     grant(cluster, "late").await;
-    cluster.run_bundle(&folder, "late", &[]).await.fine();
+    cluster.run_bundle(&directory, "late", &[]).await.fine();
     let cleaned = cluster.cleanup("late", "late", &[]).await.fine();
     let mut kept = names(&cleaned, "kept");
     kept.sort();

@@ -94,7 +94,7 @@ fn every_command_has_a_sentence_of_its_own_and_an_example() {
 /// Examples must remain valid as flags change: the parser accepts each command line.
 #[test]
 fn every_example_is_a_valid_command_line() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     walk(&mut Vec::new(), &mut |path, _, help| {
         let Some((_, shown)) = help.split_once("Examples:\n") else {
             return;
@@ -110,11 +110,11 @@ fn every_example_is_a_valid_command_line() {
             let output = Command::new("timeout")
                 .args(["60", env!("CARGO_BIN_EXE_olmkit")])
                 .args(&words[1..])
-                .current_dir(folder.path())
+                .current_dir(directory.path())
                 .env_clear()
-                .env("HOME", folder.path())
-                .env("OLMKIT_IMAGE_STORE", folder.path().join("store"))
-                .env("KUBECONFIG", folder.path().join("none"))
+                .env("HOME", directory.path())
+                .env("OLMKIT_IMAGE_STORE", directory.path().join("store"))
+                .env("KUBECONFIG", directory.path().join("none"))
                 // No host is contacted: all requests go to a proxy that rejects them.
                 .env("HTTPS_PROXY", "http://127.0.0.1:9")
                 .env("HTTP_PROXY", "http://127.0.0.1:9")
@@ -184,8 +184,8 @@ pub fn ends_when_its_reader_is_gone(command: &mut Command, code: i32) {
 #[test]
 fn colours_and_the_log_are_chosen_for_every_command() {
     let empty = tempfile::tempdir().unwrap();
-    let folder = empty.path().to_str().unwrap();
-    let validated = |color: &str| olmkit(&["bundle", "validate", folder, "--color", color]).stdout;
+    let directory = empty.path().to_str().unwrap();
+    let validated = |color: &str| olmkit(&["bundle", "validate", directory, "--color", color]).stdout;
     assert!(validated("always").contains(&0x1b), "colours were asked for");
     assert!(!validated("never").contains(&0x1b));
     assert!(!validated("auto").contains(&0x1b), "a pipe is no terminal");

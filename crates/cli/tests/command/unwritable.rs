@@ -64,11 +64,11 @@ const WRITERS: &[(&[&str], &str)] = &[
 ];
 
 /// A directory with the commands' inputs.
-fn folder() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
+fn directory() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
     let repository = test_support::repository("");
     for name in ["bundle", "catalog"] {
-        copy(&repository.join(name), &folder.path().join(name));
+        copy(&repository.join(name), &directory.path().join(name));
     }
     let build = [
         "image",
@@ -80,10 +80,10 @@ fn folder() -> TempDir {
         "-o",
         "oci-archive:image.tar",
     ];
-    let built = command(folder.path(), &build).output().unwrap();
+    let built = command(directory.path(), &build).output().unwrap();
     assert!(built.status.success(), "{}", said(&built));
-    let _ = fs::remove_dir_all(folder.path().join("store"));
-    folder
+    let _ = fs::remove_dir_all(directory.path().join("store"));
+    directory
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -100,7 +100,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// A shell that runs `before` and then becomes the command.
-fn shell(folder: &Path, before: &str, arguments: &[&str]) -> Command {
+fn shell(directory: &Path, before: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("sh");
     command
         .args([
@@ -109,14 +109,14 @@ fn shell(folder: &Path, before: &str, arguments: &[&str]) -> Command {
             env!("CARGO_BIN_EXE_olmkit"),
         ])
         .args(arguments)
-        .current_dir(folder)
+        .current_dir(directory)
         .env("OLMKIT_IMAGE_STORE", "store")
         .env("SOURCE_DATE_EPOCH", "1");
     command
 }
 
-fn command(folder: &Path, arguments: &[&str]) -> Command {
-    shell(folder, ":", arguments)
+fn command(directory: &Path, arguments: &[&str]) -> Command {
+    shell(directory, ":", arguments)
 }
 
 fn said(output: &Output) -> String {
@@ -124,9 +124,9 @@ fn said(output: &Output) -> String {
 }
 
 /// Every file below a directory with its length and modification time.
-fn files(folder: &Path) -> BTreeMap<PathBuf, (u64, i64)> {
+fn files(directory: &Path) -> BTreeMap<PathBuf, (u64, i64)> {
     let mut found = BTreeMap::new();
-    let mut open = vec![folder.to_owned()];
+    let mut open = vec![directory.to_owned()];
     while let Some(next) = open.pop() {
         for entry in fs::read_dir(next).unwrap() {
             let entry = entry.unwrap();
@@ -158,9 +158,9 @@ fn refused(arguments: &[&str], output: &Output, reason: &str, place: &str) {
 #[test]
 fn a_full_disk_is_reported_and_leaves_nothing_half() {
     for (arguments, place) in WRITERS {
-        let folder = folder();
-        let before = files(folder.path());
-        let output = shell(folder.path(), "trap '' XFSZ; ulimit -f 1", arguments)
+        let directory = directory();
+        let before = files(directory.path());
+        let output = shell(directory.path(), "trap '' XFSZ; ulimit -f 1", arguments)
             .output()
             .unwrap();
         // Images are first written to the store, or a temporary directory.
@@ -170,7 +170,7 @@ fn a_full_disk_is_reported_and_leaves_nothing_half() {
             place
         };
         refused(arguments, &output, "File too large", place);
-        let mut after = files(folder.path());
+        let mut after = files(directory.path());
         // An empty store is one, too.
         let empty = ["index.json", "oci-layout", ".lock"];
         after.retain(|path, (length, _)| !(empty.iter().any(|name| path.ends_with(name)) && *length < 100));
@@ -182,14 +182,14 @@ fn a_full_disk_is_reported_and_leaves_nothing_half() {
 fn a_folder_that_may_not_be_written_is_named() {
     let user = user();
     for (arguments, place) in WRITERS {
-        let folder = folder();
-        fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o555)).unwrap();
+        let directory = directory();
+        fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o555)).unwrap();
         for part in ["catalog", "catalog/memcached-operator"] {
-            let part = folder.path().join(part);
+            let part = directory.path().join(part);
             fs::set_permissions(part, std::os::unix::fs::PermissionsExt::from_mode(0o555)).unwrap();
         }
-        let before = files(folder.path());
-        let mut command = command(folder.path(), arguments);
+        let before = files(directory.path());
+        let mut command = command(directory.path(), arguments);
         let output = as_user(&mut command, user).output().unwrap();
         let place = match arguments {
             ["image", "build" | "load", ..] => "store",
@@ -198,8 +198,8 @@ fn a_folder_that_may_not_be_written_is_named() {
             _ => place,
         };
         refused(arguments, &output, "ermission denied", place);
-        assert_eq!(files(folder.path()), before, "{arguments:?}");
-        fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        assert_eq!(files(directory.path()), before, "{arguments:?}");
+        fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     }
 }
 
@@ -208,13 +208,13 @@ fn a_folder_that_may_not_be_written_is_named() {
 fn any_user_writes_into_folders_of_its_own() {
     let user = user();
     for (arguments, place) in WRITERS {
-        let folder = folder();
-        give(folder.path(), user);
-        let mut command = command(folder.path(), arguments);
-        command.env("HOME", "/nonexistent").env("TMPDIR", folder.path());
+        let directory = directory();
+        give(directory.path(), user);
+        let mut command = command(directory.path(), arguments);
+        command.env("HOME", "/nonexistent").env("TMPDIR", directory.path());
         let output = as_user(&mut command, user).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", said(&output));
-        assert!(folder.path().join(place).exists(), "{arguments:?}");
+        assert!(directory.path().join(place).exists(), "{arguments:?}");
     }
 }
 

@@ -393,7 +393,7 @@ mod tests {
         scope.recorded.insert("ClusterRole/cache-viewer".into(), "u1".into());
         assert!(brought_by("kubectl", by("cache.v1"), &scope));
         scope.recorded.insert("ClusterRole/cache-viewer".into(), "u2".into());
-        assert!(!brought(by("cache.v1"), &scope), "made anew by somebody");
+        assert!(!brought(by("cache.v1"), &scope), "created again by a user");
     }
 
     #[test]

@@ -42,16 +42,16 @@ pub struct Images {
 ///
 /// # Errors
 /// [`Error::File`], [`Error::Manifest`], [`Error::Usage`] if the directory is neither.
-pub fn read(folder: &Path, settings: &Settings, images: &Images, with_catalogs: bool) -> Result<Manifests, Error> {
-    if folder.join("Chart.yaml").is_file() {
-        let crds = read_folder(&folder.join("crds"))?;
+pub fn read(directory: &Path, settings: &Settings, images: &Images, with_catalogs: bool) -> Result<Manifests, Error> {
+    if directory.join("Chart.yaml").is_file() {
+        let crds = read_folder(&directory.join("crds"))?;
         return Ok(Manifests {
             version: Some(settings.version.clone()),
             crds,
             objects: objects::all(settings),
         });
     }
-    let all = read_folder(folder)?;
+    let all = read_folder(directory)?;
     let (crds, mut objects): (Vec<Value>, Vec<Value>) = all
         .into_iter()
         .partition(|object| text(object, "/kind") == "CustomResourceDefinition");
@@ -62,7 +62,7 @@ pub fn read(folder: &Path, settings: &Settings, images: &Images, with_catalogs: 
     {
         return Err(Error::Usage(format!(
             "{} holds neither OLM's chart (Chart.yaml and crds/) nor the manifests of a release (crds.yaml and olm.yaml)",
-            folder.display()
+            directory.display()
         )));
     }
     if !with_catalogs {
@@ -86,8 +86,8 @@ pub fn read(folder: &Path, settings: &Settings, images: &Images, with_catalogs: 
 }
 
 /// The version in a path such as `…/operator-lifecycle-manager@v0.46.0/deploy/chart`.
-pub fn version_in_path(folder: &Path) -> Option<String> {
-    folder.components().rev().find_map(|part| {
+pub fn version_in_path(directory: &Path) -> Option<String> {
+    directory.components().rev().find_map(|part| {
         let (_, version) = part.as_os_str().to_str()?.rsplit_once("@v")?;
         semver::Version::parse(version).ok().map(|version| version.to_string())
     })
@@ -97,9 +97,9 @@ pub fn version_in_path(folder: &Path) -> Option<String> {
 ///
 /// # Errors
 /// [`Error::File`].
-pub fn checksum(folder: &Path) -> Result<String, Error> {
+pub fn checksum(directory: &Path) -> Result<String, Error> {
     let mut hash = Sha256::new();
-    for path in yaml_files(folder)? {
+    for path in yaml_files(directory)? {
         let content = fs::read(&path).map_err(|source| Error::File {
             path: path.clone(),
             source,
@@ -115,13 +115,13 @@ pub fn checksum(folder: &Path) -> Result<String, Error> {
     Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+fn yaml_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let wrap = |source| Error::File {
-        path: folder.to_owned(),
+        path: directory.to_owned(),
         source,
     };
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder).map_err(wrap)? {
+    for entry in fs::read_dir(directory).map_err(wrap)? {
         let path = entry.map_err(wrap)?.path();
         if path
             .extension()
@@ -134,9 +134,9 @@ fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-fn read_folder(folder: &Path) -> Result<Vec<Value>, Error> {
+fn read_folder(directory: &Path) -> Result<Vec<Value>, Error> {
     let mut objects = Vec::new();
-    for path in yaml_files(folder)? {
+    for path in yaml_files(directory)? {
         let size = fs::metadata(&path)
             .map_err(|source| Error::File {
                 path: path.clone(),

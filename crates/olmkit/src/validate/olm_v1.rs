@@ -207,7 +207,7 @@ define_rules! {
         summary: "An operator that uses OLM v0's API should also work with OLM v1.",
         why: "The migration from OLM v0 to v1 leaves out operators that would lose what they work with.",
         bad: "- apiGroups: [operators.coreos.com]\n  resources: [subscriptions]",
-        good: "- apiGroups: [olm.operatorframework.io]\n  resources: [clusterextensions]   # beside the rule for OLM v0",
+        good: "- apiGroups: [olm.operatorframework.io]\n  resources: [clusterextensions]   # in addition to the rule for OLM v0",
         since: "0.2.0",
         proof: Proof::new(
             Witness::Convention,

@@ -278,7 +278,7 @@ async fn answers_equal_those_of_opm_serve_beside_us() {
         running.abort();
     }
     println!(
-        "registry API beside opm: {} catalogs, {equal} answers equal, {} different",
+        "registry API compared with opm: {} catalogs, {equal} answers equal, {} different",
         catalogs.len(),
         wrong.len()
     );

@@ -152,18 +152,18 @@ mod tests {
     use crate::{Memory, Options, Repository, Suite, check_bundle, check_operator};
 
     fn repository(mapping: String, release: String) -> Repository {
-        let folder = "operators/hello";
+        let directory = "operators/hello";
         let files = [
             (
-                format!("{folder}/ci.yaml"),
+                format!("{directory}/ci.yaml"),
                 format!("fbc:\n  enabled: true\n  catalog_mapping:\n{mapping}"),
             ),
             (
-                format!("{folder}/0.0.1/release-config.yaml"),
+                format!("{directory}/0.0.1/release-config.yaml"),
                 format!("catalog_templates:\n{release}"),
             ),
-            (format!("{folder}/0.0.1/manifests/x"), String::new()),
-            (format!("{folder}/0.0.1/metadata/x"), String::new()),
+            (format!("{directory}/0.0.1/manifests/x"), String::new()),
+            (format!("{directory}/0.0.1/metadata/x"), String::new()),
         ];
         Repository::new(Arc::new(files.into_iter().collect::<Memory>()))
     }

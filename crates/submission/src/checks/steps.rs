@@ -102,19 +102,19 @@ fn versions(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise>
 fn dockerfile(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
     let annotations = context.bundle.annotations()?;
     for (key, usual) in [(MANIFESTS, "manifests/"), (METADATA, "metadata/")] {
-        let folder = annotations.get(key)?;
-        let path = context.bundle.path(shown(folder.node).trim_matches('/'));
-        let message = if folder.is_none() {
+        let directory = annotations.get(key)?;
+        let path = context.bundle.path(shown(directory.node).trim_matches('/'));
+        let message = if directory.is_none() {
             format!("the annotation {key} is missing")
         } else if !context.bundle.files().is_directory(&path) {
             format!(
                 "{key} is {:?}, which is not a directory of the bundle",
-                shown(folder.node)
+                shown(directory.node)
             )
         } else {
             continue;
         };
-        found.push(at(Finding::of(&DOCKERFILE, message), folder).hint(format!("set it to {usual}")));
+        found.push(at(Finding::of(&DOCKERFILE, message), directory).hint(format!("set it to {usual}")));
     }
     Ok(())
 }

@@ -103,11 +103,11 @@ pub struct LayerFiles {
 impl LayerFiles {
     /// Adds an entry of the layer. The caller omits files with capabilities, as preflight does.
     pub fn add(&mut self, path: &str, change: Change<'_>) {
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         let removed = name.strip_prefix(".wh.");
-        let of_removed = || match folder {
+        let of_removed = || match directory {
             "" => removed.unwrap_or(name).to_owned(),
-            folder => format!("{folder}/{}", removed.unwrap_or(name)),
+            directory => format!("{directory}/{}", removed.unwrap_or(name)),
         };
         match change {
             Change::File(mode) => _ = self.files.insert(of_removed(), mode),

@@ -136,12 +136,12 @@ impl<'h> Header<'h> {
         let (folders, names) = (self.texts(tag::FOLDERS), self.texts(tag::BASE_NAMES));
         let (numbers, flags) = (self.numbers(tag::FOLDER_NUMBERS), self.numbers(tag::FILE_FLAGS));
         let files = names.iter().zip(numbers).enumerate().map(|(at, (name, number))| {
-            let folder = usize::try_from(number).ok().and_then(|number| folders.get(number));
-            let folder = folder.ok_or("a file of a package is in no directory")?;
+            let directory = usize::try_from(number).ok().and_then(|number| folders.get(number));
+            let directory = directory.ok_or("a file of a package is in no directory")?;
             *left = left
-                .checked_sub(folder.len() + name.len() + 1)
+                .checked_sub(directory.len() + name.len() + 1)
                 .ok_or("its packages have too many files")?;
-            Ok((format!("{folder}{name}"), flags.get(at).copied().unwrap_or_default()))
+            Ok((format!("{directory}{name}"), flags.get(at).copied().unwrap_or_default()))
         });
         files.collect()
     }

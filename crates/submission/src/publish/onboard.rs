@@ -133,14 +133,14 @@ impl Onboarding<'_> {
     }
 
     fn write_catalog(&self, name: &str, text: Vec<u8>, changes: &mut Changes) {
-        let folder = format!("catalogs/{name}/{}", self.operator);
+        let directory = format!("catalogs/{name}/{}", self.operator);
         let [wanted, others @ ..] = CATALOG_FILES;
-        for other in others.map(|other| join(&folder, other)) {
+        for other in others.map(|other| join(&directory, other)) {
             if self.repository.files().is_file(&other) {
                 changes.insert(other, None);
             }
         }
-        changes.insert(join(&folder, wanted), Some(text));
+        changes.insert(join(&directory, wanted), Some(text));
     }
 
     /// Writes templates and `ci.yaml`, and removes the templates that the mapping named before.
@@ -150,7 +150,7 @@ impl Onboarding<'_> {
         groups: Vec<Group>,
         onboarded: &mut Onboarded,
     ) -> Result<(), PublishError> {
-        let folder = format!("operators/{}/catalog-templates", self.operator);
+        let directory = format!("operators/{}/catalog-templates", self.operator);
         for old in operator
             .config()?
             .root
@@ -163,7 +163,7 @@ impl Onboarding<'_> {
                 .get("template_name")
                 .and_then(Node::as_str)
                 .filter(|name| super::is_sound(name));
-            let path = name.map(|name| join(&folder, name));
+            let path = name.map(|name| join(&directory, name));
             if let Some(path) = path.filter(|path| self.repository.files().is_file(path)) {
                 onboarded.changes.insert(path, None);
             }
@@ -176,7 +176,7 @@ impl Onboarding<'_> {
                 _ if schema == "olm.semver" => "semver.yaml".to_owned(),
                 _ => "basic.yaml".to_owned(),
             };
-            let path = join(&folder, &name);
+            let path = join(&directory, &name);
             let is_ours = onboarded.changes.contains_key(&path);
             if self.repository.files().is_file(&path) && !is_ours && !self.replace {
                 let problem = format!("{path} already exists; pass --replace to overwrite it");

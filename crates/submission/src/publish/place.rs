@@ -44,7 +44,7 @@ pub fn place(repository: &Repository, bundle: &Tree, release_config: Option<Vec<
     let mut left_out = Vec::new();
     for (path, entry) in bundle.walk("") {
         match entry {
-            Entry::File(bytes) if FOLDERS.iter().any(|folder| path.starts_with(folder)) => {
+            Entry::File(bytes) if FOLDERS.iter().any(|directory| path.starts_with(directory)) => {
                 files.push((path, bytes.to_vec()));
             }
             Entry::File(bytes) if path == RELEASE_CONFIG && release_config.is_none() => {
@@ -61,12 +61,12 @@ pub fn place(repository: &Repository, bundle: &Tree, release_config: Option<Vec<
         let problem = format!("operators/{operator}/{version} already exists; a released bundle must not change");
         return Err(PublishError::Refused(problem));
     }
-    let folder = format!("operators/{operator}/{version}");
-    if !repository.files().list(&folder).is_empty() {
-        let problem = format!("{folder} already exists, but it is not a bundle; remove it first");
+    let directory = format!("operators/{operator}/{version}");
+    if !repository.files().list(&directory).is_empty() {
+        let problem = format!("{directory} already exists, but it is not a bundle; remove it first");
         return Err(PublishError::Refused(problem));
     }
-    let place = |(path, bytes): (String, Vec<u8>)| (format!("{folder}/{path}"), Some(bytes));
+    let place = |(path, bytes): (String, Vec<u8>)| (format!("{directory}/{path}"), Some(bytes));
     Ok(Placed {
         changes: files.into_iter().map(place).collect(),
         operator,
@@ -134,8 +134,8 @@ mod tests {
         let placed = placed(&[], "metadata: {name: hello.v0.0.1}\nspec: {version: 0.0.1}\n").unwrap();
         assert_eq!((placed.operator.as_str(), placed.version.as_str()), ("hello", "0.0.1"));
         let paths: Vec<&str> = placed.changes.keys().map(String::as_str).collect();
-        let folder = "operators/hello/0.0.1";
-        let wanted = [CSV, "metadata/annotations.yaml", RELEASE_CONFIG].map(|path| format!("{folder}/{path}"));
+        let directory = "operators/hello/0.0.1";
+        let wanted = [CSV, "metadata/annotations.yaml", RELEASE_CONFIG].map(|path| format!("{directory}/{path}"));
         assert_eq!(paths, wanted);
         assert_eq!(placed.left_out, ["Dockerfile"]);
     }

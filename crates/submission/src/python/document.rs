@@ -74,15 +74,15 @@ fn find(files: &dyn Files, path: &str) -> Result<String, Raise> {
     if files.is_file(path) {
         return Ok(path.to_owned());
     }
-    let (folder, name) = path
+    let (directory, name) = path
         .rsplit_once('/')
-        .map_or(("", path), |(folder, name)| (folder, name));
+        .map_or(("", path), |(directory, name)| (directory, name));
     let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
     for other in ["yaml", "yml"].into_iter().filter(|other| *other != ending) {
-        let other = if folder.is_empty() {
+        let other = if directory.is_empty() {
             format!("{stem}.{other}")
         } else {
-            format!("{folder}/{stem}.{other}")
+            format!("{directory}/{stem}.{other}")
         };
         if files.is_file(&other) {
             return Ok(other);

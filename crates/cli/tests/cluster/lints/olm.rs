@@ -151,8 +151,8 @@ async fn install_strategies(cluster: &Cluster) {
         ),
     ];
     for (rule, warned, bundle) in &claims {
-        let folder = bundle.write(cluster.folder.path());
-        assert_eq!(broken(&folder).contains(rule), *warned, "{rule}: {}", bundle.file);
+        let directory = bundle.write(cluster.folder.path());
+        assert_eq!(broken(&directory).contains(rule), *warned, "{rule}: {}", bundle.file);
         create(cluster, bundle).await;
     }
     let two = json!([
@@ -285,8 +285,8 @@ async fn permissions(cluster: &Cluster) {
         (&mighty, vec!["RBAC-6"]),
         (&bound, vec!["RBAC-8"]),
     ] {
-        let folder = bundle.write(cluster.folder.path());
-        let ids = broken(&folder);
+        let directory = bundle.write(cluster.folder.path());
+        let ids = broken(&directory);
         for rule in ["RBAC-3", "RBAC-4", "RBAC-6", "RBAC-8", "RBAC-9"] {
             assert_eq!(
                 ids.contains(&rule),
@@ -296,7 +296,7 @@ async fn permissions(cluster: &Cluster) {
             );
         }
         cluster.namespace(&bundle.file).await;
-        cluster.run_bundle(&folder, &bundle.file, &[]).await.fine();
+        cluster.run_bundle(&directory, &bundle.file, &[]).await.fine();
     }
     let things = |name: &str| format!("things.{name}.example.com");
     for (name, has) in [("fine", true), ("lacking", false)] {
@@ -318,10 +318,10 @@ async fn permissions(cluster: &Cluster) {
         "/spec/install/spec/deployments/0/spec/template/spec/serviceAccountName",
         json!("nobody"),
     )];
-    let folder = swapped.write(cluster.folder.path());
-    assert!(broken(&folder).contains(&"RBAC-2"));
+    let directory = swapped.write(cluster.folder.path());
+    assert!(broken(&directory).contains(&"RBAC-2"));
     cluster.namespace("swapped").await;
-    let answer = cluster.run_bundle(&folder, "swapped", &["--timeout", "15s"]).await;
+    let answer = cluster.run_bundle(&directory, "swapped", &["--timeout", "15s"]).await;
     assert!(!answer.success);
     assert!(may(cluster, "swapped", "swapped-account", "get", "nodes").await);
     assert!(!may(cluster, "swapped", "nobody", "get", "nodes").await);
@@ -334,10 +334,10 @@ async fn missing_api(cluster: &Cluster) {
         "apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor", "metadata": {"name": "monitored"},
         "spec": {"endpoints": [], "selector": {}},
     })];
-    let folder = bundle.write(cluster.folder.path());
-    assert!(broken(&folder).contains(&"KUBE-2"));
+    let directory = bundle.write(cluster.folder.path());
+    assert!(broken(&directory).contains(&"KUBE-2"));
     cluster.namespace("monitored").await;
-    let answer = cluster.run_bundle(&folder, "monitored", &["--timeout", "30s"]).await;
+    let answer = cluster.run_bundle(&directory, "monitored", &["--timeout", "30s"]).await;
     assert!(!answer.success, "an API that does not exist is not missed");
     // OLM itself, both ways.
     let spec = json!({"spec": {"endpoints": [], "selector": {}}});
@@ -363,8 +363,8 @@ async fn upgrades(cluster: &Cluster) {
     let first = bundle("1.0.0", 5).write(cluster.folder.path());
     let wider = bundle("1.1.0", 9).write(cluster.folder.path());
     let narrower = bundle("1.2.0", 3).write(cluster.folder.path());
-    for (folder, warned) in [(&wider, false), (&narrower, true)] {
-        let ids = broken_since(folder, earlier(&first));
+    for (directory, warned) in [(&wider, false), (&narrower, true)] {
+        let ids = broken_since(directory, earlier(&first));
         assert_eq!(ids.contains(&"CRD-34"), warned, "{ids:?}");
         assert_eq!(ids.contains(&"EX-4"), warned, "{ids:?}");
     }

@@ -227,8 +227,8 @@ async fn changes(cluster: &Cluster) {
     let before = |rule: &str, after: &Value| {
         let mut old = bundle.clone();
         old.definition = Some(crd.clone());
-        let folder = old.write(cluster.folder.path());
-        let earlier = super::earlier(&folder);
+        let directory = old.write(cluster.folder.path());
+        let earlier = super::earlier(&directory);
         let mut new = bundle.clone();
         new.version = "1.1.0".into();
         new.definition = Some(after.clone());

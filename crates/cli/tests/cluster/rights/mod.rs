@@ -127,12 +127,12 @@ async fn subscription(cluster: &Cluster, bundle: &Bundle) {
 /// No node runs the pod, so OLM never reaches it; all of it is made nevertheless.
 async fn catalog_in_a_pod(cluster: &Cluster) {
     cluster.scene("a catalog in a pod");
-    let folder = Bundle::new("second", "1.0.0").write(cluster.folder.path());
+    let directory = Bundle::new("second", "1.0.0").write(cluster.folder.path());
     let account = grant(cluster, Command::RunBundle, |_| true).await;
     let arguments = [
         "run",
         "bundle",
-        text(&folder),
+        text(&directory),
         "--helper-image",
         "registry.example.com/helper:1",
         "--timeout",
@@ -163,11 +163,11 @@ async fn rights_that_are_missing_are_named_before_anything_is_changed() {
     }
     let mut bundle = Bundle::new("first", "0.0.1");
     bundle.extra = vec![cluster_role("first-viewer")];
-    let folder = bundle.write(cluster.folder.path());
+    let directory = bundle.write(cluster.folder.path());
     let lacks = |resource: &'static str, verb: &'static str| {
         move |right: &Right| !(right.resources.contains(&resource) && right.verbs.contains(&verb))
     };
-    let arguments = ["run", "bundle", text(&folder), "--timeout", "90s"];
+    let arguments = ["run", "bundle", text(&directory), "--timeout", "90s"];
     for (resource, verb) in [
         ("installplans", "patch"),
         ("events", "list"),
@@ -312,11 +312,11 @@ async fn the_account_of_the_documentation_lets_olm_install() {
         .await;
     let mut bundle = Bundle::new("first", "0.0.1");
     bundle.extra = vec![cluster_role("first-viewer")];
-    let folder = bundle.write(cluster.folder.path());
+    let directory = bundle.write(cluster.folder.path());
     let mode = ["--install-mode", "OwnNamespace"];
     for scene in ["nothing stands", "the ClusterRole stands already"] {
         cluster.scene(scene);
-        cluster.run_bundle(&folder, "shop", &mode).await.fine();
+        cluster.run_bundle(&directory, "shop", &mode).await.fine();
         cluster.cleanup("first", "shop", &[]).await.fine();
         cluster.apply("clusterroles", cluster_role("first-viewer")).await;
     }

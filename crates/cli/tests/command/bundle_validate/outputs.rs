@@ -247,7 +247,7 @@ fn the_next_profile_knows_more_kinds_and_image_names() {
 
 #[test]
 fn many_bundles_end_in_a_summary() {
-    let folder = tempfile::tempdir().expect("folder");
+    let folder = tempfile::tempdir().expect("temporary directory");
     copy(folder.path(), "operators/good", &[]);
     copy(
         folder.path(),

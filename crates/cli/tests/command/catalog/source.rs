@@ -588,11 +588,11 @@ fn a_blob_without_a_schema_is_named_without_its_icon() {
 fn catalogs_for_older_openshift_keep_inline_manifests() {
     let desk = Desk::new();
     let inline = "- type: olm.bundle.object\n  value: {data: e30=}\n";
-    for (folder, found) in [("catalogs/v4.16", 0), ("catalogs/v4.17", 1), ("catalogs/mine", 1)] {
-        std::fs::create_dir_all(desk.path(folder)).unwrap();
-        let path = format!("{folder}/catalog.yaml");
+    for (directory, found) in [("catalogs/v4.16", 0), ("catalogs/v4.17", 1), ("catalogs/mine", 1)] {
+        std::fs::create_dir_all(desk.path(directory)).unwrap();
+        let path = format!("{directory}/catalog.yaml");
         std::fs::write(desk.path(&path), format!("{CHANNEL}{}", small_bundle("1.0.0", inline))).unwrap();
-        let text = desk.run(&["catalog", "validate", folder]).ok();
+        let text = desk.run(&["catalog", "validate", directory]).ok();
         assert_eq!(text.matches("catalog-inline").count(), found, "{text}");
         let advice = "catalogs for 4.12 to 4.16 need the inline manifests";
         assert_eq!(text.contains(advice), found == 1, "{text}");

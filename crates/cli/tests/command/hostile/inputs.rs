@@ -70,9 +70,9 @@ impl Inputs {
 
     /// The unmodified demo bundle, with hostile file names, and once for each of its strings that is made hostile.
     fn bundles(&self) {
-        let folder = self.path("bundles");
-        demo_bundle::copy(&folder, "plain", &[]);
-        demo_bundle::copy(&folder, "names", &[]);
+        let directory = self.path("bundles");
+        demo_bundle::copy(&directory, "plain", &[]);
+        demo_bundle::copy(&directory, "names", &[]);
         let name = HOSTILE.replace('/', "|");
         for text in ["[", "kind: ConfigMap\nmetadata: {}\n", "- a\n"] {
             self.write(&format!("bundles/names/manifests/{}{name}.yaml", text.len()), text);
@@ -89,13 +89,13 @@ impl Inputs {
             for variant in variants(&value) {
                 number += 1;
                 let bundle = format!("v{number}");
-                demo_bundle::copy(&folder, &bundle, &[]);
-                fs::write(folder.join(bundle).join(file), escaped(&variant)).unwrap();
+                demo_bundle::copy(&directory, &bundle, &[]);
+                fs::write(directory.join(bundle).join(file), escaped(&variant)).unwrap();
             }
         }
         assert!(number > 80, "{number}");
         demo_bundle::copy(
-            &folder,
+            &directory,
             &format!("hostile{name}"),
             &[("metadata/annotations.yaml", "demo", "")],
         );
@@ -174,9 +174,9 @@ impl Inputs {
         self.write("template.json", &escaped(&template));
     }
 
-    fn blobs(&self, folder: &str, blobs: &[Value]) {
+    fn blobs(&self, directory: &str, blobs: &[Value]) {
         let text: String = blobs.iter().map(|blob| format!("{}\n", escaped(blob))).collect();
-        self.write(&format!("{folder}/catalog.json"), &text);
+        self.write(&format!("{directory}/catalog.json"), &text);
     }
 
     /// Two layouts with hostile settings, labels and names of files, and one that is broken.

@@ -14,7 +14,7 @@ const CATALOG_OF_OPM: &str = "opm";
 
 /// A community repository below a temporary directory.
 struct Desk {
-    folder: TempDir,
+    directory: TempDir,
 }
 
 /// Output of a run.
@@ -27,7 +27,7 @@ struct Said {
 impl Desk {
     fn new() -> Self {
         let desk = Self {
-            folder: tempfile::tempdir().unwrap(),
+            directory: tempfile::tempdir().unwrap(),
         };
         desk.write(
             "config.yaml",
@@ -37,7 +37,7 @@ impl Desk {
     }
 
     fn root(&self) -> PathBuf {
-        self.folder.path().join("repository")
+        self.directory.path().join("repository")
     }
 
     fn write(&self, path: &str, text: &str) {
@@ -51,9 +51,9 @@ impl Desk {
     }
 
     /// A bundle inside or outside the repository, as `operators/hello/0.0.1`.
-    fn bundle(&self, folder: &Path, version: &str, spec: &str) {
+    fn bundle(&self, directory: &Path, version: &str, spec: &str) {
         let write = |path: &str, text: &str| {
-            let path = folder.join(path);
+            let path = directory.join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         };
@@ -133,9 +133,9 @@ fn files(root: &Path) -> BTreeMap<PathBuf, String> {
     walk(root, &mut |path| !path.ends_with(".git"))
 }
 
-fn walk(folder: &Path, wanted: &mut dyn FnMut(&Path) -> bool) -> BTreeMap<PathBuf, String> {
+fn walk(directory: &Path, wanted: &mut dyn FnMut(&Path) -> bool) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
-    for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+    for entry in std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
         if entry.is_dir() && wanted(&entry) {
             found.extend(walk(&entry, wanted));
         } else if entry.is_file() {

@@ -56,8 +56,8 @@ fn olmkit(root: &Path, arguments: &[&str]) -> (bool, String) {
 
 /// Onboards one operator; returns the reason if it is rejected.
 fn onboard(from: &Path, operator: &str, opm: Option<&Path>) -> Result<usize, String> {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
     let published = repository(from, operator, root);
     let old = tempfile::tempdir().unwrap();
     if !published.is_empty() {

@@ -256,7 +256,7 @@ pub const CHANGES: &[Change] = &[
 ];
 
 fn verdict(text: &str) -> Verdict {
-    let folder = tempfile::tempdir().expect("folder");
+    let folder = tempfile::tempdir().expect("temporary directory");
     std::fs::write(folder.path().join("catalog.yaml"), text).expect("catalog");
     validate::directory(folder.path())
 }

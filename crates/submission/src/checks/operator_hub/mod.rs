@@ -89,31 +89,31 @@ pub(crate) fn is_sound(name: &str) -> bool {
 pub(crate) fn unsound(what: &str, name: &str) -> Finding {
     let message =
         format!("the name of the {what}, {name:?}, has other characters than letters, digits, '.', '_' and '-'");
-    Finding::of(&NAMES, message).hint("rename the folder")
+    Finding::of(&NAMES, message).hint("rename the directory")
 }
 
 fn names(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), Raise> {
-    let folder = join("operators", &operator.name);
+    let directory = join("operators", &operator.name);
     if !is_sound(&operator.name) {
-        found.push(unsound("operator", &operator.name).file(&folder));
+        found.push(unsound("operator", &operator.name).file(&directory));
     }
     for version in operator.versions().iter().filter(|version| !is_sound(version)) {
-        found.push(unsound("version", version).file(join(&folder, version)));
+        found.push(unsound("version", version).file(join(&directory, version)));
     }
     Ok(())
 }
 
 fn format(context: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), Raise> {
     let files = context.repository.files();
-    let folder = join("operators", &operator.name);
-    let names = files.list(&folder);
+    let directory = join("operators", &operator.name);
+    let names = files.list(&directory);
     if let Some(name) = names.iter().find(|name| name.ends_with(".package.yaml")) {
         let message = "the operator is in the package manifest format, which is rejected";
         let hint = "convert it with `olmkit generate bundle` or `operator-sdk pkgman-to-bundle`, and remove this file";
-        found.push(Finding::of(&FORMAT, message).file(join(&folder, name)).hint(hint));
+        found.push(Finding::of(&FORMAT, message).file(join(&directory, name)).hint(hint));
     }
     for name in names {
-        let version = join(&folder, &name);
+        let version = join(&directory, &name);
         let annotated = || files.is_file(&join(&version, "metadata/annotations.yaml"));
         if name != "catalog-templates" && files.is_directory(&version) && !annotated() {
             let message = "the version is not in the bundle format: it has no metadata/annotations.yaml";

@@ -40,7 +40,7 @@ fn each_rule_finds_its_defect_and_nothing_else() {
             vec!["format"],
         ),
         (
-            "a folder of manifests",
+            "a directory of manifests",
             vec![("operators/hello/0.0.2/a.yaml", "", "x")],
             vec!["format"],
         ),
