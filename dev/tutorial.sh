@@ -23,7 +23,7 @@ sed -i '/^\[profile\.dev\]/,/^\[profile\.release\]/{/^\[profile\.release\]/!d}' 
 cat "$work/profile" >> Cargo.toml
 SHARE
 
-# commands PAGE: a script of what the page says.
+# commands PAGE: prints the commands of the page as a script.
 commands() {
   cat <<'HEAD'
 set -euo pipefail
@@ -51,7 +51,7 @@ servers() {
 }
 
 for page in "$@"; do
-  # No node runs the containers, so memcached itself says whether it accepts what the page gives it.
+  # No node runs the containers, so check with memcached itself that it accepts the arguments of the page.
   while IFS= read -r arguments; do dev/memcached.sh $arguments; done < <(servers "$page")
   # Pages that use OLM need it.
   olm=(); if grep -q '^\$ olmkit run bundle' "$page"; then olm=(--olm); fi

@@ -61,7 +61,7 @@ if [ -z "$(ls -A "corpus/$target")" ]; then
           > "corpus/$target/$(sha256sum "$file" | cut -c1-16)"
       done ;;
     catalog_index)
-      # Whole indexes, of which the fuzzer then changes bytes; their checksums are what it has to get past.
+      # Complete indexes, whose bytes the fuzzer changes; it has to get past their checksums.
       olmkit=${OLMKIT:-../target/$(rustc -vV | sed -n 's/^host: //p')/debug/olmkit}
       [ -x "$olmkit" ] || echo "no seeds: build $olmkit first (cargo build -p olmkit-cli), or name one in OLMKIT"
       for catalog in "$bundles"/*/ ${broken:+"$broken"/*/}; do

@@ -31,7 +31,7 @@ timed() {
   done
   echo "$best ms ($cpu), $((memory / 1024)) MB"
 }
-# served COMMAND…: what examples/measure_server.rs prints, for a server at port 50061
+# served COMMAND…: prints the output of examples/measure_server.rs for a server at port 50061
 served() { "$examples/measure_server" 50061 "$span" "$@" 2> "$work/errors" || { tail -n 1 "$work/errors" >&2; echo "failed - - - - - -"; }; }
 row() { printf '| %s | %s | %s |\n' "$1" "$2" "${3:--}"; }
 peer() { [ -z "$opm" ] || "$@"; }

@@ -4,7 +4,7 @@
 # cache without managed fields. Its reconciler needs all other fields: it updates whole Deployments from the cache, and they have no
 # label to select them by. All run without leader election, metrics and probes.
 #
-#   PROFILE=dist        Cargo profile of memcached-operator and of what measures (default dev)
+#   PROFILE=dist        Cargo profile of memcached-operator and of the measuring programs (default dev)
 #   COUNTS=1000,10000   numbers of objects for memory and new lists; SETTLE=200,1000 those that are created at once
 #   REST=60             seconds of rest; CHURN=600 adds so many seconds with 100 changes each
 #   PEER=DIRECTORY      where the Go operator is built and kept (default: bench-peer in the cache directory)

@@ -55,7 +55,7 @@ first() { awk '/^```rust/ { inside = 1; next } /^```/ { if (inside) exit } insid
 add() { cargo add -q --dev --path "$repository/crates/testbed" kube-testbed; }
 add; first > tests/first.rs
 cargo test -q --no-run
-# Forgets what a new user does not have.
+# Unset variables that a new user does not have.
 cargo clean -q -p kube-testbed -p operator
 rm tests/first.rs; cp Cargo.toml.before Cargo.toml
 

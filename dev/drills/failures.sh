@@ -1,4 +1,4 @@
-# Sourced by drills.sh: what breaks where pods are needed, what olmkit says of it, and that following that repairs it.
+# Sourced by drills.sh: failures that need pods. olmkit must report the cause, and its hint must repair the installation.
 # broken SED-EXPRESSION…: the older version's bundle in $work/broken with a changed CSV
 broken() {
   rm -rf "$work/broken"; cp -r "$work/old-bundle" "$work/broken"

@@ -58,7 +58,7 @@ with_helper_image() {
   return $code
 }
 
-# stored NAMESPACE: what the ConfigMaps mean to OLM, on lines that compare
+# stored NAMESPACE: prints the content of the ConfigMaps as OLM reads it, on comparable lines
 stored() {
   local file=$results/$1.json key value
   jq -e '.items | length > 0' "$file" > /dev/null

@@ -1,4 +1,4 @@
-# olmkit's cluster flows: a bundle from an image, from a directory and from this host; a catalog image that is subscribed to.
+# olmkit's cluster commands: a bundle from an image, from a directory and from this host; a subscription to a catalog image.
 helper=localhost:5000/olmkit/helper:e2e
 bundle_image() { reach "$base-bundle:v$1"; }
 push_helper() {

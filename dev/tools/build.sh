@@ -4,7 +4,7 @@
 # programs of a module: shared packages are compiled once, and one program is linked while another is compiled.
 #
 #   build.sh control-plane    etcd, kube-apiserver, kube-controller-manager, kubectl, OLM's two operators
-#   build.sh node             the above, and what a node needs: kubelet, kube-proxy, scheduler, CoreDNS, OLM's images
+#   build.sh node             the above, and the programs of a node: kubelet, kube-proxy, scheduler, CoreDNS, OLM's images
 #   build.sh upstream         operator-sdk, opm and kuttl, which the end-to-end test and the comparisons run
 #   build.sh catalogd         the catalog server of OLM v1, and its definition
 #   build.sh all              everything
@@ -30,8 +30,8 @@ sdk_version=$(version_of operator-sdk github.com/operator-framework/operator-sdk
 olm_version=$(version_of cluster $olm_module)
 image_tags=json1,containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper
 
-# Equal for all modules, or Go's build cache would keep what they share (the standard library at least) once for each.
-# Nobody debugs these programs: without DWARF the compiler has less to do.
+# The same for all modules, so that Go's build cache has shared packages (such as the standard library) only once.
+# These programs need no debug information: without DWARF the compiler is faster.
 export CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath -mod=readonly" GOWORK=off
 compiler_flags=all=-dwarf=false
 
