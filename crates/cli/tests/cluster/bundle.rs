@@ -132,7 +132,7 @@ impl Bundle {
         })
     }
 
-    /// Writes the bundle to `folder/<csv>`.
+    /// Writes the bundle to `directory/<csv>`.
     pub fn write(&self, directory: &Path) -> PathBuf {
         let root = directory.join(self.csv_name());
         fs::create_dir_all(root.join("manifests")).unwrap();
