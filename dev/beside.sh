@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# beside.sh SET… -- COMMAND…: builds the pinned Go programs of the sets (see tools/build.sh) while the command, a cargo build,
-# runs. Either of them leaves a processor idle for minutes: Go while it links, cargo while it waits for one large crate.
+# beside.sh SET… -- COMMAND…: runs the command, a cargo build, and builds the pinned Go programs of the sets (see tools/build.sh)
+# at the same time. Each alone leaves a processor idle for minutes: Go while it links, cargo while it waits for one large crate.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 sets=()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # catalog.sh DIR IMAGE-TEMPLATE BUNDLE-DIR…: writes DIR/PACKAGE/catalog.yaml, a file-based catalog of these bundles. Its
-# channel and edges are what the bundles themselves say: their channel annotation and `replaces`.
+# channel and edges come from the channel annotation and `replaces` of the bundles.
 set -euo pipefail
 catalog=$1 template=$2; shift 2
 olmkit=${OLMKIT:?}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# container-tools.sh [TOOL…]: the targets docker-build docker-push bundle-build bundle-push catalog-build catalog-push, once
-# with olmkit and once with each tool (buildah unless others are named) from the Dockerfiles, against a docker-registry of
-# its own. Images of the same name must not differ but in what an engine puts in by itself. Needs `make build`.
+# container-tools.sh [TOOL…]: runs the targets docker-build docker-push bundle-build bundle-push catalog-build catalog-push with
+# olmkit, and with each tool (default: buildah) from the Dockerfiles, against a separate docker-registry. Images of the same name
+# may differ only in files and settings that the engine adds. Needs `make build`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 olmkit=$(realpath "${OLMKIT:-$(make -s --no-print-directory print-olmkit)}")
@@ -23,7 +23,7 @@ printf '[[registry]]\nlocation = "%s"\ninsecure = true\n' "$host" > "$work/regis
 export CONTAINERS_STORAGE_CONF=$work/storage.conf CONTAINERS_REGISTRIES_CONF=$work/registries.conf BUILDAH_ISOLATION=chroot
 export OLMKIT_IMAGE_STORE=$work/store
 
-# `-o build`: the programs are there.
+# `-o build`: the programs are already built.
 for tool in olmkit "$@"; do
   make -o build docker-build docker-push bundle-build bundle-push catalog-build catalog-push CONTAINER_TOOL="$tool" \
     IMAGE_TAG_BASE="$host/$tool/memcached-operator" OLMKIT="$olmkit" HELPER="$helper" OPERATOR="$operator" \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What goes wrong where pods are needed: each drill breaks something on the local node, asserts the code of the cause that
-# olmkit names, carries out what it suggests, and asserts that this repairs it. Drills without pods are in
-# crates/cli/tests/cluster/drills.rs, on a control plane alone.
+# Drills that need pods: each drill breaks something on the local node, checks the code of the cause that olmkit reports,
+# follows its hint, and checks that this repairs the installation. Drills without pods are in
+# crates/cli/tests/cluster/drills.rs and need only a control plane.
 #
 #   drills.sh [failures|catalogs …]   these drills; all without arguments
 #   drills.sh upstream                the failures with upstream's operator-sdk: prints what it says, asserts nothing

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The end-to-end test, flow by flow: the demo's path and the operator's promises on a real node, the images that OLM runs
-# in pods, `make deploy` and `make undeploy`, olmkit's cluster flows, a scaffolded operator, scorecard in pods, upstream's operator-sdk with
-# our bundle images, OLM removed and installed again, what OLM v1 would apply, and its catalogd with our catalog image. Each check prints
-# one line; the last line counts them. Every flow ends with the cluster as it found it, so the flows run in an order that changes from run to run.
+# The end-to-end test. Its flows: the demo and the operator's guarantees on a real node, the images that OLM runs in pods,
+# `make deploy` and `make undeploy`, olmkit's cluster commands, a scaffolded operator, scorecard in pods, upstream's operator-sdk with
+# our bundle images, OLM removed and installed again, the objects that OLM v1 would apply, and its catalogd with our catalog image.
+# Each check prints one line; the last line counts them. Every flow restores the cluster, so the flows run in random order.
 #
 #   e2e.sh [operator|images|deploy|olmkit|scaffold|scorecard|upstream|olm|olmv1 …]    only these flows, in this order
 #

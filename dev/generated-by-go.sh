@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes what Go programs print anew and fails if a committed file differs. With --write the files are written instead.
+# Runs the Go programs that print committed files, and fails if a file differs. With --write it writes the files.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 made=$(mktemp); trap 'rm -f "$made"' EXIT

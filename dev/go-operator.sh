@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# go-operator.sh [--node]: what the author of a Go operator does, with olmkit in the place of operator-sdk and opm. Scaffolds an
+# go-operator.sh [--node]: the workflow of a Go operator's author, with olmkit instead of operator-sdk and opm. Scaffolds an
 # operator with a webhook (operator-sdk init, create api, create webhook), runs the scaffolded Makefile unmodified (bundle,
-# bundle-build, bundle-push, catalog-build, catalog-push), compares the bundle with operator-sdk's own, lets both validate
-# it, and lets a real OLM install it: at control plane level (the pods are marked ready, not run), or with --node on the
+# bundle-build, bundle-push, catalog-build, catalog-push), compares the bundle with that of operator-sdk, validates it with
+# both, and installs it with a real OLM: on a control plane (pods are marked as ready but do not run), or with --node on the
 # local node, where the operator runs and its webhook answers. Needs Go and its module proxy, buildah, docker-registry, the
 # programs of `dev/tools/build.sh control-plane upstream`, and `make build`.
 set -euo pipefail

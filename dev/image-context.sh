@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# image-context.sh OPERATOR HELPER OLMKIT: lays out below target/image what Dockerfile and catalog.Dockerfile copy. Only needed
+# image-context.sh OPERATOR HELPER OLMKIT: writes the files that Dockerfile and catalog.Dockerfile copy to target/image. Only needed
 # with CONTAINER_TOOL=docker, podman or buildah; olmkit builds the same images without it, and a test compares them.
 set -euo pipefail
 operator=$1 helper=$2 olmkit=$3

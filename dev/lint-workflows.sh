@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks .github/workflows with actionlint, which is built from its pinned module the first time (9 seconds).
+# Checks .github/workflows with actionlint. The first run builds it from its pinned module (9 seconds).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 dev/tools/build.sh actionlint

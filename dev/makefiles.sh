@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # makefiles.sh CLONES [NAME...]: runs the bundle and catalog targets of public operators' Makefiles with olmkit, under links named
 # operator-sdk and opm. CLONES holds one clone for each operator (infinispan-operator, argocd-operator, …), which is copied first.
-# For each target: `make -n`, which must not download a tool over the links, then `make`. No image is built or pushed: docker and
+# For each target: `make -n`, which must not overwrite the links with a downloaded tool, then `make`. No image is built or pushed: docker and
 # podman are scripts that accept every command and log it, and a bundle directory stands in for the bundle image. Generators of Go
-# code and CRDs are not run, because the clones have their results. Needs OLMKIT or `make build`, and Go for kustomize and yq.
+# code and CRDs are not run, because the clones contain their output. Needs OLMKIT or `make build`, and Go for kustomize and yq.
 # Prints one line for each target, and exits with 1 if one fails.
 set -uo pipefail
 [ -d "${1:-}" ] || { sed -n '2,7s/^# //p' "$0"; exit 2; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# reproducible.sh [--images]: builds the operator and all images in two clones of HEAD that differ in place, umask, time
-# zone and home directory, as another user where that is possible (root runs it), and compares digests. With --images
-# only the images, of the binaries that are built already. Not part of CI: two release builds take a while.
+# reproducible.sh [--images]: builds the operator and all images in two clones of HEAD that differ in path, umask, time
+# zone and home directory, if possible as another user (if root runs it), and compares digests. With --images
+# it builds only the images, from existing binaries. Not part of CI: two release builds take a while.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 olmkit=${OLMKIT:-$(make -s --no-print-directory print-olmkit PROFILE=dist)}

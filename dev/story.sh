@@ -17,7 +17,7 @@ if [ -t 1 ]; then bold=$'\033[1m'; green=$'\033[32m'; red=$'\033[31m'; plain=$'\
 since() { echo $(($(date +%s) - begin)); }
 step() { printf '\n%s== %s%s  (%ss)\n' "$bold" "$*" "$plain" "$(since)"; }
 note() { printf '   %s\n' "$*"; }
-# show COMMAND…: prints the command as a reader would type it, and what it answers
+# show COMMAND…: prints the command as a reader would type it, and its output
 show() {
   local said=$*
   case $1 in kn) said="kubectl -n $NAMESPACE ${*:2}" ;; k) said="kubectl ${*:2}" ;; esac
@@ -39,7 +39,7 @@ esac
 k() { in_cluster kubectl "$@"; }
 kn() { in_cluster kubectl -n "$NAMESPACE" "$@"; }
 
-# What a reader needs when a step fails; every line may fail itself.
+# Prints the state of the cluster after a failed step; each line may fail.
 explain() {
   echo "--- what the cluster says"
   kn get catalogsource,subscription,installplan,csv,memcached,deployment,pod -o wide 2>&1 || true
@@ -169,8 +169,8 @@ talk_to_memcached() {
   kn delete pod memcached-client --wait=false > /dev/null
 }
 rollout() { kn rollout status deployment/memcached-sample --watch=false | grep -q 'successfully rolled out' && echo settled; }
-# unsubscribe: custom resources first, while the operator can still finalize them; then what OLM installed, in the
-# order in which nothing comes back; then the namespace.
+# unsubscribe: deletes the custom resources first, while the operator can still finalize them; then the objects that OLM
+# installed, in an order in which none is created again; then the namespace.
 unsubscribe() {
   kn delete memcacheds.cache.example.com --all --ignore-not-found --timeout=300s
   kn delete subscriptions.operators.coreos.com,clusterserviceversions.operators.coreos.com,catalogsources.operators.coreos.com --all --timeout=300s

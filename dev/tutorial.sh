@@ -16,14 +16,14 @@ bin=${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/bin
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin"; ln -s "$olmkit" "$work/bin/olmkit"
 { echo; sed -n '/^\[profile\.dev/,/^$/p' Cargo.toml; } > "$work/profile"
-# The repository's lock file and profile, or everything would be compiled anew.
+# The repository's lock file and profile, so that cargo reuses compiled crates.
 cat > "$work/share" <<SHARE
 cp "$repository/Cargo.lock" .
 sed -i '/^\[profile\.dev\]/,/^\[profile\.release\]/{/^\[profile\.release\]/!d}' Cargo.toml
 cat "$work/profile" >> Cargo.toml
 SHARE
 
-# commands PAGE: a script of what the page says.
+# commands PAGE: prints the commands of the page as a script.
 commands() {
   cat <<'HEAD'
 set -euo pipefail
@@ -51,9 +51,9 @@ servers() {
 }
 
 for page in "$@"; do
-  # No node runs the containers, so memcached itself says whether it accepts what the page gives it.
+  # No node runs the containers, so check with memcached itself that it accepts the arguments of the page.
   while IFS= read -r arguments; do dev/memcached.sh $arguments; done < <(servers "$page")
-  # What goes through OLM needs it.
+  # Pages that use OLM need it.
   olm=(); if grep -q '^\$ olmkit run bundle' "$page"; then olm=(--olm); fi
   mkdir "$work/project"
   commands "$page" > "$work/commands"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Builds and runs one fuzz target for some time with the stable compiler; `cargo fuzz` is not needed.
-# Usage: fuzz/run.sh arguments|bundle|catalog|catalog_index|cel|clone|commands|decode|definition|images|picture|policy|reader|registry|repository [SECONDS] [FOLDER]
-# Seeds are those below seeds/TARGET, which every run takes, and files of the folder, of bundles or of catalogs (see OLMKIT_CORPUS);
-# without one, of those in this repository.
-# What breaks a target is left in artifacts/TARGET. TIMEOUT (5) is how many seconds one input may take; more on a machine that is busy.
+# Usage: fuzz/run.sh arguments|bundle|catalog|catalog_index|cel|clone|commands|decode|definition|images|picture|policy|reader|registry|repository [SECONDS] [DIRECTORY]
+# Seeds are the files below seeds/TARGET, and bundles or catalogs from the directory (see OLMKIT_CORPUS); by default those in this
+# repository.
+# Inputs that break a target are in artifacts/TARGET. TIMEOUT (5) is the limit for one input in seconds; raise it on a busy machine.
 set -euo pipefail
 cd "$(dirname "$0")"
 target=${1:?name a target; README.md lists them}
@@ -14,7 +14,7 @@ case $target in
 esac
 bundles=${3:-${OLMKIT_CORPUS:+$OLMKIT_CORPUS/$folder}}
 bundles=${bundles:-$own}
-# Catalogs that something is wrong with lie beside the others.
+# Broken catalogs are next to the others.
 broken=$bundles-broken
 [ -d "$broken" ] || broken=
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}
@@ -23,7 +23,7 @@ RUSTC_BOOTSTRAP=1 RUSTFLAGS="--cfg fuzzing -Cdebug-assertions -Cpasses=sancov-mo
   -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table" \
   cargo build --locked --release --target "$(rustc -vV | sed -n 's/^host: //p')" --bin "$target"
 mkdir -p "corpus/$target" "artifacts/$target" "seeds/$target"
-# The files of a folder in one text: `@ path` begins a file.
+# The files of a directory in one text: `@ path` begins a file.
 together() { (cd "$1" && shift && find "$@" -type f -size -64k | sort | while read -r file; do printf '@ %s\n' "$file"; cat "$file"; echo; done); }
 if [ -z "$(ls -A "corpus/$target")" ]; then
   case $target in
@@ -61,7 +61,7 @@ if [ -z "$(ls -A "corpus/$target")" ]; then
           > "corpus/$target/$(sha256sum "$file" | cut -c1-16)"
       done ;;
     catalog_index)
-      # Whole indexes, of which the fuzzer then changes bytes; their checksums are what it has to get past.
+      # Complete indexes, whose bytes the fuzzer changes; it has to get past their checksums.
       olmkit=${OLMKIT:-../target/$(rustc -vV | sed -n 's/^host: //p')/debug/olmkit}
       [ -x "$olmkit" ] || echo "no seeds: build $olmkit first (cargo build -p olmkit-cli), or name one in OLMKIT"
       for catalog in "$bundles"/*/ ${broken:+"$broken"/*/}; do

@@ -1,4 +1,4 @@
-//! The arrows between modules, and what the shipped operator is made of.
+//! Allowed dependencies between modules, and the dependencies of the released operator.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{
@@ -7,8 +7,8 @@ use std::{
     process::Command,
 };
 
-/// Modules of the library from the ground up. A module may use those on lines above its own, and those on its own line. What
-/// a crate may use of other crates is in its manifest, and the compiler keeps it.
+/// Modules of the library from the bottom up. A module may use those on lines above it, and those on its own line. The
+/// dependencies of a crate are in its manifest, which the compiler enforces.
 const OLMKIT: &[&[&str]] = &[
     &["object", "limits", "files", "temporary", "process", "git"],
     &["diagnostics", "types", "crd", "rbac"],
@@ -93,7 +93,8 @@ fn the_shipped_operator_holds_no_packaging_code_and_no_grpc() {
     lacks("memcached-operator", &crates, &unwanted);
 }
 
-/// A Rust operator that renders its package compiles no network code for it, and whoever checks bundles needs no runtime.
+/// A Rust operator that renders its package compiles no network code for it, and a program that validates bundles needs
+/// no runtime.
 #[test]
 fn the_library_has_no_network_and_no_runtime() {
     let libraries = [
@@ -177,7 +178,7 @@ fn check(source: &str, layers: &[&[&str]]) {
             .trim_end_matches(".rs")
             .trim_end_matches("_tests")
             .to_owned();
-        // The roots know everything; programs beside the library are users of it.
+        // The roots may use everything; other programs are users of the library.
         if ["lib", "main", "bin"].contains(&module.as_str()) {
             continue;
         }
@@ -205,8 +206,8 @@ fn check(source: &str, layers: &[&[&str]]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The first segments after `crate::` in `text`, with their lines; also within `use crate::{a::…, b::…}`. Tests may use
-/// what they like, so everything from `#[cfg(test)]` at the start of a line on is left out.
+/// The first segments after `crate::` in `text`, with their lines; also within `use crate::{a::…, b::…}`. Tests are not
+/// restricted, so everything after `#[cfg(test)]` at the start of a line is ignored.
 fn uses(text: &str) -> Vec<(usize, String)> {
     let end = text.find("\n#[cfg(test)]").unwrap_or(text.len());
     let text = &text[..end];

@@ -7,7 +7,7 @@ fn main() {
     println!("cargo::rerun-if-changed=hot-functions.ld");
     let is = |name: &str, value: &str| var(name).is_ok_and(|found| found == value);
     if is("PROFILE", "release") && is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ENV", "gnu") {
-        let folder = var("CARGO_MANIFEST_DIR").unwrap_or_default();
-        println!("cargo::rustc-link-arg-bin=olmkit=-Wl,-T,{folder}/hot-functions.ld");
+        let directory = var("CARGO_MANIFEST_DIR").unwrap_or_default();
+        println!("cargo::rustc-link-arg-bin=olmkit=-Wl,-T,{directory}/hot-functions.ld");
     }
 }

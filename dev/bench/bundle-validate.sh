@@ -1,12 +1,12 @@
 #!/bin/bash
 # Compares `olmkit bundle validate` with `operator-sdk bundle validate` in one run on this machine and prints a table: median wall
-# time of the whole process, and its most resident memory. A second table says what lints add to the processor time of 200 bundles
-# chosen by chance, in the default mode.
-# Usage: bundle-validate.sh FOLDER-OF-BUNDLES [ROUNDS]
-#   OLMKIT        the program to measure (default: what `make build PROFILE=dist` makes)
+# time and peak resident memory of the process. A second table has the processor time that lints add for 200 random bundles
+# in the default mode.
+# Usage: bundle-validate.sh DIRECTORY [ROUNDS]
+#   OLMKIT        the program to measure (default: the program of `make build PROFILE=dist`)
 #   OPERATOR_SDK  the program to compare with (default: the one of the development tools, see dev/tools)
 set -euo pipefail
-bundles=${1:?folder that holds bundle directories}
+bundles=${1:?directory that holds bundle directories}
 rounds=${2:-15}
 here=$(cd "$(dirname "$0")/../.." && pwd)
 olmkit=${OLMKIT:-$(make -s -C "$here" --no-print-directory print-olmkit PROFILE=dist)}
@@ -60,7 +60,7 @@ theirs=(one_by_one "$sdk" "${hundred[@]}")
 # One after the other: the memory of the loop is that of its largest bundle.
 row "${#hundred[@]} in one call, in a loop" 3 "$(memory "${ours[@]}")" "$(memory "$sdk" bundle validate "${hundred[-1]}" -o json-alpha1)"
 
-# The least processor time in milliseconds of three runs: what else the machine does only adds to it.
+# The least processor time in milliseconds of three runs: other load on the machine only increases it.
 processor() {
   local round
   for round in 1 2 3; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# catalogs.sh [PACKAGES…]: times `catalog render`, `validate` and `serve` on generated catalogs, opm beside olmkit in the
-# same run where it is installed. Prints Markdown tables. SEED changes the catalogs, BUNDLES is a folder of bundle
-# directories of which a hundred are rendered together (left out where unset), SECONDS_EACH is how long a server is asked.
+# catalogs.sh [PACKAGES…]: times `catalog render`, `validate` and `serve` on generated catalogs, with olmkit and, if it is
+# installed, opm. Prints Markdown tables. SEED changes the catalogs. BUNDLES is a directory with bundle directories: a
+# hundred are rendered together (skipped if unset). SECONDS_EACH is the length of the requests to each server.
 #
 # Times are the best of three, on the wall clock and, behind it, of the processor: the latter counts on a busy machine.
 set -euo pipefail
@@ -31,7 +31,7 @@ timed() {
   done
   echo "$best ms ($cpu), $((memory / 1024)) MB"
 }
-# served COMMAND…: what examples/measure_server.rs prints, for a server at port 50061
+# served COMMAND…: prints the output of examples/measure_server.rs for a server at port 50061
 served() { "$examples/measure_server" 50061 "$span" "$@" 2> "$work/errors" || { tail -n 1 "$work/errors" >&2; echo "failed - - - - - -"; }; }
 row() { printf '| %s | %s | %s |\n' "$1" "$2" "${3:--}"; }
 peer() { [ -z "$opm" ] || "$@"; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# How long an operator takes to be installed, upgraded and removed through OLM on the local node: olmkit from a bundle
-# directory and from an image, upstream's operator-sdk from the same image. Every time ends when the
-# ClusterServiceVersion has Succeeded, or when the command has removed what it removes. Prints a Markdown table of the
+# Measures the time to install, upgrade and remove an operator with OLM on the local node: with olmkit from a bundle
+# directory and from an image, and with upstream's operator-sdk from the same image. Each time ends when the phase of the
+# ClusterServiceVersion is Succeeded, or when the command has removed its objects. Prints a Markdown table of the
 # medians of RUNS runs (default 3).
 #
 # OLMKIT and OPERATOR, when set, are static programs to measure instead of those that `make build PROFILE=dist` builds. KEEP=1 leaves the

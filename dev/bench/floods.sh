@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# floods.sh: runs the memcached operator in a memory cgroup of LIMIT (128Mi) beside a real API server without a node, and floods it: 256
+# floods.sh: runs the memcached operator in a memory cgroup of LIMIT (128Mi) with a real API server without a node, and floods it: 256
 # connections with unfinished headers of 400 kB at its probes and at its metrics server, and OBJECTS (60) Deployments of 1 MB
 # with its label. Prints a Markdown table: memory, restarts and the 99th percentile of well-behaved probes. Needs root for the
 # cgroup (version 1 or 2 as the host has it; without root it measures without a limit), python3 and curl.
-# PROFILE (default release) is the Cargo profile, OPERATOR a program that is built already.
+# PROFILE (default release) is the Cargo profile, OPERATOR an existing program.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 profile=${PROFILE:-release} objects=${OBJECTS:-60} limit=${LIMIT:-$((128 << 20))}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# images.sh: sizes of what runs in pods beside the upstream programs, and the time to build and push a bundle image beside
-# buildah in the same run. Prints Markdown tables. Upstream's programs come from dev/tools/build.sh; what is not there is
-# left out and said so. ROUNDS sets how often the build is timed.
+# images.sh: compares the sizes of the programs for pods with the upstream programs, and the time to build and push a bundle
+# image with buildah. Prints Markdown tables. dev/tools/build.sh builds the upstream programs; missing ones are reported and
+# skipped. ROUNDS sets the number of timed builds.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 rounds=${ROUNDS:-5}
@@ -49,7 +49,7 @@ printf 'version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory:
 docker-registry serve "$work/registry.yaml" > "$work/registry.log" 2>&1 & registry=$!
 until curl -fsS "http://localhost:$port/v2/" > /dev/null 2>&1; do kill -0 $registry; sleep 0.05; done
 
-# Each round has content of its own: nothing is found in a cache.
+# Each round has different content, so that no cache helps.
 ours() {
   "$olmkit" image build bundle "$1" --tag "localhost:$port/ours:v$2" > /dev/null
   "$olmkit" image push "localhost:$port/ours:v$2" > /dev/null

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What kube-manager's caches and queue cost beside kube-runtime's Store and Controller, on a real API server without a
-# node. Prints Markdown tables: resident memory in KiB above that of a connected client, with COUNTS objects; passes in ten
+# Compares the cost of kube-manager's caches and queue with kube-runtime's Store and Controller, on a real API server without
+# a node. Prints Markdown tables: resident memory in KiB above that of a connected client, with COUNTS objects; passes in ten
 # seconds over one object whose status write changes each time; sizes of the two programs without symbols.
 #
 # PROFILE (default dev) is the Cargo profile: heap memory does not depend on it, sizes of programs do.

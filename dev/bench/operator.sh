@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# What memcached-operator costs beside the operator in Go that operator-sdk scaffolds for memcached (deploy-image plugin), in one
-# run on one API server. Prints a Markdown table. The peer is moved to a current controller-runtime; the second column of it has a
-# cache without managed fields, which is all that its reconciler can do without: it updates whole Deployments from the cache, and they
-# carry no label to select them by. All run without leader election, metrics and probes.
+# Compares the cost of memcached-operator with the Go operator that operator-sdk scaffolds for memcached (deploy-image plugin), in
+# one run on one API server. Prints a Markdown table. The Go operator uses a current controller-runtime. Its second column has a
+# cache without managed fields. Its reconciler needs all other fields: it updates whole Deployments from the cache, and they have no
+# label to select them by. All run without leader election, metrics and probes.
 #
-#   PROFILE=dist        Cargo profile of memcached-operator and of what measures (default dev)
+#   PROFILE=dist        Cargo profile of memcached-operator and of the measuring programs (default dev)
 #   COUNTS=1000,10000   numbers of objects for memory and new lists; SETTLE=200,1000 those that are created at once
 #   REST=60             seconds of rest; CHURN=600 adds so many seconds with 100 changes each
-#   PEER=FOLDER         where the peer is built and kept (default: bench-peer in the cache folder)
+#   PEER=DIRECTORY      where the Go operator is built and kept (default: bench-peer in the cache directory)
 #
 # Needs Go and its module proxy, and the programs of `dev/tools/build.sh control-plane upstream`. With the numbers above a column takes
 # 15 to 25 minutes.
@@ -54,4 +54,4 @@ size() { awk -v plain="$(stat -c %s "$1")" -v packed="$(gzip -9c "$1" | wc -c)" 
   --operator "memcached-operator ($profile)=$rust,$repository/config/crd/bases/cache.example.com_memcacheds.yaml" \
   --operator "Go, as scaffolded=$peer/default,$peer/definition.yaml" \
   --operator "Go, trimmed cache=$peer/trimmed,$peer/definition.yaml"
-echo "| size of the program, which is the image but for its base | $(size "$rust") | $(size "$peer/default") | $(size "$peer/trimmed") |"
+echo "| size of the program (the image without its base) | $(size "$rust") | $(size "$peer/default") | $(size "$peer/trimmed") |"

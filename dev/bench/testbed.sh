@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What kube-testbed takes on this machine: starts of a control plane without and with controllers, and the way of a new user from
-# `cargo add --dev kube-testbed` to the README's first test in green, with dependencies compiled and the control plane's programs
-# there. The crate is taken by path and compiled in the measured time, as one from the registry would be.
+# Measures kube-testbed on this machine: starts of a control plane without and with controllers, and the time of a new user from
+# `cargo add --dev kube-testbed` until the README's first test passes, with compiled dependencies and the control plane's programs
+# present. The crate is a path dependency; its compilation is in the measured time, like that of a registry crate.
 #
 #   STARTS=12          number of starts
-#   CARGO_TARGET_DIR   where the new user's dependencies are kept (default: bench-testbed in the cache folder). The first run
+#   CARGO_TARGET_DIR   where the new user's dependencies are kept (default: bench-testbed in the cache directory). The first run
 #                      compiles them, which takes minutes and is not measured
 #
 # Needs `dev/tools/build.sh control-plane`. The new crate has the versions of this repository's Cargo.lock.
@@ -30,7 +30,7 @@ start() {
 start without --no-controllers
 start with
 
-# What an operator's crate has.
+# The dependencies of an operator's crate.
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/bench-testbed}
 mkdir -p "$work/operator/src" "$work/operator/tests"
 cd "$work/operator"
@@ -55,7 +55,7 @@ first() { awk '/^```rust/ { inside = 1; next } /^```/ { if (inside) exit } insid
 add() { cargo add -q --dev --path "$repository/crates/testbed" kube-testbed; }
 add; first > tests/first.rs
 cargo test -q --no-run
-# Forgets what a new user does not have.
+# Unset variables that a new user does not have.
 cargo clean -q -p kube-testbed -p operator
 rm tests/first.rs; cp Cargo.toml.before Cargo.toml
 

@@ -17,11 +17,11 @@ if alive containerd; then
 fi
 ask_to_stop containerd registry registry-tls kube-apiserver
 for name in coredns kube-proxy kube-scheduler kube-controller-manager registry registry-tls containerd kube-apiserver etcd; do stop $name 5; done
-# What drills started beside them and could not stop.
+# Processes that drills started and could not stop.
 for left in "$pids"/*; do [ ! -e "$left" ] || stop "${left##*/}" 5; done
 say "processes stopped"
 
-# Mounts below our folders, deepest first.
+# Mounts below our directories, deepest first.
 awk '{ print $2 }' /proc/mounts | grep -E "^($state|$sockets)(/|\$)" | sort -r | while read -r mount; do umount "$mount" 2>/dev/null || umount -l "$mount"; done
 if [ -e "/run/netns/$network" ]; then
   # containerd's namespaces for pods, made after ours.
@@ -34,9 +34,9 @@ for group in /sys/fs/cgroup/*/kubepods /sys/fs/cgroup/kubepods; do
   [ ! -d "$group" ] || find "$group" -depth -type d -exec rmdir {} \; 2>/dev/null
 done
 if [ -f "$state/sysctl.saved" ]; then sysctl -q -p "$state/sysctl.saved" > /dev/null 2>&1; rm -f "$state/sysctl.saved"; fi
-# Fixed folders that the kubelet and containerd made.
+# Directories at fixed paths that the kubelet and containerd created.
 if [ -f "$state/absent" ]; then
-  while read -r folder; do mountpoint -q "$folder" || rm -rf "$folder"; done < "$state/absent"
+  while read -r directory; do mountpoint -q "$directory" || rm -rf "$directory"; done < "$state/absent"
   rm -f "$state/absent"
 fi
 rm -rf "$state/etcd" "$state/kubelet" "$state/pod-logs" "$state/started" "$sockets"

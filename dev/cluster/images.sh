@@ -32,7 +32,7 @@ push_image() {
 tree; busybox sleep
 push_image dev/pause:1 --user 65535:65535 --entrypoint /bin/sleep --entrypoint 2147483647
 
-# What operator-sdk runs beside its registry pod to decompress the catalog; `bundle-upgrade` insists on the ubi name.
+# operator-sdk runs this image in its registry pod to decompress the catalog; `bundle-upgrade` requires the ubi name.
 tree; busybox sh cat gzip gunzip ls cp mv mkdir rm sleep wget nslookup nc echo env id true ps tar head tail grep sed
 push_image dev/busybox:1,ubi9/ubi:9.8 --user 1001 --env PATH=/bin --cmd /bin/sh
 

@@ -32,8 +32,8 @@ die() {
   exit 1
 }
 
-# start_time PID: when the process started, in clock ticks. It guards against a process number that was given to
-# somebody else meanwhile. Zombies count as gone.
+# start_time PID: when the process started, in clock ticks. It detects that the process id
+# now belongs to another process. Zombies count as ended.
 start_time() { awk '{ sub(/^.*\) /, ""); if ($1 != "Z" && $1 != "X") print $20 }' "/proc/$1/stat" 2>/dev/null; }
 alive() {
   local pid started

@@ -4,9 +4,9 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 [ ! -e "/run/netns/$network" ] || exit 0
-# `cluster down` removes those of the folders that kubelet, containerd and CNI make at fixed places which were not there.
-for folder in /var/lib/kubelet /var/lib/cni /var/log/pods /var/log/containers /run/containerd /usr/libexec/kubernetes; do
-  [ -e $folder ] || echo $folder
+# The kubelet, containerd and CNI create these directories. `cluster down` removes those that did not exist before.
+for directory in /var/lib/kubelet /var/lib/cni /var/log/pods /var/log/containers /run/containerd /usr/libexec/kubernetes; do
+  [ -e $directory ] || echo $directory
 done > "$state/absent"
 touch "$state/started"
 ip netns add "$network"

@@ -57,7 +57,7 @@ cat > "$state/cni/10-bridge.conflist" <<JSON
   {"type": "portmap", "capabilities": {"portMappings": true}}]}
 JSON
 echo "nameserver $node_ip" > "$state/resolv.conf"
-# failCgroupV1: the kubelet refuses hosts with cgroup v1 unless configured otherwise.
+# failCgroupV1: the kubelet rejects hosts with cgroup v1 unless configured otherwise.
 cat > "$state/kubelet.yaml" <<YAML
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration

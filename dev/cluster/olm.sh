@@ -4,7 +4,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 crds=$cache/olm/crds
 if ! "${kubectl[@]}" get crd clusterserviceversions.operators.coreos.com > /dev/null 2>&1; then
-  # Two of them exceed what client-side apply can write into an annotation.
+  # Two of them are too large for the annotation of client-side apply.
   "${kubectl[@]}" create -f "$crds" > "$logs/olm-crds.log" 2>&1 || { log_tails=olm-crds; die "OLM's definitions were refused"; }
 fi
 # Again until it succeeds: kubectl gives up at a definition that has no conditions yet.

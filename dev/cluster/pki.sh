@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Certificates and kubeconfigs, made once: an authority, one for the API server's proxying (without which extension API
-# servers cannot know their users), and what they sign.
+# Creates certificates and kubeconfigs once: an authority, another one for the API server's proxy (extension API servers need it
+# to know their users), and the certificates that they sign.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 [ ! -f "$pki/complete" ] || exit 0

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the node needs of this machine: Debian packages, the pinned Go programs, and the user's consent.
+# Prepares this machine for the node: Debian packages, the pinned Go programs, and the user's consent.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -18,7 +18,7 @@ package jq jq
 package openssl openssl
 package curl curl
 
-say "the node runs as root in a network namespace of its own ($network) and, while it is up, sets these kernel values:"
+say "the node runs as root in a separate network namespace ($network) and, while it is up, sets these kernel values:"
 say "  vm.overcommit_memory, vm.panic_on_oom, kernel.panic, kernel.panic_on_oops (put back by 'cluster down')"
 [ -z "$missing" ] || say "Debian packages to install (none of their services is started):$missing"
 if [ "${YES:-}" != 1 ]; then

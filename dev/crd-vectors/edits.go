@@ -288,7 +288,7 @@ func remove(schema map[string]any, random *rand.Rand) string {
 	return "without " + name
 }
 
-// existingRule changes something beside or within a rule that is there.
+// existingRule changes an existing rule or a field next to it.
 func existingRule(schema map[string]any, random *rand.Rand) string {
 	switch random.Intn(4) {
 	case 0:

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The drill of the operator's alerts: what each alert of monitoring/prometheus_rule.yaml is for happens to a real operator at
-# a real API server (tests/operator/alerts.rs), and promtool applies the rules to what its /metrics said meanwhile. Each alert
-# must be silent in the calm before and fire during the fault; prints one line for each. Ten minutes.
+# Drills for the operator's alerts: tests/operator/alerts.rs causes the fault of each alert of monitoring/prometheus_rule.yaml in
+# a real operator with a real API server, and promtool applies the rules to the recorded /metrics. Each alert must be silent before
+# the fault and fire during it. Prints one line for each alert. Takes ten minutes.
 #
 #   alerts.sh [ALERT…]   these alerts, by the end of their names (WatchesFail); all without arguments
 #
 # A scrape each 20 s counts as a minute of the rules' time. ALERTS_EVERY=60 drills in real time, in half an hour. ALERTS_KEEP
-# names a folder for the scrapes; without it they are deleted.
+# names a directory for the scrapes; without it they are deleted.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cd "$here"

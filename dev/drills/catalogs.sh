@@ -1,5 +1,5 @@
-# Sourced by drills.sh: catalogs that OLM reads from a pod of our server, and what may happen to such a pod. In each drill
-# OLM recovers without a hand, and what it lists afterwards is what the catalog holds.
+# Sourced by drills.sh: OLM reads catalogs from a pod of our server, and each drill disturbs this pod. OLM must recover without
+# help, and then list the content of the catalog.
 offer() {
   kn apply -f - <<YAML
 apiVersion: operators.coreos.com/v1alpha1
@@ -30,7 +30,7 @@ retagged_catalog_is_picked_up() {
   publish_catalog both
   lists_all 120
 }
-# The catalog holds the icon and the description; what OLM lists is the same.
+# OLM lists the icon and the description of the catalog.
 manifest_shows() {
   local metadata; metadata=$(jq -c --arg name "$PACKAGE.v$new_version" 'select(.name == $name) | .properties[] | select(.type == "olm.csv.metadata").value' \
     <("$olmkit" catalog render "$work/catalog/both" -o json))
@@ -136,7 +136,7 @@ package_beside_is_broken() {
 
 drill_catalogs() {
   echo; echo "catalogs"
-  check "a catalog image that is tagged anew is picked up" retagged_catalog_is_picked_up
+  check "a catalog image with a moved tag is picked up" retagged_catalog_is_picked_up
   check "its icon and description are listed" manifest_shows
   check "the server is killed while OLM resolves" server_is_killed
   check "the prepared index is truncated" index_is_truncated

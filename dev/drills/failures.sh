@@ -1,4 +1,4 @@
-# Sourced by drills.sh: what breaks where pods are needed, what olmkit says of it, and that following that repairs it.
+# Sourced by drills.sh: failures that need pods. olmkit must report the cause, and its hint must repair the installation.
 # broken SED-EXPRESSION…: the older version's bundle in $work/broken with a changed CSV
 broken() {
   rm -rf "$work/broken"; cp -r "$work/old-bundle" "$work/broken"
@@ -17,7 +17,7 @@ oversized() {
 push_broken() { publish bundle "$work/broken" "$base-bundle:broken"; }
 
 run_broken() { kit run bundle "$work/broken" -n "$NAMESPACE" --serve-from-host "$@"; }
-# What each remedy of these drills comes to: correct the bundle and run the same command again.
+# The remedy of these drills: correct the bundle and run the same command again.
 corrected() { broken -e ''; run_broken; installed "$old_version"; cleaned_up; }
 
 bundle_image_is_missing() {

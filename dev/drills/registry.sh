@@ -1,4 +1,4 @@
-# Sourced by drills.sh: a registry that wants a user and a password, beside the cluster's own.
+# Sourced by drills.sh: a registry that requires a user and a password, in addition to the cluster's registry.
 guarded=localhost:5001
 guard=$results/guarded-registry
 guarded_password=secret
@@ -38,7 +38,7 @@ registry_refuses() {
   # This machine has, the node has not.
   fails_with bundle-image-pull kit run bundle $image -n "$NAMESPACE" --helper-image $helper --authfile "$guard/client/config.json"
   jq -e '.help | contains("--pull-secret-name")' "$results/cause"
-  # What it suggests.
+  # Follow the hint.
   kn create secret generic guarded --type=kubernetes.io/dockerconfigjson --from-file=.dockerconfigjson="$guard/client/config.json"
   kit run bundle $image -n "$NAMESPACE" --helper-image $helper --authfile "$guard/client/config.json" --pull-secret-name guarded
   installed "$old_version"

@@ -1,5 +1,5 @@
-# Sourced by drills.sh: the same breakages with upstream's operator-sdk. Nothing is asserted; what it says is printed.
-# said DESCRIPTION IMAGE: what operator-sdk prints for a bundle image, and how long it takes
+# Sourced by drills.sh: the same failures with upstream's operator-sdk. Prints its output and checks nothing.
+# said DESCRIPTION IMAGE: prints the output of operator-sdk for a bundle image, and its time
 said() {
   local image=$2 index=${3:-localhost:5443/operator-framework/opm:latest} start=$SECONDS
   printf '\n== %s\n' "$1"

@@ -1,4 +1,4 @@
-# Sourced by e2e.sh and drills.sh: checks that print one line each and are counted, and what they look at.
+# Sourced by e2e.sh and drills.sh: checks that print one line each and are counted, and their helper functions.
 results=$root/dev/.state/e2e; mkdir -p "$results"
 passed=0 failed=0
 
@@ -46,7 +46,7 @@ on_tls() { echo "localhost:5443/${1#*/}"; }
 kit() { in_cluster "$olmkit" "$@"; }
 # restricted_namespace: makes $NAMESPACE, which takes only pods of the restricted pod security standard
 restricted_namespace() { k create namespace "$NAMESPACE"; k label namespace "$NAMESPACE" pod-security.kubernetes.io/enforce=restricted; }
-# fails_with CODE COMMAND…: the command ends with exit code 1 and its JSON names the cause, which is kept in $results/cause
+# fails_with CODE COMMAND…: the command must end with exit code 1, and its JSON must have the cause, which is saved in $results/cause
 fails_with() {
   local wanted=$1 answer code=0; shift
   answer=$("$@" -o json) || code=$?
@@ -70,7 +70,7 @@ left_behind() {
     k get "$kind" "$name" -n "$namespace" -o json --show-managed-fields < /dev/null | jq -c '{kind, metadata}' | cut -c 1-4000 || true
   done
 }
-# same_inventory BEFORE [PATTERN]: what is there now and was not before, but for lines that match the pattern
+# same_inventory BEFORE [PATTERN]: fails if objects exist that did not exist before, except lines that match the pattern
 same_inventory() {
   local end=$((SECONDS + 180)) rest
   while :; do

@@ -1,9 +1,9 @@
 # Sourced by e2e.sh: OLM unpacks our bundle image and serves our catalog image twice, with upstream's util and opm images
-# and with our helper image in their place. What it stores must be the same. Nothing is installed: OLM unpacks before it
-# asks for approval, and the subscriptions ask.
+# and with our helper image. OLM must store the same objects. Nothing is installed: OLM unpacks before it asks for
+# approval, and the subscriptions require approval.
 
-# unpack_with_olm NAMESPACE: the bundle's ConfigMap to $results/NAMESPACE.json. Beside the catalog as its image runs it,
-# a second one is taken out of its image (`extractContent`): that runs the util image's cp and copy-content and the opm
+# unpack_with_olm NAMESPACE: the bundle's ConfigMap to $results/NAMESPACE.json. In addition to the catalog that its image
+# serves, OLM takes a second one out of its image (`extractContent`): that runs the util image's cp and copy-content and the opm
 # image's `opm serve`.
 unpack_with_olm() {
   NAMESPACE=$1
@@ -52,13 +52,13 @@ with_helper_image() {
   arguments=$(catalog_operator_arguments)
   set_catalog_operator_arguments "$(jq -c --arg image "$image" '. + ["--util-image=" + $image, "--opmImage=" + $image]' <<< "$arguments")"
   k -n olm rollout status deployment/catalog-operator --timeout=300s
-  # errexit does not reach into a command whose status is asked for; a shell of its own keeps it.
+  # errexit is off in a command whose status is tested; a subshell turns it on again.
   set +e; (set -e; unpack_with_olm helper-image); code=$?; set -e
   set_catalog_operator_arguments "$arguments"
   return $code
 }
 
-# stored NAMESPACE: what the ConfigMaps mean to OLM, on lines that compare
+# stored NAMESPACE: prints the content of the ConfigMaps as OLM reads it, on comparable lines
 stored() {
   local file=$results/$1.json key value
   jq -e '.items | length > 0' "$file" > /dev/null

@@ -28,11 +28,11 @@ half_is_completed() {
 }
 # The layout of a release: crds.yaml and olm.yaml.
 installed_from_release() {
-  local folder=$work/olm-release crd
-  rm -rf "$folder"; mkdir -p "$folder"
-  for crd in "$cache"/olm/crds/*.yaml; do echo ---; cat "$crd"; done > "$folder/crds.yaml"
-  cp dev/cluster/olm.yaml "$folder/olm.yaml"
-  kit olm install --from "$folder"
+  local directory=$work/olm-release crd
+  rm -rf "$directory"; mkdir -p "$directory"
+  for crd in "$cache"/olm/crds/*.yaml; do echo ---; cat "$crd"; done > "$directory/crds.yaml"
+  cp dev/cluster/olm.yaml "$directory/olm.yaml"
+  kit olm install --from "$directory"
   kit olm status
   same_inventory "$results/before"
   is "" comm -23 "$results/before" <(inventory)

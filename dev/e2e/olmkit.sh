@@ -1,4 +1,4 @@
-# olmkit's cluster flows: a bundle from an image, from a directory and from this host; a catalog image that is subscribed to.
+# olmkit's cluster commands: a bundle from an image, from a directory and from this host; a subscription to a catalog image.
 helper=localhost:5000/olmkit/helper:e2e
 bundle_image() { reach "$base-bundle:v$1"; }
 push_helper() {
@@ -16,7 +16,7 @@ image_is_installed() {
   restricted_namespace
   kit run bundle "$(bundle_image "$old_version")" -n "$NAMESPACE" --helper-image $helper
   installed "$old_version"
-  contains "is installed in namespace $NAMESPACE already" kit run bundle "$(bundle_image "$old_version")" -n "$NAMESPACE" --helper-image $helper
+  contains "is already installed in namespace $NAMESPACE" kit run bundle "$(bundle_image "$old_version")" -n "$NAMESPACE" --helper-image $helper
 }
 catalog_pod() { kn get pod -l "olmkit.dev/catalog-source=$PACKAGE-catalog" --field-selector=status.phase=Running -o 'jsonpath={.items[*].metadata.name}'; }
 catalog_survives_its_pod() {
@@ -46,7 +46,7 @@ interrupted() {
 }
 
 # --- from a catalog image ------------------------------------------------------------------------------------------
-# What a user of a catalog applies.
+# The objects that a user of a catalog applies.
 offer_catalog() {
   restricted_namespace
   publish_catalog both
@@ -86,7 +86,7 @@ rights_are_missing() {
   kn create serviceaccount installer
   kn create -f - <<< "{\"apiVersion\": \"operators.coreos.com/v1\", \"kind\": \"OperatorGroup\", \"metadata\": {\"name\": \"restricted\"}, \"spec\": {\"targetNamespaces\": [\"$NAMESPACE\"], \"serviceAccountName\": \"installer\"}}"
   fails_with forbidden run_restricted
-  # With the first right the plan comes further, and leaves a version that nobody completes.
+  # With the first permission the plan gets further, and leaves an incomplete version.
   kn create role first --verb=get,create,update --resource=clusterserviceversions.operators.coreos.com
   kn create rolebinding first --role=first --serviceaccount="$NAMESPACE:installer"
   fails_with forbidden run_restricted

@@ -1,6 +1,6 @@
-# Sourced by e2e.sh: catalogd, the catalog server of OLM v1, takes our catalog image and serves it; what it answers is what
-# `olmkit catalog serve --http` answers for the same image. OLM v1's other half, which installs, cannot be built from the module proxy
-# (a module that it needs is not there); an account with the rights that it would need applies in its place what it would apply.
+# Sourced by e2e.sh: catalogd, the catalog server of OLM v1, serves our catalog image; its answers must equal those of
+# `olmkit catalog serve --http` for the same image. The installer of OLM v1 cannot be built from the module proxy (a module is
+# missing). Instead, a service account with its permissions applies the objects that it would apply.
 catalogd_port=18443
 catalogd_runs() {
   local image=quay.io/operator-framework/catalogd:e2e
@@ -53,7 +53,7 @@ YAML
 }
 catalog_is_served() {
   publish_catalog both
-  # The label is what catalogd's webhook would set.
+  # catalogd's webhook would set this label.
   k apply -f - <<YAML
 apiVersion: olm.operatorframework.io/v1
 kind: ClusterCatalog
@@ -64,7 +64,7 @@ spec: {source: {type: Image, image: {ref: "$(on_tls "$base-catalog:latest")"}}}
 YAML
   k wait --for=condition=Serving "clustercatalog/$PACKAGE" --timeout=300s || { k get "clustercatalog/$PACKAGE" -o yaml; kn logs catalogd --tail=30; return 1; }
 }
-# The query strings that both are asked; everything, by schema, by package, by name, both, and what nobody has.
+# The query strings for both servers: everything, by schema, by package, by name, by both, and for a missing name.
 metas="all metas metas?schema=olm.package metas?schema=olm.bundle&package=$PACKAGE metas?package=$PACKAGE metas?schema=olm.channel&name=alpha metas?name=nobody"
 answers() { local query; for query in $metas; do echo "== $query"; in_cluster curl -fsSk "$1/catalogs/$PACKAGE/api/v1/$query"; done; }
 same_answers() {
@@ -96,8 +96,8 @@ rendered_runs() {
   k create namespace "$NAMESPACE"
   [ "$watched" = "$NAMESPACE" ] || k create namespace "$watched"
   "$olmkit" bundle render --olmv1 "$bundle" -n "$NAMESPACE" "$@" > "$objects"
-  # Without rights nothing is applied, so what is applied afterwards is so by these rights.
-  if as_installer apply --server-side -f "$objects" > "$results/refused" 2>&1; then echo "applied without rights"; return 1; fi
+  # Check first that nothing can be applied without the permissions.
+  if as_installer apply --server-side -f "$objects" > "$results/refused" 2>&1; then echo "applied without permissions"; return 1; fi
   contains "cannot patch resource" cat "$results/refused"
   "$olmkit" bundle rbac --for-installer "$bundle" -n "$NAMESPACE" "$@" > "$results/rights.yaml"
   k apply -f "$results/rights.yaml"

@@ -9,7 +9,7 @@ project_is_built() {
   "$olmkit" init --domain example.com
   "$olmkit" create api --group cache --version v1 --kind Widget
   "$olmkit" create webhook --group cache --version v1 --kind Widget --defaulting --programmatic-validation
-  # The lock file, the profile and the folder of this repository, or everything would be compiled anew.
+  # Use this repository's lock file, profile and target directory, so that cargo reuses compiled crates.
   cp "$root/Cargo.lock" .
   sed -i '/^\[profile\.dev\]/,/^\[profile\.release\]/{/^\[profile\.release\]/!d}' Cargo.toml
   { echo; sed -n '/^\[profile\.dev/,/^$/p' "$root/Cargo.toml"; } >> Cargo.toml

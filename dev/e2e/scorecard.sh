@@ -114,7 +114,7 @@ YAML
   kn create serviceaccount kuttl; kn create rolebinding kuttl --clusterrole=admin --serviceaccount="$NAMESPACE:kuttl"
   scored kuttl --wait-time 60s
   is pass result 0 .state
-  # Another answer than the one that is asserted.
+  # A result that differs from the expected one.
   sed -i 's/42/43/' "$tests/config-map/00-assert.yaml"
   scored kuttl --wait-time 60s && { echo "a failed assertion passed"; return 1; }
   is fail result 0 .state

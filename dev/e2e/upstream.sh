@@ -20,7 +20,7 @@ sdk_cleans_up() {
 # Upstream's clean-up leaves these behind (its own bundles' as well as ours); the test removes them.
 sdk_residue() {
   k delete clusterrole -l "olm.owner,olm.owner.kind!=OperatorGroup" --ignore-not-found
-  # What came with the upgrade alone has no owner's label: OLM gives it only to what it finds.
+  # Objects of the upgrade alone have no owner label: OLM sets it only on existing objects.
   k delete clusterrole "$PACKAGE-metrics-reader" --ignore-not-found
   k delete operators.operators.coreos.com --all
 }

@@ -61,7 +61,7 @@ func describe(t reflect.Type) string {
 		if t.Elem().Kind() == reflect.Uint8 {
 			return "bytes"
 		}
-		// A name of its own shows in error texts.
+		// A distinct name, since error messages show it.
 		return "[" + named(t) + "]" + describe(t.Elem())
 	case reflect.Map:
 		return "{" + named(t) + "}" + describe(t.Elem())

@@ -43,7 +43,7 @@ func main() {
 
 // tables prints the sets of characters as Rust arrays: the first character of each range and the first one behind it.
 func tables(out *bufio.Writer) {
-	fmt.Fprintf(out, "//! Printed by dev/go-vectors: Unicode %s, as in Go. The first character of each range and the first one behind it,\n//! by turns.\n", unicode.Version)
+	fmt.Fprintf(out, "//! Printed by dev/go-vectors: Unicode %s, as in Go. Alternates between the first character of each range and the\n//! first one after it.\n", unicode.Version)
 	set := func(name, what string, is func(rune) bool) {
 		var bounds []rune
 		inside := false

@@ -1,17 +1,17 @@
 #!/bin/bash
-# Writes crates/cli/hot-functions.ld: the functions that `olmkit bundle validate` runs through, for the linker to put side by side.
-# Otherwise they are strewn over fifteen megabytes of code, and as the system maps sixteen pages around each that is touched, a run
-# of one megabyte of code keeps five in memory.
+# Writes crates/cli/hot-functions.ld: the functions that `olmkit bundle validate` runs. The linker places them
+# next to each other. Otherwise they are spread over fifteen megabytes of code. The kernel maps sixteen pages around each page that
+# is used, so that one megabyte of code would take five in memory.
 # Usage: hot-functions.sh PROGRAM BUNDLE…     writes the list; needs valgrind
-#   PROGRAM  a build as it ships, with its symbols: CARGO_PROFILE_DIST_STRIP=none make build PROFILE=dist
+#   PROGRAM  a release build with its symbols: CARGO_PROFILE_DIST_STRIP=none make build PROFILE=dist
 #   BUNDLE   bundle directories, the more different the better
-# Usage: hot-functions.sh --check PROGRAM     fails if the list names too much that is not there any more
+# Usage: hot-functions.sh --check PROGRAM     fails if too many functions of the list no longer exist
 #   PROGRAM  any build with symbols
-# The list names functions, not addresses: it stays useful as the code changes, and costs nothing where it is outdated.
+# The list names functions, not addresses: it stays useful when the code changes, and outdated entries do no harm.
 set -euo pipefail
 if [ "${1:-}" = --check ]; then
   list=$(dirname "${BASH_SOURCE[0]}")/../../crates/cli/hot-functions.ld
-  # The linker merges equal functions and the compiler inlines others, so a build lacks some of what another one has.
+  # The linker merges equal functions and the compiler inlines others, so that builds differ in their functions.
   awk -v least=75 '
     NR == FNR { sub(/17h.*/, "17h", $NF); symbols[$NF]; next }
     match($0, /\.text\._ZN[^ ]*17h/) { all++; found += substr($0, RSTART + 6, RLENGTH - 6) in symbols }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds what a release ships for one target: build.sh TARGET. The programs go to dist/programs/OS-ARCH.
+# Builds the release programs for one target: build.sh TARGET. The programs go to dist/programs/OS-ARCH.
 #
 #   PROFILE=dist     the cargo profile; PROFILE=dev tries the script without ten minutes of link-time optimisation
 #   OUT=dist         the folder of everything that a release is made of

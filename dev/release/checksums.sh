@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes dist/SHA256SUMS over everything that is attached to a release, and checks it.
+# Writes dist/SHA256SUMS for all files of a release, and checks it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 cd "${OUT:-dist}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Publishes the crates to crates.io, each after those it needs; cargo waits until each is there. Without --yes it packages only, and
-# --build also builds what it packages. CARGO_REGISTRY_TOKEN is the token; `cargo publish` reads it. No build script runs beside the
-# token: run --build first.
+# Publishes the crates to crates.io, each after its dependencies; cargo waits until each is available. Without --yes it only packages
+# them; --build also builds the packages. `cargo publish` reads the token from CARGO_REGISTRY_TOKEN. No build script runs while the
+# token is set: run --build first.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # Everything in crates/.

@@ -118,7 +118,7 @@ class Tree:
                 if self.chance.random() < 0.6:
                     text = re.sub(r"^  replaces:.*\n", "", text, flags=re.M).rstrip("\n") + f"\n  replaces: {name[1]}\n"
                 self.files[path] = text
-        # Only what is new reaches the static tests: here they meet broken files.
+        # Only new bundles reach the static tests: break some of their files.
         for _ in range(self.chance.choice([0, 0, 1, 2])):
             self.edit(self.chance.choice(self.under(new)))
 

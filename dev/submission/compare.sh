@@ -1,18 +1,18 @@
 #!/bin/sh
 # Compares `repo check --strict-compat` with recorded answers over fetched repositories.
 #
-#   dev/submission/compare.sh FOLDER
+#   dev/submission/compare.sh DIRECTORY
 #
-# FOLDER has the directories `community` and `certified`: checkouts of community-operators-prod and certified-operators at the
+# DIRECTORY has the directories `community` and `certified`: checkouts of community-operators-prod and certified-operators at the
 # commits that the recording names. The recording is looked for where all tests look (OLMKIT_CORPUS).
 set -eu
-folder=$(cd "${1:?usage: dev/submission/compare.sh FOLDER}" && pwd)
+directory=$(cd "${1:?usage: dev/submission/compare.sh DIRECTORY}" && pwd)
 for repository in community certified; do
-    test -d "$folder/$repository/operators" || {
-        echo "error: $folder/$repository has no directory operators" >&2
+    test -d "$directory/$repository/operators" || {
+        echo "error: $directory/$repository has no directory operators" >&2
         exit 2
     }
 done
 cd "$(dirname "$0")/../.."
-SUBMISSION_REPOSITORIES=$folder exec cargo test --workspace --features manifests --test recorded -- \
+SUBMISSION_REPOSITORIES=$directory exec cargo test --workspace --features manifests --test recorded -- \
     --ignored --nocapture fetched_operators

@@ -17,7 +17,7 @@ import tempfile
 import yaml
 
 ADVICE = " does not have status spec. "
-# What a fix may write over: it spells these as it should.
+# Keys whose values a fix may overwrite, since it corrects their spelling.
 SPELLED = {"capabilities", "categories", "minKubeVersion"}
 
 
@@ -72,7 +72,7 @@ def values(node, path=()):
             yield from values(value, (*path, "*"))
     else:
         is_json = path and path[-1] == "alm-examples" and isinstance(node, str)
-        # Examples are added to an empty text too, which is no list before.
+        # Examples are also added to an empty text, which is not a list.
         text = json.loads(node.strip() or "[]") if is_json else node
         if text is node:
             yield (path, str(node))

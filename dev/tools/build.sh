@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds the Go programs that the local cluster and the tests run, from pinned modules (go.mod and go.sum in the folders
-# beside this file), into the cache folder. What is there at the pinned version is left alone. The programs of one module
-# are built by one `go build`: what they share is compiled once, and one is linked while another is compiled.
+# Builds the Go programs that the local cluster and the tests run, from pinned modules (go.mod and go.sum in the directories
+# next to this file), into the cache directory. Programs of the pinned version are not built again. One `go build` builds all
+# programs of a module: shared packages are compiled once, and one program is linked while another is compiled.
 #
 #   build.sh control-plane    etcd, kube-apiserver, kube-controller-manager, kubectl, OLM's two operators
-#   build.sh node             the above, and what a node needs: kubelet, kube-proxy, scheduler, CoreDNS, OLM's images
+#   build.sh node             the above, and the programs of a node: kubelet, kube-proxy, scheduler, CoreDNS, OLM's images
 #   build.sh upstream         operator-sdk, opm and kuttl, which the end-to-end test and the comparisons run
 #   build.sh images           other image tools and a registry, which dev/oci compares olmkit with
 #   build.sh catalogd         the catalog server of OLM v1, and its definition
@@ -31,8 +31,8 @@ sdk_version=$(version_of operator-sdk github.com/operator-framework/operator-sdk
 olm_version=$(version_of cluster $olm_module)
 image_tags=json1,containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper
 
-# Equal for all modules, or Go's build cache would keep what they share (the standard library at least) once for each.
-# Nobody debugs these programs: without DWARF the compiler has less to do.
+# The same for all modules, so that Go's build cache has shared packages (such as the standard library) only once.
+# These programs need no debug information: without DWARF the compiler is faster.
 export CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath -mod=readonly" GOWORK=off
 compiler_flags=all=-dwarf=false
 
@@ -70,7 +70,7 @@ recipe() {
   esac
 }
 
-# What a binary depends on: the module's pins, its own sources, and how it is built.
+# The inputs of a binary: the module's pins, its sources, and the build commands.
 pin_of() {
   { echo "$package $tags $variables $compiler_flags"; cat "$here/$module/go.mod" "$here/$module/go.sum"; find "$here/$module" -name '*.go' -exec cat {} +; } | sha256sum | cut -c1-64
 }

@@ -1,4 +1,4 @@
-//! Any words as a command line of olmkit: reading them ends without a crash, in help, an error or a command that is not run.
+//! Any words as a command line of olmkit: parsing ends without a crash, in help, an error or a command that is not run.
 #![no_main]
 
 use clap::Parser as _;

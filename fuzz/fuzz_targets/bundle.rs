@@ -22,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
             ..Options::default()
         };
         let outcome = validate(&load::read(tree.clone(), "bundle"), &options);
-        // A verdict of "failed" has a reason.
+        // The result "failed" has a reason.
         assert!(outcome.passed() || outcome.fatal.is_some() || outcome.findings().next().is_some());
     }
 });

@@ -1,4 +1,4 @@
-//! Any bytes as the index of a catalog: it is refused, or each piece is checked before it is used.
+//! Any bytes as the index of a catalog: it is rejected, or each piece is checked before it is used.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Any text as a CEL expression, and what follows it as the JSON of its variable: compiling and running end within their budgets.
+//! Any text as a CEL expression, and the rest as the JSON of its variable: compiling and running end within their
+//! budgets.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! The commands of the command line that read files, run over a folder of any files: none panics. What a command prints goes where
-//! `-close_fd_mask=3` sends it.
+//! The commands that read files, run over a directory of any files: none panics. `-close_fd_mask=3` controls their
+//! output.
 #![no_main]
 
 use std::fs;
@@ -10,7 +10,8 @@ use libfuzzer_sys::fuzz_target;
 
 const MOST_FILES: usize = 30;
 
-/// The folder with the files is the working directory, and a bundle, a catalog, a repository and a project at once.
+/// The directory with the files is the working directory, and represents a bundle, a catalog, a repository and a
+/// project at the same time.
 const COMMANDS: &[&str] = &[
     "bundle validate .",
     "bundle validate . --strict --profile olmv1 -o sarif",
@@ -76,10 +77,10 @@ fuzz_target!(|data: &[u8]| {
     }
     std::env::set_current_dir(before).expect("it was there");
     let names: Vec<_> = fs::read_dir(folder.path()).expect("it is there").collect();
-    assert_eq!(names.len(), 1, "{command} wrote beside its folder: {names:?}");
+    assert_eq!(names.len(), 1, "{command} wrote outside its directory: {names:?}");
 });
 
-/// Lines `@ path` begin a file; what is before the first is a catalog.
+/// A line `@ path` begins a file; everything before the first is a catalog.
 fn write(work: &Path, data: &[u8]) {
     let mut files = vec![(PathBuf::from("catalog.yaml"), Vec::new())];
     for line in data.split_inclusive(|byte| *byte == b'\n') {

@@ -1,4 +1,4 @@
-//! Any YAML as each of the Go types: decoding ends without a crash, and what it gives decodes again to the same.
+//! Any YAML as each of the Go types: decoding ends without a crash, and its result decodes again to the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

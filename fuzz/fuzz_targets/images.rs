@@ -1,5 +1,5 @@
 //! Any bytes as a layer, as documents of an image, as an archive of images: reading ends without a crash, in bounded
-//! memory, and nothing is written beside the directory it was meant for.
+//! memory, and writes only to the target directory.
 #![no_main]
 
 use std::fs;
@@ -26,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
         _ => archives(&inside, bytes),
     }
     let names: Vec<_> = fs::read_dir(folder.path()).expect("it is there").collect();
-    assert_eq!(names.len(), 1, "something was written beside the target: {names:?}");
+    assert_eq!(names.len(), 1, "files were written outside the target: {names:?}");
     stays_inside(&inside.join("target"), &inside.join("target"));
 });
 
@@ -42,7 +42,7 @@ fn stays_inside(directory: &Path, target: &Path) {
     }
 }
 
-/// The bytes are cut in two layers, so that the second can replace, hide and link to what the first brought.
+/// The bytes are split into two layers, so that the second can replace, hide and link to files of the first.
 fn layers(folder: &Path, kind: &str, bytes: &[u8]) {
     let layout = Layout::create(&folder.join("layout")).expect("a layout");
     let half = (bytes.len() / 2).next_multiple_of(512).min(bytes.len());

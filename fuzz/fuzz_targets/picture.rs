@@ -1,4 +1,5 @@
-//! Any text as a catalog that is drawn and listed: every picture ends, is at most so wide, and holds no control characters.
+//! Any text as a catalog that is drawn and listed: every picture ends, has a limited width, and contains no control
+//! characters.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any bytes: the YAML reader ends without a crash, and what the writer makes of the result reads back as the same.
+//! Any bytes: the YAML reader ends without a crash, and the writer's output for the result parses to the same value.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -19,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// The Go library, whose bytes the writer reproduces, writes the key `<<` without quotes, and U+0085 as a blank.
+/// The Go library, whose output the writer reproduces, writes the key `<<` without quotes, and U+0085 as a space.
 fn changes_on_purpose(value: &Value) -> bool {
     let text = value.to_string();
     text.contains("\"<<\"") || text.contains('\u{85}')

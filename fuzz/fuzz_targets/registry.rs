@@ -1,4 +1,4 @@
-//! Any answers of a registry: resolving, describing and pulling end, in bounded memory, and nothing is written beside the target.
+//! Any answers of a registry: resolving, describing and pulling end, in bounded memory, and write only to the target.
 #![no_main]
 
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use olmkit_oci::{Layout, Reference};
 
 type Answers = Arc<Mutex<VecDeque<Vec<u8>>>>;
 
-/// A server on this machine, and what it answers next.
+/// A server on this machine, and its next answers.
 static SERVER: LazyLock<(String, Answers)> = LazyLock::new(|| {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("it is bound").to_string();
@@ -91,7 +91,7 @@ fuzz_target!(|data: &[u8]| {
         });
     }
     let names: Vec<_> = fs::read_dir(folder.path()).expect("it is there").collect();
-    assert!(names.len() <= 1, "something was written beside the target: {names:?}");
+    assert!(names.len() <= 1, "files were written outside the target: {names:?}");
 });
 
 /// Answers are separated by lines `@@`.

@@ -42,7 +42,7 @@ const DEPLOYMENT: &str = "memcached-operator-controller-manager";
 /// The ServiceAccount in the bundle.
 const ACCOUNT: &str = "memcached-operator-controller-manager";
 
-/// Serves the bundles in these folders, each of which replaces the one before; returns the address.
+/// Serves the bundles in these directories, each of which replaces the one before; returns the address.
 async fn serve(folders: &[&str]) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut catalog = Catalog::default();
@@ -114,7 +114,7 @@ async fn subscribe_with(lab: &Lab, address: &str, config: Value) {
 async fn succeeded(lab: &Lab, version: &str) {
     let end = Instant::now() + Duration::from_secs(180);
     loop {
-        // A copy says what another installation is: it does not count.
+        // A copy describes another installation, so it does not count.
         let found = versions(lab).get_opt(version).await.unwrap();
         let found = found.filter(|found| !found.labels().contains_key("olm.copiedFrom"));
         let status = found.map(|found| found.data["status"].clone()).unwrap_or_default();
@@ -131,7 +131,7 @@ async fn succeeded(lab: &Lab, version: &str) {
     }
 }
 
-/// Starts the program as the Deployment that OLM made says.
+/// Starts the program with the settings of the Deployment that OLM created.
 async fn start(lab: &Lab) -> Operator {
     start_with(lab, &[]).await
 }
@@ -179,8 +179,8 @@ async fn start_with(lab: &Lab, expected: &[(&str, &str)]) -> Operator {
     lab.run_as(ACCOUNT, &arguments, &variables).await
 }
 
-/// Every verb on every resource that the bundle in `folder` asks for: in the ClusterServiceVersion, and in Roles for the operator's own
-/// namespace.
+/// Every verb on every resource that the bundle in `folder` requests: in the ClusterServiceVersion, and in Roles for
+/// the operator's own namespace.
 fn requested(folder: &str) -> BTreeSet<String> {
     let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join("manifests");
     let objects: Vec<Value> = std::fs::read_dir(manifests)
@@ -223,7 +223,7 @@ fn requested(folder: &str) -> BTreeSet<String> {
     found
 }
 
-/// Compares what the bundle asks for with what the operator did.
+/// Compares the bundle's permissions with the operator's requests.
 async fn rights_match(lab: &Lab, operator: &Operator) {
     let token = lab.token(ACCOUNT).await;
     let (code, _) = operator.secure(http::Method::GET, "/metrics", &token, "").await;
@@ -253,7 +253,7 @@ async fn rights_match(lab: &Lab, operator: &Operator) {
         let request = format!("{granted} operators.coreos.com/operatorconditions");
         assert!(used.remove(&request), "not used: {request}");
     }
-    // Shown one by one by the operator's own tests: no request shows them by itself.
+    // The operator's own tests show these: no request needs only one of them.
     for hidden in [
         "create /services",
         "create apps/deployments",
@@ -267,7 +267,7 @@ async fn rights_match(lab: &Lab, operator: &Operator) {
     assert_eq!(used, requested("bundle"), "left: used, right: in the bundle");
 }
 
-/// Waits until OLM has taken over what the operator of this version says about upgrades.
+/// Waits until OLM has read this version's report about upgrades.
 async fn upgradeable(lab: &Lab, version: &str, expected: &str) {
     let conditions = olm(lab, "v2", "OperatorCondition", "operatorconditions");
     eventually(&format!("{version} is upgradeable: {expected}"), async || {
@@ -340,7 +340,7 @@ async fn uninstall(lab: &Lab, version: &str) {
     .await;
 }
 
-/// One test at a time, because two installations of one API in a cluster are a conflict that OLM refuses.
+/// One test at a time, because OLM rejects two installations of one API in a cluster as a conflict.
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -392,7 +392,7 @@ async fn installed_upgraded_and_run_in_its_own_namespace_and_in_all() {
     uninstall(&own, &current).await;
     drop((own, other));
 
-    // AllNamespaces: OLM makes cluster-wide rights of the same permissions.
+    // AllNamespaces: OLM creates cluster-wide permissions from the same `permissions`.
     let all = Lab::existing("operators").await;
     subscribe(&all, &both).await;
     succeeded(&all, &current).await;

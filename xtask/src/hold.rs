@@ -15,7 +15,7 @@ use rustix::process::{Pid, WaitOptions};
 /// Time that orphans get to end after the command.
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// Pause between two looks at the remaining orphans.
+/// Poll interval for the remaining orphans.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Runs the command. The exit code is the command's, or 128 plus the number of the signal that ended it.

@@ -84,7 +84,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Where things are, and the size of the machine.
+/// Directories, and the size of the machine.
 struct Checks {
     root: PathBuf,
     target: PathBuf,

@@ -9,7 +9,7 @@ use crate::job::{Cost, Job, Stage};
 /// second time.
 const FLAGS: &str = "--locked --workspace --features manifests";
 
-/// What the flows on a node run. The example makes cargo select the features of tests too.
+/// Programs for the tests on a node. The example makes cargo select the features of tests too.
 const PROGRAMS: &str =
     "--bin olmkit --bin olmkit-helper --bin memcached-operator --bin manifests --example custom_test";
 
@@ -32,7 +32,7 @@ pub const TESTS_JOB: &str = "tests";
 struct Profile {
     /// Name of its job.
     name: &'static str,
-    /// What it costs.
+    /// Its cost.
     cost: Cost,
     /// True if it starts control planes and so needs the Go programs.
     control_plane: bool,
@@ -80,7 +80,7 @@ pub fn programs(root: &Path) -> Vec<Job> {
     ]
 }
 
-/// The builds: first what the flows on a node run, since they take longest, then all tests.
+/// The builds: first the programs for the tests on a node, because these take longest, then all tests.
 pub fn build(root: &Path) -> Vec<Job> {
     let job = |name, command: &str, seconds| Job::new(name, Stage::Build, command, root, Cost::new(1.5, 6000, seconds));
     vec![

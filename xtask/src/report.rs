@@ -19,7 +19,7 @@ pub struct Counts {
     pub passed: usize,
     /// Tests that failed.
     pub failed: usize,
-    /// Tests that are ignored unless somebody asks for them.
+    /// Tests that run only on request.
     pub ignored: usize,
 }
 
@@ -106,8 +106,8 @@ fn idle(cpu: f64, wall: f64, cores: f64) -> f64 {
     (100.0 * (1.0 - cpu / (wall * cores).max(f64::MIN_POSITIVE))).clamp(0.0, 100.0)
 }
 
-/// What a reader needs to work on a failed job: stage and name, the failed tests with the end of their output, the command
-/// that runs each alone, and the log.
+/// Information about a failed job: stage and name, the failed tests with the end of their output, the command that runs
+/// each alone, and the log.
 pub fn failure(job: &Job, outcome: &Outcome) -> String {
     let log = fs::read(&outcome.log).unwrap_or_default();
     let log = String::from_utf8_lossy(&log);

@@ -49,10 +49,10 @@ struct Ended {
     cpu: Option<f64>,
 }
 
-/// Runs all jobs, each as soon as its prerequisites have passed and the machine has room for it. After a failure the others
-/// go on, so that one run shows all failures. `ended` is called after each job and returns further jobs, which are known only
-/// then. The results have the order of the jobs. With `holder`, the path of this program, each command runs below
-/// [`hold`](crate::hold), so that the processor time of its orphans counts.
+/// Runs all jobs, each as soon as its prerequisites have passed and the machine has room for it. After a failure the
+/// others continue, so that one run shows all failures. `ended` is called after each job and returns further jobs,
+/// which are known only then. The results have the order of the jobs. With `holder`, the path of this program, each
+/// command runs below [`hold`](crate::hold), so that the processor time of its orphans counts.
 ///
 /// # Errors
 /// If the log directory cannot be written, or after SIGINT or SIGTERM, which are passed on to the running jobs.

@@ -28,8 +28,8 @@ pub enum State {
     Failed,
 }
 
-/// The index of the job to start now: the longest of those whose prerequisites have passed and that fit beside the running
-/// ones. A job that exceeds the machine on its own runs when nothing else does.
+/// The index of the job to start now: the longest of those whose prerequisites have passed and that fit in addition to
+/// the running ones. A job that exceeds the machine on its own runs when nothing else does.
 pub fn next(jobs: &[Job], states: &[State], machine: Machine) -> Option<usize> {
     let state_of = |name: &str| {
         let position = jobs.iter().position(|job| job.name == name);

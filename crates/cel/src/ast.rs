@@ -1,13 +1,13 @@
-//! The tree of an expression. Macros are nodes of their own.
+//! The syntax tree of an expression. Macros have dedicated nodes.
 
-/// A node with its place in the text.
+/// A node with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// Bytes before the node's token.
     pub offset: usize,
-    /// Levels of the tree from here on, at most [`crate::limits::DEPTH`].
+    /// Depth of the tree from here on, at most [`crate::limits::DEPTH`].
     pub height: usize,
-    /// What it is.
+    /// The expression.
     pub expr: Expr,
 }
 
@@ -38,7 +38,7 @@ pub enum Expr {
     List(Vec<(bool, Node)>),
     /// `{a: b, ?c: d}`.
     Map(Vec<Entry>),
-    /// `Name{field: value}`; only what it is called is kept beside the values.
+    /// `Name{field: value}`: the type name and the field values.
     Message(String, Vec<Node>),
     /// A macro that runs an expression for items.
     Fold(Box<Fold>),
@@ -84,11 +84,11 @@ pub struct Index {
 /// A function call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
-    /// What stands in front of the dot.
+    /// Expression before the dot.
     pub target: Option<Node>,
     /// The function.
     pub name: String,
-    /// What stands between the parentheses.
+    /// Arguments between the parentheses.
     pub args: Vec<Node>,
 }
 
@@ -149,7 +149,7 @@ impl Binary {
     }
 }
 
-/// What a macro makes of the items.
+/// Result of a macro over its items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum FoldKind {
@@ -169,17 +169,17 @@ pub enum FoldKind {
 /// A macro over the items of a list, the keys of a map or the value of an optional.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fold {
-    /// What it makes.
+    /// Kind of result.
     pub kind: FoldKind,
-    /// What it runs over.
+    /// The list or map that the macro iterates over.
     pub range: Node,
     /// The variable for the item, or the first of two: position or key.
     pub variable: String,
     /// The second of two variables: the value.
     pub second: Option<String>,
-    /// Which items count.
+    /// Condition for items to include.
     pub filter: Option<Node>,
-    /// What is evaluated for each.
+    /// Expression evaluated for each item.
     pub body: Node,
 }
 
@@ -204,7 +204,7 @@ impl Expr {
 }
 
 impl Node {
-    /// `a.b.c` as a text, if the node is a name or a chain of selections from one.
+    /// `a.b.c` as a string, if the node is a name or a chain of selections from one.
     pub(crate) fn qualified_name(&self) -> Option<String> {
         match &self.expr {
             Expr::Ident(name) => Some(name.trim_start_matches('.').to_owned()),

@@ -1,10 +1,10 @@
-//! What an evaluation may take, and how it can end without a value.
+//! The budget of an evaluation, and the reasons why it can end without a value.
 
 use std::fmt;
 
 use crate::limits;
 
-/// Steps and bytes that are left.
+/// Remaining steps and bytes.
 #[derive(Debug, Clone)]
 pub struct Budget {
     steps: u64,
@@ -12,12 +12,12 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget of steps of the evaluator, each about a node of the tree or ten bytes of a text, and of allocated bytes.
+    /// A budget of evaluator steps, each about a node of the tree or ten bytes of a string, and of allocated bytes.
     pub fn new(steps: u64, bytes: u64) -> Self {
         Self { steps, bytes }
     }
 
-    /// What all rules of a schema may take for one object.
+    /// The budget of all rules of a schema for one object.
     pub fn for_object() -> Self {
         Self::new(limits::OBJECT_STEPS, limits::OBJECT_BYTES)
     }
@@ -48,16 +48,16 @@ impl Budget {
         Self::new(self.steps.min(other.steps), self.bytes.min(other.bytes))
     }
 
-    /// Takes what a part of this budget has used, given its begin and its rest.
+    /// Takes the part that a sub-budget has used, given its start and its rest.
     pub fn take_used(&mut self, begin: &Self, rest: &Self) {
         self.steps = self.steps.saturating_sub(begin.steps.saturating_sub(rest.steps));
         self.bytes = self.bytes.saturating_sub(begin.bytes.saturating_sub(rest.bytes));
     }
 
-    /// Takes steps. An exhausted budget stays exhausted.
+    /// Takes steps. An exhausted budget remains exhausted.
     ///
     /// # Errors
-    /// [`Failure::Exhausted`] when fewer are left.
+    /// [`Failure::Exhausted`] if fewer are left.
     pub fn step(&mut self, steps: u64) -> Result<(), Failure> {
         match self.steps.checked_sub(steps) {
             Some(left) if left > 0 => {
@@ -74,7 +74,7 @@ impl Budget {
     /// Takes bytes, before they are allocated.
     ///
     /// # Errors
-    /// [`Failure::Exhausted`] when fewer are left.
+    /// [`Failure::Exhausted`] if fewer are left.
     pub fn allocate(&mut self, bytes: usize) -> Result<(), Failure> {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         match self.bytes.checked_sub(bytes) {
@@ -89,7 +89,7 @@ impl Budget {
         }
     }
 
-    /// Takes the steps to look at a text.
+    /// Takes the steps for reading a string of this length.
     pub(crate) fn read(&mut self, length: usize) -> Result<(), Failure> {
         self.step(u64::try_from(length / 10 + 1).unwrap_or(u64::MAX))
     }
@@ -98,9 +98,9 @@ impl Budget {
 /// Why an evaluation has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// The API server's evaluation fails too; its words.
+    /// The API server's evaluation fails too, with this message.
     Error(String),
-    /// We do not know what the API server does; why.
+    /// The API server's behavior is unknown; the reason.
     Undecided(String),
     /// The budget is exhausted.
     Exhausted,
@@ -119,7 +119,7 @@ impl Failure {
         Self::Error("no such overload".to_owned())
     }
 
-    /// Of two failures of terms of `&&` or `||`, the one that says less.
+    /// Combines the failures of two terms of `&&` or `||`: the less specific one.
     pub(crate) fn or(self, known: Option<Self>) -> Self {
         match known {
             None => self,

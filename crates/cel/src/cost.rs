@@ -1,6 +1,6 @@
-//! What an expression costs at most, as the API server estimates it when a CustomResourceDefinition is created: the rules of
-//! cel-go's estimator and of the one that Kubernetes puts before it. Sizes have a least and a largest value; of costs only the
-//! largest counts, and no least cost takes part in it.
+//! Maximum cost of an expression, as the API server estimates it when a CustomResourceDefinition is created. Implements
+//! cel-go's estimator and the one that Kubernetes adds. Sizes have a minimum and a maximum. Costs need only the
+//! maximum, because no minimum cost affects it.
 
 mod calls;
 mod folds;
@@ -16,8 +16,8 @@ use crate::types::{Shape, Type};
 use path::Path;
 use size::{Entry, Size};
 
-/// The size that values below a variable have at most, by the names of the fields behind the variable. Items of lists, and values
-/// and keys of maps have the names `@items`, `@values` and `@keys`. Gives nothing where the schema declares nothing.
+/// Maximum sizes of the values below a variable, by the names of the fields after the variable. Items of lists, and
+/// values and keys of maps have the names `@items`, `@values` and `@keys`. `None` if the schema declares nothing.
 pub type Sizes<'s> = &'s dyn Fn(&[&str]) -> Option<u64>;
 
 /// The cost of reading a variable or a field.
@@ -26,7 +26,7 @@ const ACCESS: u64 = 1;
 const CALL: u64 = 1;
 const NEW_LIST: u64 = 10;
 const NEW_MAP: u64 = 30;
-/// The cost of each character of a text that is read.
+/// Cost of each character that is read.
 const PER_CHARACTER: f64 = 0.1;
 
 /// Estimates a checked expression. Gives nothing when a type in it is unknown to us.
@@ -110,7 +110,7 @@ impl Coster<'_> {
         self.known.get(&key(node)).and_then(|known| known.path.clone())
     }
 
-    /// The path of what a node's value holds.
+    /// The path of the items or values of a node.
     fn path_below(&self, node: &Node, name: &str) -> Path {
         Path::below(self.path(node), name)
     }
@@ -278,7 +278,7 @@ fn sum(costs: impl Iterator<Item = u64>) -> u64 {
     costs.fold(0, u64::saturating_add)
 }
 
-/// The size of what is written out.
+/// The size of a literal.
 fn written_size(expr: &Expr) -> Option<Size> {
     let count = match expr {
         Expr::Literal(Literal::String(text)) => text.chars().count(),

@@ -1,4 +1,4 @@
-//! What an expression may refer to.
+//! Declarations that an expression may refer to.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ pub struct Env {
 }
 
 impl Env {
-    /// CEL alone.
+    /// Standard CEL only.
     pub fn standard() -> Self {
         Self {
             libraries: BTreeSet::from([Library::Standard]),
@@ -24,7 +24,7 @@ impl Env {
         }
     }
 
-    /// What Kubernetes has for CustomResourceDefinitions, of all its versions.
+    /// The environment of Kubernetes for CustomResourceDefinitions, with the libraries of all versions.
     pub fn kubernetes() -> Self {
         Self {
             libraries: Library::ALL.into(),

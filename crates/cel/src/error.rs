@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-/// A fault of an expression's text.
+/// An error in an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// True if one of our own bounds was met, which need not be one of the API server.
+    /// True if the expression exceeds one of olmkit's limits, which the API server may not have.
     pub is_limit: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Cuts the text of an expression into tokens.
+//! Splits an expression into tokens.
 
 use crate::error::ParseError;
 use crate::literal;
@@ -26,7 +26,7 @@ pub(crate) const RESERVED: [&str; 18] = [
     "while",
 ];
 
-/// The operator or bracket at the start of a text.
+/// The operator or bracket at the start of a string.
 fn punctuation(bytes: &[u8]) -> Option<&'static str> {
     Some(match bytes {
         [b'=', b'=', ..] => "==",

@@ -1,4 +1,4 @@
-//! Texts, bytes and numbers as they stand in an expression.
+//! String, bytes and number literals.
 
 use crate::token::Token;
 
@@ -41,7 +41,7 @@ fn shortened(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-/// Where the closing quotes stand.
+/// Offset of the closing quotes.
 fn end_of_text(bytes: &[u8], start: usize, closing: &[u8], is_raw: bool) -> Option<usize> {
     let mut at = start;
     loop {
@@ -55,7 +55,7 @@ fn end_of_text(bytes: &[u8], start: usize, closing: &[u8], is_raw: bool) -> Opti
     }
 }
 
-/// One escape sequence: what it stands for, whether that is a byte, and what follows.
+/// One escape sequence: its value, whether that is a byte, and the rest.
 fn escape(rest: &str) -> Result<(u32, bool, &str), String> {
     let invalid = || format!("invalid escape sequence: \\{}", rest.chars().next().unwrap_or(' '));
     let first = rest.chars().next().ok_or_else(invalid)?;

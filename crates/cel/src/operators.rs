@@ -9,7 +9,7 @@ use crate::runtime::{ITEM, Outcome, overflow};
 use crate::value::time::Timestamp;
 use crate::value::{List, ListKind, Value, compare};
 
-/// What an operator makes of two values.
+/// Applies an operator to two values.
 pub(crate) fn binary(operator: Binary, left: Value, right: Value, budget: &mut Budget) -> Outcome {
     let is = |holds: fn(Ordering) -> bool, budget: &mut Budget| {
         compare::order(&left, &right, budget).map(|order| Value::Bool(holds(order)))
@@ -40,7 +40,7 @@ fn contains(range: &Value, item: &Value, budget: &mut Budget) -> Outcome {
     }
 }
 
-/// The sum of two values, or both behind each other.
+/// The sum of two values, or their concatenation.
 pub(crate) fn add(left: Value, right: Value, budget: &mut Budget) -> Outcome {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => left.checked_add(right).map(Value::Int).ok_or_else(overflow),

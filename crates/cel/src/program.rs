@@ -23,10 +23,10 @@ pub struct Program {
     variables: BTreeSet<String>,
 }
 
-/// Why there is no program.
+/// Why an expression does not compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompileError {
-    /// The API server's compiler refuses the expression too.
+    /// The API server's compiler rejects the expression too.
     Refused(ParseError),
     /// The expression passes a bound of ours, so nothing is known.
     Undecided(ParseError),
@@ -41,8 +41,8 @@ impl Program {
         Self::compiled(env, text, None).map(|(program, _)| program)
     }
 
-    /// As [`Program::compile`], with the most that the expression may cost by the API server's estimate; without it when only the
-    /// server knows. `sizes` tells how large values are, see [`Sizes`].
+    /// As [`Program::compile`], with the API server's estimate of the maximum cost; `None` if only the server can
+    /// compute it. `sizes` supplies the sizes of values, see [`Sizes`].
     ///
     /// # Errors
     /// See [`CompileError`].
@@ -78,7 +78,7 @@ impl Program {
         Ok((program, cost))
     }
 
-    /// The type of the value; [`Type::Unknown`] when only the API server knows.
+    /// The type of the value; [`Type::Unknown`] if only the API server can determine it.
     pub fn result(&self) -> &Type {
         &self.result
     }
@@ -102,7 +102,7 @@ impl Program {
     }
 }
 
-/// Conversions of constants, which the API server runs when it makes a program of an expression.
+/// Conversions of constants, which the API server runs at compile time.
 const CONVERSIONS: [&str; 9] = [
     "bool",
     "bytes",

@@ -1,5 +1,5 @@
-//! Regular expressions of Go, run by the `regex` crate: read as Go's `regexp/syntax` reads them, and written anew in the syntax of
-//! the crate, so that neither reads anything its own way.
+//! Go's regular expressions on the `regex` crate. The pattern is parsed as Go's `regexp/syntax` parses it and rewritten
+//! in the crate's syntax, so that both mean the same.
 
 mod class;
 mod translate;
@@ -25,12 +25,12 @@ pub(crate) struct Cache {
 /// A compiled expression.
 pub(crate) struct Pattern {
     pub(crate) regex: Regex,
-    /// How many places of the expression a search may be at, repetitions counted out.
+    /// Number of states of the compiled expression, with repetitions expanded.
     states: u64,
 }
 
 impl Pattern {
-    /// The steps of a search over so many bytes, if it must follow every state.
+    /// The steps of a search over this number of bytes, if it must follow every state.
     pub(crate) fn steps(&self, bytes: usize) -> u64 {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         bytes.saturating_mul(self.states) / 32 + 1
@@ -80,13 +80,14 @@ impl GoRegex {
     /// Compiles an expression.
     ///
     /// # Errors
-    /// [`Failure::Error`] with Go's reason when Go refuses the expression; [`Failure::Undecided`] when nothing is known of it.
+    /// [`Failure::Error`] with Go's reason if Go rejects the expression; [`Failure::Undecided`] if Go's result is
+    /// unknown.
     pub fn new(pattern: &str) -> Result<Self, Failure> {
         let Pattern { regex, states } = compile(pattern)?;
         Ok(Self { regex, states })
     }
 
-    /// As [`GoRegex::new`], for an expression of an untrusted author: what it costs to compile is taken from a budget before.
+    /// As [`GoRegex::new`], for an untrusted expression: takes the compilation cost from a budget first.
     ///
     /// # Errors
     /// As [`GoRegex::new`]; [`Failure::Exhausted`].
@@ -117,7 +118,7 @@ impl GoRegex {
         translate::translate(pattern).map(drop)
     }
 
-    /// Returns true if the expression matches some part of a text.
+    /// Returns true if the expression matches some part of a string.
     pub fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
@@ -127,10 +128,10 @@ impl GoRegex {
 mod tests {
     use super::*;
 
-    /// Texts, and patterns with Go's error and the numbers of the texts that match.
+    /// Input strings, and patterns with Go's error and the indices of the strings that match.
     type Vectors = (Vec<String>, Vec<(String, Option<String>, Vec<usize>)>);
 
-    /// What Go's regexp package says, printed by dev/go-vectors.
+    /// Expected results of Go's regexp package, printed by dev/go-vectors.
     #[test]
     fn expressions_are_those_of_go() {
         let (texts, vectors): Vectors = serde_json::from_str(include_str!("../tests/patterns.json")).expect("vectors");

@@ -1,16 +1,16 @@
-//! What operators and functions need while an expression runs.
+//! Runtime state for operators and functions during an evaluation.
 
 use crate::budget::{Budget, Failure};
 use crate::regex::Cache;
 use crate::value::Value;
 
-/// What one item of a list or entry of a map takes in memory, about.
+/// Approximate memory of one list item or map entry.
 pub(crate) const ITEM: usize = 48;
 
 /// A value, or why there is none.
 pub(crate) type Outcome = Result<Value, Failure>;
 
-/// What is left to use up, and the patterns that were compiled so far.
+/// The remaining budget, and the patterns compiled so far.
 pub(crate) struct Runtime<'b> {
     pub(crate) budget: &'b mut Budget,
     pub(crate) patterns: Cache,
@@ -24,7 +24,7 @@ impl<'b> Runtime<'b> {
         }
     }
 
-    /// A new text, counted.
+    /// A new string, whose cost is taken.
     pub(crate) fn text(&mut self, text: &str) -> Outcome {
         self.budget.allocate(text.len() + ITEM)?;
         Ok(Value::string(text))

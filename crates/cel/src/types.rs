@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Most parts of a type. Macros in a row can double a type each time.
 const SIZE: usize = 4_096;
 
-/// Most levels of a type.
+/// Maximum levels of a type.
 const DEPTH: usize = 300;
 
 /// A type.
@@ -31,24 +31,24 @@ pub enum Type {
     Object(Arc<ObjectType>),
     /// A type of a library, by its name.
     Opaque(&'static str),
-    /// A list, map, optional or type, with what it holds.
+    /// A list, map, optional or type, with its parameters.
     Of(Arc<Compound>),
-    /// A variable that stands for a type.
+    /// A type variable.
     Param(u32),
 }
 
-/// A type made of others.
+/// A parameterized type.
 #[derive(Debug, PartialEq)]
 pub struct Compound {
-    /// What it is.
+    /// The kind of type.
     pub shape: Shape,
-    /// What it holds: one type, or two for a map.
+    /// Type parameters: one, or two for a map.
     pub args: Vec<Type>,
     size: usize,
     depth: usize,
 }
 
-/// What a compound type is.
+/// Kinds of parameterized types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Shape {
@@ -61,7 +61,7 @@ pub enum Shape {
 /// An object with declared fields. Two of the same name are the same.
 #[derive(Debug, Clone)]
 pub struct ObjectType {
-    /// Where the object stands in its schema.
+    /// Path of the object in its schema.
     pub name: String,
     /// The fields by their escaped names; see [`crate::escape`].
     pub fields: BTreeMap<String, Type>,
@@ -74,7 +74,7 @@ impl PartialEq for ObjectType {
 }
 
 impl Type {
-    /// A type made of others; [`Type::Unknown`] when it becomes too large.
+    /// A parameterized type; [`Type::Unknown`] if it becomes too large.
     pub fn of(shape: Shape, args: Vec<Type>) -> Self {
         let (mut size, mut depth) = (1, 1);
         for arg in &args {
@@ -111,7 +111,7 @@ impl Type {
         Self::of(Shape::Optional, vec![value])
     }
 
-    /// What a compound of this shape holds at a position.
+    /// The type parameter at a position, if the type has this shape.
     pub(crate) fn part(&self, shape: Shape, at: usize) -> Option<&Type> {
         match self {
             Self::Of(compound) if compound.shape == shape => compound.args.get(at),
@@ -123,7 +123,7 @@ impl Type {
         matches!(self, Self::Dyn | Self::Unknown)
     }
 
-    /// Returns true if we do not know the type or a part of it.
+    /// Returns true if the type or a part of it is unknown.
     pub(crate) fn holds_unknown(&self) -> bool {
         match self {
             Self::Unknown => true,

@@ -1,14 +1,14 @@
-//! Writes a man page for `olmkit` and for each of its commands into a folder: `cargo run --example man-pages FOLDER`.
-//! An example and not a command: whoever packages olmkit needs the pages, nobody who runs it does.
+//! Writes a man page for `olmkit` and for each of its commands to a directory: `cargo run --example man-pages
+//! DIRECTORY`. An example and not a command, because only packagers need the pages.
 
 use std::path::PathBuf;
 
 use clap::CommandFactory as _;
 
 fn main() -> anyhow::Result<()> {
-    let folder = std::env::args_os().nth(1).map(PathBuf::from);
-    let folder = folder.ok_or_else(|| anyhow::anyhow!("usage: man-pages FOLDER"))?;
-    std::fs::create_dir_all(&folder)?;
-    clap_mangen::generate_to(olmkit_cli::Cli::command(), &folder)?;
+    let directory = std::env::args_os().nth(1).map(PathBuf::from);
+    let directory = directory.ok_or_else(|| anyhow::anyhow!("usage: man-pages DIRECTORY"))?;
+    std::fs::create_dir_all(&directory)?;
+    clap_mangen::generate_to(olmkit_cli::Cli::command(), &directory)?;
     Ok(())
 }

@@ -76,8 +76,7 @@ fn run_v1(args: &Args) -> anyhow::Result<ExitCode> {
     let is_default = args.delete_all && !args.delete_operator_groups && args.delete_crds == ["false"];
     anyhow::ensure!(
         is_default,
-        "--delete-all, --delete-crds, --delete-operator-groups: with --olm v1 there is nothing to choose, since OLM v1 deletes CRDs with \
-         the operator and has no OperatorGroups; leave them out"
+        "--delete-all, --delete-crds, --delete-operator-groups: not supported with --olm v1, which deletes CRDs with the operator and has no OperatorGroups; omit these flags"
     );
     let options = RemoveOptions {
         name: args.package.clone(),
@@ -92,7 +91,7 @@ fn run_v1(args: &Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Carries out a removal with its progress on the console, and prints what it has done.
+/// Performs a removal with its progress on the console, and prints the result.
 pub fn remove(
     cluster: impl Future<Output = Result<Cluster, Error>>,
     dry_run: bool,

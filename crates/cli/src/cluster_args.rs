@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use olmkit_cluster::Cluster;
 
-// Which cluster and namespace, and how long. No doc comment: the commands that flatten this would show it as their own help.
+// Flags for the cluster, the namespace and the timeout. No doc comment: the commands that flatten this would show it as
+// their own help.
 #[derive(clap::Args)]
 pub struct ClusterArgs {
     /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config, else the pod's account]

@@ -62,8 +62,8 @@ pub fn print_causes(causes: &[Cause]) {
     }
 }
 
-/// How a flow ends that a request stopped: with the cause where the error says something about the cluster, as JSON where a
-/// program reads the result; otherwise with the error itself.
+/// Ends an operation that a failed request stopped: with the cause if the error concerns the cluster, as JSON if
+/// requested; otherwise with the error itself.
 ///
 /// # Errors
 /// The error itself, without its causes.

@@ -101,7 +101,7 @@ const SHOWN_IN_FULL: usize = 20;
 /// Properties that are named of each validation of a CRD.
 const SHOWN_OF_EACH: usize = 3;
 
-// How changes of CRDs are printed. No doc comment: the commands that flatten this would show it as their own help.
+// Output options for CRD changes. No doc comment: the commands that flatten this would show it as their own help.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Form {
     /// Omit source lines
@@ -112,7 +112,7 @@ pub struct Form {
     pub full: bool,
 }
 
-/// Prints what blocks an upgrade. The exit status says whether anything does.
+/// Prints the changes that block an upgrade. The exit code is 1 if there are any.
 pub fn print(changes: &[BlockedChange], form: Form, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     if changes.len() > SHOWN_IN_FULL && !form.full {
         for line in grouped(changes) {
@@ -132,7 +132,7 @@ pub fn print(changes: &[BlockedChange], form: Form, out: &mut dyn Write) -> anyh
     }
     out.flush()?;
     if changes.is_empty() {
-        note!("OLM v1 lets the CRDs be upgraded");
+        note!("OLM v1 allows the CRD upgrades");
         return Ok(ExitCode::SUCCESS);
     }
     eprintln!("OLM v1 blocks the upgrade");

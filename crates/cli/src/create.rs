@@ -39,7 +39,7 @@ struct ApiArgs {
     /// Plural name, if it is not the regular English plural
     #[arg(long)]
     plural: Option<String>,
-    /// Whether the kind is namespace-scoped
+    /// Make the kind namespace-scoped (true) or cluster-scoped (false)
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
     #[arg(action = ArgAction::Set, value_name = "BOOL")]
     namespaced: bool,
@@ -199,6 +199,6 @@ pub fn show(report: &Report) {
         }
     }
     if report.render {
-        note!("config/ holds more than the scaffolded sources render: run make manifests to bring it up to date");
+        note!("config/ contains more than the scaffolded sources render: run make manifests to update it");
     }
 }

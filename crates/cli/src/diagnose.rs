@@ -37,7 +37,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match args.output {
         Output::Json => crate::terminal::json(&findings)?,
         Output::Text if findings.is_empty() => {
-            println!("nothing is subscribed or installed in the namespace, and nothing is wrong")
+            println!("no Subscription or operator in the namespace, and no causes found")
         }
         Output::Text => findings.iter().for_each(print),
     }

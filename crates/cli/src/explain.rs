@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a rule of this origin decides.
+/// The effect of a rule of this origin.
 pub fn standing(origin: Origin) -> &'static str {
     match origin {
         Origin::OperatorSdk(_) => "a rule of operator-sdk; it decides the result",

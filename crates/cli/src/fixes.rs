@@ -14,7 +14,7 @@ use similar::TextDiff;
 
 use crate::terminal;
 
-// What to repair. No doc comment: the commands that flatten this would show it as their own help.
+// Flags for fixes. No doc comment: the commands that flatten this would show it as their own help.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct FixFlags {
     /// Fix findings if possible; edits YAML in place and keeps comments and formatting
@@ -34,7 +34,7 @@ impl FixFlags {
         self.fix || self.diff || self.unsafe_fixes
     }
 
-    /// Makes the fixes in all bundles. `Some` ends the command: only the difference was asked for, or the flags make no sense.
+    /// Applies the fixes in all bundles. `Some` ends the command: only a diff was requested, or the flags conflict.
     pub fn run(&self, sources: &[Source], command: Command) -> anyhow::Result<Option<ExitCode>> {
         if !self.fix && !self.diff {
             if self.unsafe_fixes {
@@ -93,8 +93,7 @@ impl FixFlags {
         }
         for fix in &base.elsewhere {
             eprintln!(
-                "not fixed: {}: {}: the bundle is generated, and the value is not in the base of its ClusterServiceVersion; change the \
-                 files below config/ that it comes from",
+                "not fixed: {}: {}: the bundle is generated, and the value is not in the base of its ClusterServiceVersion; change its source below config/",
                 UntrustedText::new(&source.directory.join(&fix.file).display().to_string()),
                 fix.title
             );
@@ -107,7 +106,7 @@ impl FixFlags {
     }
 }
 
-/// The command that makes fixes.
+/// The command that applies fixes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
     /// `bundle validate` or `repo check`.
@@ -116,15 +115,15 @@ pub enum Command {
     Scorecard,
 }
 
-/// How a bundle is generated.
+/// Source of a generated bundle.
 enum Generator {
-    /// From a base beside the bundle, in `config/manifests/bases`.
+    /// A base next to the bundle, in `config/manifests/bases`.
     Base(Base),
     /// From a `config` directory in another form.
     Config(PathBuf),
-    /// By this tool, from files that are not known.
+    /// By olmkit, from unknown files.
     Unknown(String),
-    /// It is not generated, as far as it says.
+    /// No sign that it is generated.
     None,
 }
 
@@ -163,7 +162,7 @@ impl Generator {
         let bundle = UntrustedText::new(bundle);
         match self {
             Generator::Config(package) => note!(
-                "note: {bundle} is generated: change {} and the files beside it too, or the next `make bundle` overwrites the fixes",
+                "note: {bundle} is generated: also change {} and the files in its directory, or the next `make bundle` overwrites the fixes",
                 UntrustedText::new(&package.display().to_string())
             ),
             Generator::Unknown(builder) => note!(
@@ -194,17 +193,17 @@ fn base_in(directory: &Path) -> Option<Base> {
 fn write(directory: &Path, files: &[FixedFile]) -> anyhow::Result<()> {
     for file in files {
         let path = directory.join(&file.path);
-        // A link may lead to a file of others, and would become a file of its own.
+        // A link may point to another user's file, and would be replaced by a regular file.
         let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
         anyhow::ensure!(
             !is_link,
-            "cannot fix {}: it is a symbolic link; fix the file it leads to",
+            "cannot fix {}: it is a symbolic link; fix its target",
             path.display()
         );
         let now = std::fs::read(&path).with_context(|| format!("reading {} failed", path.display()))?;
         anyhow::ensure!(
             now == file.before.as_bytes(),
-            "{} has changed meanwhile and was left alone; run the command again",
+            "{} was changed by another program and is not fixed; run the command again",
             path.display()
         );
         olmkit::files::write(&path, file.after.as_bytes())?;
@@ -230,7 +229,7 @@ fn report(source: &Source, fixed: &Fixed, only_diff: bool) {
     report_others(source, fixed);
 }
 
-/// Reports the fixes that were not made.
+/// Reports the fixes that were not applied.
 fn report_others(source: &Source, fixed: &Fixed) {
     let of = |file: &str| UntrustedText::new(&source.directory.join(file).display().to_string()).to_string();
     for NotFixed { fix, reason } in &fixed.given_up {

@@ -10,14 +10,14 @@ use olmkit_serve::probe;
 use super::cluster_args::duration;
 use crate::runtime::block_on;
 
-/// Asks a gRPC server whether it serves.
+/// Checks if a gRPC server serves.
 #[derive(clap::Parser)]
 #[command(name = "grpc_health_probe", version)]
 struct Probe {
     /// Address of the server, host:port.
     #[arg(long)]
     addr: String,
-    /// Service to ask about; empty for the server as a whole.
+    /// Service to query; empty for the server as a whole.
     #[arg(long, default_value = "")]
     service: String,
     /// Time to connect.
@@ -38,7 +38,7 @@ pub fn run(arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(probe) => probe,
         Err(error) => {
             error.print()?;
-            // Wrong usage is exit code 1 here; 2 means that the server cannot be reached.
+            // A usage error has exit code 1 here; 2 means that the server cannot be reached.
             return Ok(if error.use_stderr() {
                 ExitCode::FAILURE
             } else {

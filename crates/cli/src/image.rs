@@ -59,7 +59,7 @@ enum Command {
     Prune(stored::PruneArgs),
 }
 
-/// Says which images of the store are damaged. They keep nobody from using the others.
+/// Reports damaged images of the store. They do not affect the others.
 pub(super) fn warn_of_damage(pruned: &Pruned) {
     for (name, problem) in &pruned.damaged {
         eprintln!(
@@ -85,8 +85,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Whoever has just built an image and names it without `store:` asks the registry of its name. If that fails, the
-/// message says where the image is.
+/// If an image was built locally and the user omits `store:`, the registry is queried. If that fails, the message
+/// mentions the local image.
 fn or_in_store<T>(places: &[&Location], result: Result<T, Error>) -> anyhow::Result<T> {
     result.map_err(|error| {
         let store = Store::default_path().and_then(|path| Store::read(&path));

@@ -1,5 +1,5 @@
-//! Works on many things at a time and hands the results on one after the other, in the order of the things, each as soon as those
-//! before it are there.
+//! Processes items in parallel and returns the results in the order of the items, each as soon as its predecessors are
+//! done.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -26,8 +26,9 @@ impl<R, S: FnMut(R) -> anyhow::Result<()>> Waiting<R, S> {
     }
 }
 
-/// Does `work` on each item on all processors, and gives each result to `sink` in the order of the items. After the first error of
-/// either nothing more is begun. `sink` must not wait for other work of rayon's threads, since it may run on one of them.
+/// Runs `work` on each item on all processors, and passes each result to `sink` in the order of the items. After the
+/// first error of either no further work starts. `sink` must not wait for other work of rayon's threads, because it may
+/// run on one of them.
 ///
 /// # Errors
 /// The first error, in the order of the items.
@@ -43,13 +44,13 @@ pub fn each<I: Sync, R: Send>(
         sink: |result: anyhow::Result<R>| sink(result?),
         failure: None,
     });
-    // A bridge gives the items out one by one and in order; a parallel iterator would begin in the middle too.
+    // A bridge returns the items one by one and in order; a parallel iterator would also start in the middle.
     items.iter().enumerate().par_bridge().for_each(|(at, item)| {
         if stop.load(Ordering::Relaxed) {
             return;
         }
         let result = work(item);
-        // What panics ends the process anyway.
+        // A panic ends the process anyway.
         let mut waiting = waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         waiting.results.insert(at, result);
         waiting.hand_on();

@@ -1,5 +1,5 @@
-//! `opm index add`: the command of operator-sdk's Makefile, which built SQLite catalogs. What it builds here is a
-//! file-based catalog, and it says so.
+//! `opm index add`: the command of operator-sdk's Makefile, which built SQLite catalogs. It builds a file-based catalog
+//! instead, and reports this.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
@@ -41,7 +41,7 @@ pub struct Args {
         value_name = "REFERENCE"
     )]
     tag: Reference,
-    /// Load the image into docker, podman or buildah. With none, it stays in olmkit's image store [default: none]
+    /// Load the image into docker, podman or buildah. With none, it remains in olmkit's image store [default: none]
     #[arg(short, long, value_name = "TOOL", conflicts_with_all = ["build_tool", "pull_tool"])]
     container_tool: Option<String>,
     /// The same as --container-tool
@@ -56,7 +56,8 @@ pub struct Args {
     /// File for the Dockerfile of --generate.
     #[arg(short = 'd', long, default_value = "index.Dockerfile", value_name = "FILE")]
     out_dockerfile: PathBuf,
-    /// The static olmkit binary that serves the catalog [default: olmkit-helper beside this program, or this one].
+    /// The static olmkit binary that serves the catalog [default: olmkit-helper in the directory of olmkit, else
+    /// olmkit].
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
     /// Replace a bundle that the catalog has already, if it is the head of its channels.
@@ -147,7 +148,7 @@ impl Args {
     }
 }
 
-/// Builds the image and puts it where `make catalog-push` looks for it.
+/// Builds the image under the name that `make catalog-push` uses.
 fn build(args: &Args, directory: &Path) -> anyhow::Result<()> {
     let time = source_date_epoch(std::env::var("SOURCE_DATE_EPOCH").ok().as_deref())?;
     let program = helper_binary(args.binary.as_ref(), &Platform::host())?;

@@ -96,7 +96,8 @@ struct OtherLanguages {
 }
 
 impl OtherLanguages {
-    /// What was asked for that olmkit does not scaffold: the flag, and the name of the plugin for `operator-sdk init`.
+    /// A requested project type that olmkit does not scaffold: the flag, and the name of the plugin for `operator-sdk
+    /// init`.
     fn asked(&self) -> Option<(String, &str)> {
         // Keys are such as helm, helm.sdk.operatorframework.io/v1 and go.kubebuilder.io/v4.
         if let Some(plugin) = self.plugins.first().filter(|_| !self.is_rust()) {
@@ -134,7 +135,7 @@ impl OtherLanguages {
     }
 }
 
-/// Where users of other languages start.
+/// Points users of other languages to operator-sdk.
 fn elsewhere(flag: &str, plugin: &str) -> Error {
     let start = match plugin.split(['.', '/']).next() {
         Some("helm") => "an operator from a Helm chart",

@@ -263,7 +263,9 @@ impl Cli {
             Command::Update(args) => update::run(&args),
             Command::Version(args) => version::run(&args, is_operator_sdk),
             Command::Alpha { .. } => {
-                eprintln!("Error: olmkit does not have this command; docs/reference/drop-in.md says what replaces it");
+                eprintln!(
+                    "Error: olmkit does not have this command; see docs/reference/drop-in.md for its replacement"
+                );
                 Ok(ExitCode::from(2))
             }
         }
@@ -315,7 +317,8 @@ fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
     })
 }
 
-/// An error and its causes on one line. Most messages hold the words of their cause already; those are not repeated.
+/// An error and its causes on one line. Most messages contain the message of their cause already; those are not
+/// repeated.
 fn error_message(error: &anyhow::Error) -> String {
     let mut message = String::new();
     for cause in error.chain().map(ToString::to_string) {

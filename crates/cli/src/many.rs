@@ -1,4 +1,4 @@
-//! Findings of many inputs, for people: an input that fails is named at once, and each broken rule once at the end.
+//! Findings for many inputs as text: a failing input is printed immediately, and each broken rule once at the end.
 
 use std::io::Write as _;
 
@@ -10,7 +10,7 @@ use crate::terminal;
 /// The findings of more bundles are shown so.
 pub const MANY: usize = 10;
 
-/// What stays of the inputs that were looked at.
+/// Data of the inputs that is kept.
 #[derive(Default)]
 pub struct Many {
     grouped: Grouped,
@@ -41,7 +41,7 @@ impl Many {
         )?)
     }
 
-    /// Prints each broken rule with a few places. `noun` is what an input is called.
+    /// Prints each broken rule with a few positions. `noun` is the word for an input.
     pub fn end(&self, noun: &str, rules: &[&Rule]) -> anyhow::Result<()> {
         let out = &mut terminal::styled_output();
         if self.has_failed {

@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Reads the cluster, and with `asks` its ClusterCatalogs.
+/// Reads the cluster, and with `asks` also its ClusterCatalogs.
 fn read(place: &Where, asks: bool) -> anyhow::Result<Result<Installed, olmkit_cluster::Error>> {
     block_on(async {
         let namespace = place.namespace.as_deref();
@@ -108,7 +108,7 @@ fn check(args: &Check) -> anyhow::Result<ExitCode> {
 fn lines(one: &Assessment) -> Vec<String> {
     let verdict = match one.eligibility {
         Eligibility::Eligible => "can move",
-        Eligibility::NeedsConsent => "can move, if you accept what changes",
+        Eligibility::NeedsConsent => "can move, if you accept the changes",
         Eligibility::Conflict => "conflicts",
         _ => "cannot move",
     };
@@ -131,7 +131,7 @@ fn plan(args: &Plan) -> anyhow::Result<ExitCode> {
     for one in &left {
         let name = format!("{}/{}", one.namespace, one.subscription);
         note!(
-            "note: {} is left out: it cannot move (olmkit migrate check says why)",
+            "note: {} is omitted: it cannot move (see olmkit migrate check)",
             UntrustedText::new(&name)
         );
     }
@@ -149,10 +149,10 @@ fn plan(args: &Plan) -> anyhow::Result<ExitCode> {
         let name = text(extension, "/metadata/name");
         let name = UntrustedText::new(&name);
         if extension.pointer("/spec/source/catalog/channels").is_none() {
-            note!("note: the Subscription of {name} has no channel: OLM v1 takes versions of all channels");
+            note!("note: the Subscription of {name} has no channel: OLM v1 uses the versions of all channels");
         }
         if extension.pointer("/spec/config").is_some() {
-            note!("note: {name} has spec.config, which only the experimental manifests of OLM v1 know");
+            note!("note: {name} has spec.config, which only the experimental manifests of OLM v1 support");
         }
     }
     if objects.is_empty() {

@@ -20,13 +20,13 @@ use crate::runtime::block_on;
 pub struct Opm {
     #[command(subcommand)]
     command: Command,
-    /// They may stand before the subcommand, which then reads them.
+    /// They may precede the subcommand, which then parses them.
     #[command(flatten)]
     _registry: RegistryFlags,
 }
 
-// Nothing here is built late (`defer`): clap then gives subcommands the flags that may stand before them, and finds those of
-// the same name there already when it builds them.
+// No command is built lazily (`defer`): clap would first propagate the flags that may precede a subcommand, and then
+// fail on duplicates when it builds the subcommand.
 #[derive(Subcommand)]
 enum Command {
     /// Print the olm.package entry for a new package
@@ -50,7 +50,7 @@ enum Command {
     /// Commands that opm calls alpha
     #[command(subcommand)]
     Alpha(Alpha),
-    /// Not supported; prints what replaces it
+    /// Not supported; prints the replacement
     #[command(hide = true)]
     Registry {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -100,7 +100,7 @@ struct UnpackArgs {
     /// The directory; empty or absent
     #[arg(short, long, value_name = "DIRECTORY", default_value = "./")]
     out: PathBuf,
-    /// Trust the certificate authorities of this PEM file beside the system's
+    /// Trust the certificate authorities of this PEM file in addition to the system's
     #[arg(short = 'c', long, value_name = "FILE")]
     root_ca: Option<PathBuf>,
     /// Ignored (opm compatibility); use `olmkit bundle validate` to check bundles
@@ -113,7 +113,7 @@ struct UnpackArgs {
     registry: RegistryFlags,
 }
 
-/// Returns true if the first word is a command of opm that olmkit does not have under its own name.
+/// Returns true if the first word is a command of opm that olmkit does not have under the same name.
 pub fn only_opm_has(arguments: &[OsString]) -> bool {
     let has =
         |program: &clap::Command, name: &str| program.find_subcommand(name).is_some_and(|found| !found.is_hide_set());

@@ -4,7 +4,7 @@
 //! - A boolean flag takes a value after `=`: `--verbose=true`, `-q=0`.
 //! - A subcommand's flags may precede its name: `operator-sdk -n operators run bundle IMAGE`.
 //!
-//! [`parse`] is the only way in, so the syntax holds for every command.
+//! All commands parse through [`parse`], so the syntax applies to each of them.
 
 use std::any::TypeId;
 use std::ffi::{OsStr, OsString};
@@ -35,17 +35,17 @@ fn matches<P: Parser>(command: Command, arguments: &[OsString]) -> Result<P, cla
     P::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
-/// A flag as it is written: `--name`, `--name=value`, `-n`, `-nvalue`, `-n=value`.
+/// A flag as written: `--name`, `--name=value`, `-n`, `-nvalue`, `-n=value`.
 struct Written<'a> {
     name: Name<'a>,
-    /// The text after `=`.
+    /// The value after `=`.
     value: Option<&'a str>,
 }
 
 #[derive(PartialEq)]
 enum Name<'a> {
     Long(&'a str),
-    /// One or more flags of one letter each.
+    /// One or more single-letter flags.
     Short(&'a str),
 }
 
@@ -92,7 +92,7 @@ impl<'a> Written<'a> {
     }
 }
 
-/// Returns true if clap takes no value for this flag.
+/// Returns true if clap expects no value for this flag.
 fn is_switch(argument: &Arg) -> bool {
     matches!(argument.get_action(), ArgAction::SetTrue)
         && argument.get_num_args().is_none_or(|values| values.max_values() == 0)
@@ -117,12 +117,12 @@ fn rewrite(root: &Command, arguments: &[OsString]) -> Option<Vec<OsString>> {
     // Flags before the name of the subcommand that defines them.
     let mut early = Vec::new();
     let mut flags: Vec<OsString> = Vec::new();
-    // The places of switches in `flags`, and whether each is on.
+    // The indices of switches in `flags`, and whether each is on.
     let mut switches: Vec<(&Arg, usize, bool)> = Vec::new();
     let mut rest = rest.iter();
     let mut queue: Vec<&OsString> = Vec::new();
     let mut below = command.has_subcommands();
-    // First pass: find the command. cobra assumes that a flag it does not know has a value after it.
+    // First pass: find the command. cobra assumes that an unknown flag has a value after it.
     while below && let Some(argument) = rest.next() {
         if argument == "--" {
             queue.push(argument);
@@ -160,7 +160,7 @@ fn rewrite(root: &Command, arguments: &[OsString]) -> Option<Vec<OsString>> {
                 let on = match value.map(go_bool) {
                     None => true,
                     Some(Some(on)) => on,
-                    // clap rejects the value in its own words.
+                    // clap reports the invalid value.
                     Some(None) => return None,
                 };
                 switches.push((known, flags.len(), on));
@@ -198,7 +198,7 @@ fn rewrite(root: &Command, arguments: &[OsString]) -> Option<Vec<OsString>> {
     (words != arguments).then_some(words)
 }
 
-/// `-qf=false` as `-q`, `-f=false`, if all its letters are switches. Other arguments stay whole.
+/// Splits `-qf=false` into `-q`, `-f=false`, if all its letters are switches. Other arguments are not changed.
 fn split(command: &Command, argument: &OsStr) -> Vec<OsString> {
     if let Some(Written {
         name: Name::Short(letters),

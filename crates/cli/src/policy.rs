@@ -13,7 +13,7 @@ use olmkit::policy::{Builder, Policy};
 use crate::bundle::output::FailOn;
 use crate::terminal;
 
-// Which findings to report. No doc comment: the commands that flatten this would show it as their own help.
+// Flags that select findings. No doc comment: the commands that flatten this would show it as their own help.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Selection of findings")]
 pub struct PolicyFlags {
@@ -39,7 +39,7 @@ pub struct PolicyFlags {
     settings: SettingsFlags,
 }
 
-// Where settings come from.
+// Source of settings.
 #[derive(clap::Args)]
 pub struct SettingsFlags {
     /// Configuration file [default: olmkit.toml in the working directory or above]
@@ -50,7 +50,7 @@ pub struct SettingsFlags {
     isolated: bool,
 }
 
-/// The rules of all commands: one file of settings serves them all.
+/// The rules of all commands, because they share one settings file.
 pub fn rules() -> Vec<&'static Rule> {
     olmkit::rules::all()
         .iter()
@@ -59,7 +59,7 @@ pub fn rules() -> Vec<&'static Rule> {
         .collect()
 }
 
-/// What flags, environment and settings say together.
+/// The combined settings from flags, environment and file.
 pub struct Chosen {
     pub policy: Policy,
     /// True if warnings fail the command.
@@ -68,7 +68,7 @@ pub struct Chosen {
 }
 
 impl SettingsFlags {
-    /// The file, and what it says.
+    /// The file and its content.
     pub fn read(&self) -> anyhow::Result<Option<(PathBuf, Config)>> {
         let path = match &self.config {
             Some(path) => Some(path.clone()),
@@ -82,7 +82,7 @@ impl SettingsFlags {
 }
 
 impl PolicyFlags {
-    /// Reads the settings, and puts flags and environment in front of them. The exit code is that of wrong usage.
+    /// Reads the settings, and overrides them with flags and environment. A failure has the exit code of a usage error.
     pub fn choose(&self, fail_on: Option<FailOn>) -> Result<Chosen, ExitCode> {
         self.try_choose(&rules(), fail_on).map_err(|error| {
             eprintln!("Error: {}", UntrustedText::lines(&format!("{error:#}")));
@@ -101,7 +101,7 @@ impl PolicyFlags {
         }
         builder = self.flags(builder)?;
         let of_settings = settings.as_ref().and_then(|(path, config)| config.baseline_file(path));
-        // A baseline that is written anew may not exist yet.
+        // A baseline that will be written may not exist yet.
         let baseline = self
             .baseline
             .clone()
@@ -145,7 +145,7 @@ impl Chosen {
         self.write_baseline.is_some()
     }
 
-    /// Writes the baseline, if that was asked for.
+    /// Writes the baseline, if requested.
     pub fn write_baseline(&self, reports: &[&Report]) -> anyhow::Result<()> {
         let Some(path) = &self.write_baseline else {
             return Ok(());
@@ -167,7 +167,7 @@ impl Chosen {
     }
 }
 
-/// How many findings were set aside, by whom.
+/// Number of suppressed findings, by reason.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SetAside {
     ignored: usize,

@@ -13,19 +13,19 @@ use olmkit::limits;
 
 use crate::terminal;
 
-/// How long work goes on before a terminal shows it.
+/// Time after which a terminal shows the progress.
 const SOON: Duration = Duration::from_millis(500);
-/// How often the bar is drawn.
+/// Redraw interval of the bar.
 const DRAWN: Duration = Duration::from_millis(100);
-/// How often a line is printed where there is no terminal.
+/// Interval of progress lines without a terminal.
 pub const LINE: Duration = Duration::from_secs(10);
 
-/// What is counted.
+/// Unit of the count.
 #[derive(Clone, Copy)]
 pub enum Unit {
     /// So many things, by their plural: bundles, operators.
     Things(u64, &'static str),
-    /// The bytes that are read meanwhile.
+    /// Bytes read.
     Read,
 }
 
@@ -38,7 +38,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Work that begins now; `verb` says what is done, such as `validating`.
+    /// Starts a progress display; `verb` names the activity, such as `validating`.
     pub fn begin(verb: &'static str, unit: Unit) -> Self {
         let done = Arc::new(AtomicU64::new(0));
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
@@ -63,7 +63,7 @@ impl Progress {
                 }
             }
         };
-        // Without a thread the work goes on unseen.
+        // Without a thread the progress is not shown.
         let shown = (!terminal::is_quiet())
             .then(|| std::thread::Builder::new().name("progress".into()).spawn(show).ok())
             .flatten();
@@ -97,7 +97,7 @@ impl Drop for Progress {
     }
 }
 
-/// What the thread that shows the work knows of it.
+/// State shared with the thread that shows the progress.
 struct Work {
     verb: &'static str,
     unit: Unit,
@@ -144,7 +144,7 @@ impl Work {
     }
 }
 
-/// Things in a second, with a digit behind the point where there are few.
+/// Items per second, with one decimal if there are few.
 fn rate(done: u64, seconds: u64) -> String {
     if done < 10 * seconds {
         format!("{}.{}", done / seconds, done % seconds * 10 / seconds)

@@ -1,4 +1,4 @@
-//! Flags of every command that speaks to a registry, and the transfers' progress on a terminal.
+//! Flags of every command that uses a registry, and the transfers' progress on a terminal.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -16,16 +16,16 @@ use olmkit_oci::spec::Platform;
 use crate::runtime::block_on;
 use crate::terminal;
 
-// How to reach registries. No doc comment: the commands that flatten this would show it as their own help.
+// Flags for registries. No doc comment: the commands that flatten this would show it as their own help.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct RegistryFlags {
-    /// Speak plain HTTP to registries (registries on this machine may speak it without this flag)
+    /// Use plain HTTP for registries (not needed for registries on this machine)
     #[arg(long, visible_alias = "plain-http", global = true, help_heading = "Registry options")]
     pub use_http: bool,
     /// Accept any certificate
     #[arg(long, visible_alias = "skip-tls", global = true, help_heading = "Registry options")]
     pub skip_tls_verify: bool,
-    /// Trust the certificate authorities of this PEM file beside the system's
+    /// Trust the certificate authorities of this PEM file in addition to the system's
     #[arg(long, value_name = "FILE", global = true, help_heading = "Registry options")]
     pub ca_file: Option<PathBuf>,
     /// Take credentials from this file only [default: the places of podman and Docker, or REGISTRY_AUTH_FILE]
@@ -49,10 +49,10 @@ pub struct RegistryFlags {
 }
 
 impl RegistryFlags {
-    /// Unpacks a bundle image into a temporary directory, and gives its labels too.
+    /// Unpacks a bundle image into a temporary directory, and returns its labels too.
     ///
     /// # Errors
-    /// The text does not name an image, or it cannot be pulled or unpacked.
+    /// The string is not an image reference, or the image cannot be pulled or unpacked.
     pub fn unpack_bundle(&self, image: &str) -> anyhow::Result<(Directory, BTreeMap<String, String>)> {
         let location: Location = image.parse()?;
         let client = self.client()?;
@@ -64,7 +64,7 @@ impl RegistryFlags {
         Ok((directory, fetched.image(&platform)?.config.config.labels))
     }
 
-    /// A client as the flags say, which shows its progress on standard error.
+    /// A client configured by the flags, which shows its progress on standard error.
     pub fn client(&self) -> anyhow::Result<Client> {
         let options = Options {
             plain_http: self.use_http,
@@ -82,7 +82,7 @@ impl RegistryFlags {
     }
 }
 
-/// Bars on a terminal; elsewhere one line for each finished transfer, and one every ten seconds meanwhile.
+/// Bars on a terminal; otherwise one line for each finished transfer, and one every ten seconds in between.
 fn progress() -> Arc<dyn Progress> {
     if terminal::is_quiet() {
         Arc::new(NoProgress)
@@ -132,7 +132,7 @@ struct Line {
     what: String,
     size: u64,
     start: Instant,
-    /// How many lines were printed of it.
+    /// Number of printed lines.
     printed: AtomicU64,
 }
 

@@ -160,7 +160,7 @@ impl Common {
     fn check_v0(&self) -> anyhow::Result<()> {
         anyhow::ensure!(
             self.push_to.is_none(),
-            "--push-to: nothing is pushed for OLM v0; pass --olm v1 as well, or leave it out"
+            "--push-to: nothing is pushed for OLM v0; pass --olm v1 as well, or omit it"
         );
         Ok(())
     }
@@ -252,16 +252,16 @@ async fn finish(
     match ended {
         Some(Ok(outcome)) => print(&outcome, output),
         Some(Err(error)) => {
-            // The API server answers, but refuses: a catalog served from here must not stay behind as a dead one. What is
-            // wrong has been found already, so a second refusal adds nothing.
+            // The API server answers, but rejects the request: a catalog served from here must not remain as a dead
+            // one. The reason has been reported already, so another rejection adds nothing.
             if error.cause().is_some_and(|cause| cause.code != Code::ApiUnreachable) {
                 let _ = release(cluster, bundle, &mut ProgressLog::start(console)).await;
             }
             stopped(error, output)
         }
         None => {
-            // A catalog served from here is dead once the process ends. The rest is for `cleanup` or a rerun. Whoever
-            // interrupts again does not want to wait for OLM either.
+            // A catalog served from here is dead once the process ends. `cleanup` or a rerun handles the rest. A user
+            // who interrupts again does not want to wait for OLM either.
             let mut progress = ProgressLog::start(console);
             tokio::select! {
                 released = release(cluster, bundle, &mut progress) => released?,
@@ -270,9 +270,9 @@ async fn finish(
             console.finish();
             let cause = Cause::passing(
                 Code::Interrupted,
-                "interrupted; what was created so far stays",
+                "interrupted; the objects created so far are kept",
                 format!(
-                    "run the same command again to go on, or remove it: olmkit cleanup {} -n {}",
+                    "run the same command again to continue, or remove it: olmkit cleanup {} -n {}",
                     bundle.package, cluster.namespace
                 ),
             );
@@ -313,11 +313,11 @@ fn sentence(outcome: &Outcome) -> String {
     } = outcome;
     match outcome.result {
         Conclusion::Succeeded => format!("{csv} is installed in namespace {namespace} ({seconds:.1} s)"),
-        Conclusion::AlreadyInstalled => format!("{csv} is installed in namespace {namespace} already"),
+        Conclusion::AlreadyInstalled => format!("{csv} is already installed in namespace {namespace}"),
         Conclusion::Checked => format!("{csv} can be installed in namespace {namespace}"),
         Conclusion::Refused => format!("{csv} was not installed: nothing was changed"),
         Conclusion::Failed => format!(
-            "{csv} is not installed; after repairing the cause run the same command again, or remove it: olmkit cleanup {package} -n {namespace}"
+            "{csv} is not installed; fix the cause and run the same command again, or remove it: olmkit cleanup {package} -n {namespace}"
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! The runtime of commands that ask a registry or a cluster.
+//! The runtime of commands that use a registry or a cluster.
 
 /// Runs a future to its end on a runtime of this thread.
 pub fn block_on<F: Future>(future: F) -> anyhow::Result<F::Output> {

@@ -20,14 +20,14 @@ mod in_pods;
 
 /// Run the scorecard tests of a bundle
 ///
-/// Runs operator-sdk's six built-in tests without a cluster, with the same results. Tests with other images need --cluster,
-/// which runs them in pods. Without --cluster, their state is `error`; use --selector to omit them.
+/// Runs operator-sdk's six built-in tests without a cluster, with the same results. Tests with other images need
+/// --cluster, which runs them in pods. Without --cluster, their state is `error`; use --selector to omit them.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit scorecard bundle", "olmkit scorecard bundle --selector suite=olm -o xunit > scorecard.xml", "olmkit scorecard quay.io/example/cache-operator-bundle:v1 --built-in", "olmkit scorecard bundle --cluster -n scorecard -s scorecard --wait-time 5m"])]
 pub struct Args {
     /// Bundle directory or image (`REGISTRY/NAME:TAG`, `oci:DIR`, `oci-archive:FILE`, `docker-archive:FILE`, `store:NAME`)
     bundle: String,
-    /// Configuration file [default: tests/scorecard/config.yaml in the bundle, or where the bundle's annotations say]
+    /// Configuration file [default: tests/scorecard/config.yaml in the bundle, or the path in the bundle's annotations]
     #[arg(short, long, value_name = "FILE", conflicts_with = "built_in")]
     config: Option<PathBuf>,
     /// Run the six built-in tests and ignore the bundle's configuration
@@ -52,7 +52,7 @@ pub struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// operator-sdk's text
+    /// operator-sdk's message
     Text,
     /// operator-sdk's JSON
     Json,
@@ -119,7 +119,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Prints findings with file names as seen from the working directory; those of an image as they are in it.
+/// Prints findings with file names relative to the working directory; those of an image are relative to its root.
 fn findings(source: &Source, found: Vec<Finding>, format: Format) -> anyhow::Result<()> {
     let mut report = Report::from_iter(found);
     for finding in report.findings.iter_mut().filter(|_| source.image.is_none()) {
@@ -162,7 +162,7 @@ fn configuration(args: &Args, source: &Source, bundle: &olmkit::bundle::Bundle) 
     if args.built_in {
         return Ok(scorecard::default_configuration());
     }
-    let way_out = "--config names another file, --built-in runs the built-in tests without one";
+    let way_out = "pass another file with --config, or --built-in to run the built-in tests without one";
     let inside = scorecard::config_path(&bundle.metadata);
     let (path, bytes) = match &args.config {
         Some(path) => {
@@ -170,7 +170,7 @@ fn configuration(args: &Args, source: &Source, bundle: &olmkit::bundle::Bundle) 
                 .with_context(|| format!("could not find config file {}; {way_out}", path.display()))?;
             (path.clone(), bytes)
         }
-        // What a link of the bundle or an annotation names outside the bundle is not read.
+        // Paths outside the bundle, in a link or an annotation, are not read.
         None => match bundle.tree.file(&inside) {
             Some(bytes) => (source.directory.join(&inside), bytes.to_vec()),
             None => anyhow::bail!(

@@ -1,15 +1,15 @@
-//! What the program does when it is asked to end.
+//! Handling of signals that end the program.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// True if the command ends by itself when it is asked to.
+/// True if the command handles the request to end.
 static EXPECTED: AtomicBool = AtomicBool::new(false);
 
-/// Ends when the user interrupts the command (Ctrl-C) or something asks it to end (SIGTERM). From the first call on, the
-/// command is expected to end by itself then.
+/// Ends when the user interrupts the command (Ctrl-C) or another process terminates it (SIGTERM). After the first call,
+/// the command is expected to end by itself then.
 pub async fn interrupted() {
     EXPECTED.store(true, Ordering::Release);
     match Requests::listen() {
@@ -18,14 +18,14 @@ pub async fn interrupted() {
     }
 }
 
-/// The signals that ask the program to end.
+/// The termination signals.
 struct Requests {
     interrupts: Signal,
     terminations: Signal,
 }
 
 impl Requests {
-    /// Begins to listen: from now on a signal no longer ends the program by itself.
+    /// Starts listening: from now on a signal no longer ends the program by itself.
     fn listen() -> io::Result<Self> {
         Ok(Requests {
             interrupts: signal(SignalKind::interrupt())?,
@@ -42,8 +42,8 @@ impl Requests {
     }
 }
 
-/// Watches for signals in a thread: temporary files go before the program ends. A command that ends by itself is given
-/// the time until the second signal. Returns when signals are watched for.
+/// Watches for signals in a thread, which deletes temporary files before the program ends. A command that ends by
+/// itself has time until the second signal. Returns when the handlers are installed.
 pub fn clean_up() {
     let (listening, listens) = std::sync::mpsc::channel::<()>();
     let watch = move || {
@@ -60,13 +60,13 @@ pub fn clean_up() {
             std::process::exit(128 + number);
         });
     };
-    // Without it, what stays is deleted at the next start.
+    // Without the thread, remaining files are deleted at the next start.
     if std::thread::Builder::new()
         .name("signals".to_owned())
         .spawn(watch)
         .is_ok()
     {
-        // The other end is dropped, whether it listens or cannot.
+        // The other end is dropped, whether listening succeeded or failed.
         let _ = listens.recv();
     }
 }

@@ -1,4 +1,4 @@
-//! What standard input is.
+//! Reads standard input.
 
 use std::io::IsTerminal as _;
 use std::os::unix::fs::FileTypeExt as _;
@@ -16,8 +16,8 @@ pub fn is_redirected() -> bool {
     })
 }
 
-/// Returns true if standard input is a pipe with data. CI systems leave an open pipe that nothing writes to; that does not count as input,
-/// so a short wait decides.
+/// Returns true if standard input is a pipe with data. CI systems pass an open pipe without data, which does not count
+/// as input, so a short wait decides.
 pub fn has_data() -> bool {
     let is_pipe = std::fs::metadata("/dev/stdin").is_ok_and(|about| about.file_type().is_fifo());
     if !is_pipe {

@@ -1,5 +1,5 @@
-//! The only way to standard output and standard error. What a command prints holds names and texts of strangers; whatever
-//! writes here cannot command the terminal with them, nor the workflow that runs the command.
+//! The only access to standard output and standard error. Output contains untrusted names and messages; they cannot
+//! control the terminal, or the workflow that runs the command.
 //!
 //! `println!` and its kin are those of this file in every module of the crate.
 
@@ -35,7 +35,7 @@ macro_rules! eprintln {
     ($($argument:tt)*) => { $crate::terminal::print(&mut $crate::terminal::errors(), format_args!($($argument)*), "\n") };
 }
 
-/// Prints a line to standard error that is neither result nor error: what is done, and what to do next. Not with `--quiet`.
+/// Prints a line to standard error that is neither result nor error: progress and next steps. Not with `--quiet`.
 macro_rules! note {
     ($($argument:tt)*) => { if !$crate::terminal::is_quiet() { eprintln!($($argument)*) } };
 }
@@ -95,7 +95,7 @@ pub fn log(requests: bool) {
     let _ = tracing_subscriber::registry().with(log).with(filter).try_init();
 }
 
-/// Standard output for people, without styles. Long names, which a stranger may have repeated in each line, are shortened.
+/// Standard output as text, without styles. Long names, which untrusted input may repeat in each line, are shortened.
 pub fn output() -> Text<impl Write> {
     Text::new(stdout(), Styles::Refused).shortened(limits::quoted)
 }
@@ -108,21 +108,21 @@ pub fn data() -> Text<impl Write> {
 /// Prints a result as JSON.
 ///
 /// # Errors
-/// What standard output gives.
+/// Prints a result as JSON.
 pub fn json(result: &(impl Serialize + ?Sized)) -> anyhow::Result<()> {
     let mut out = data();
     serde_json::to_writer_pretty(&mut out, result)?;
     Ok(writeln!(out)?)
 }
 
-/// Standard output for text that carries our own styles. Whoever makes it wraps what is not its own in [`UntrustedText`]:
-/// colours are let through. They are removed where the output is not a terminal.
+/// Standard output for text with our styles. The caller wraps untrusted parts in [`UntrustedText`], because colors pass
+/// through. They are removed if the output is not a terminal.
 pub fn styled_output() -> Text<impl Write> {
     Text::new(Output(anstream::AutoStream::auto(io::stdout().lock())), Styles::Kept).shortened(limits::quoted)
 }
 
-/// Standard output for documents that a program reads: YAML, Mermaid, SVG, scripts. Their writers have
-/// escapes of their own, so nothing is changed on the way to a file or a pipe.
+/// Standard output for machine-readable documents: YAML, Mermaid, SVG, scripts. Their writers escape untrusted parts,
+/// so files and pipes receive the output unchanged.
 pub fn document() -> Box<dyn Write> {
     if io::stdout().is_terminal() {
         Box::new(Text::new(stdout(), Styles::Refused))
@@ -131,7 +131,7 @@ pub fn document() -> Box<dyn Write> {
     }
 }
 
-/// Standard output for workflow commands of our own, whose writer escapes what is not.
+/// Standard output for our workflow commands, whose writer escapes untrusted parts.
 pub fn workflow_commands() -> impl Write {
     stdout()
 }
@@ -163,13 +163,12 @@ impl<W: Write> Write for Output<W> {
     }
 }
 
-/// Standard error, on which each line is at most as long as a message.
+/// Standard error, which limits each line to the length of a message.
 pub fn errors() -> Text<impl Write> {
     Text::new(io::stderr().lock(), Styles::Refused).shortened(|line| Cow::Owned(limits::message(line)))
 }
 
-/// Ends the process with what clap says about its arguments: an error, the help or the version. What an error repeats of them
-/// may have come from anywhere.
+/// Ends the process with clap's output: an error, the help or the version. The arguments in an error are untrusted.
 pub fn exit(error: &clap::Error) -> ! {
     let text = error.render().ansi().to_string();
     let styled: &mut dyn Write = if error.use_stderr() {
@@ -181,7 +180,7 @@ pub fn exit(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code())
 }
 
-/// What the macros do. A write error is dropped: no reader is left to see it.
+/// Implements the macros. A write error is dropped, because no reader is left.
 pub fn print(to: &mut dyn Write, text: std::fmt::Arguments<'_>, end: &str) {
     let _ = to
         .write_fmt(text)
@@ -200,10 +199,10 @@ enum Styles {
     Refused,
 }
 
-/// A writer of text that keeps line ends and tabs, and escapes what [`UntrustedText`] escapes, and what GitHub's runner takes for
-/// a workflow command: `::` at the beginning of a line and `##[` anywhere.
+/// A text writer that keeps line ends and tabs, and escapes the same characters as [`UntrustedText`], and GitHub's
+/// workflow commands: `::` at the beginning of a line and `##[` anywhere.
 ///
-/// It writes whole lines. What follows the last line end is written when it is flushed or dropped.
+/// It writes whole lines. The rest after the last line end is written when it is flushed or dropped.
 pub struct Text<W: Write> {
     inner: W,
     styles: Styles,
@@ -211,7 +210,7 @@ pub struct Text<W: Write> {
     pending: Vec<u8>,
 }
 
-/// What a line becomes before it is shown.
+/// Shortens a line before it is shown.
 type Shorten = for<'l> fn(&'l str) -> Cow<'l, str>;
 
 impl<W: Write> Text<W> {
@@ -252,7 +251,7 @@ impl<W: Write> Text<W> {
         }
     }
 
-    /// How many bytes of a line the runner does not see or skips: blanks, and styles, which may be removed later.
+    /// Number of bytes at the start of a line that the runner ignores: spaces, and styles, which may be removed later.
     fn indentation(&self, line: &str) -> usize {
         let mut rest = line.trim_start();
         while self.styles == Styles::Kept
@@ -272,7 +271,7 @@ impl<W: Write> Text<W> {
         {
             safe.push_str(&UntrustedText::lines(before).to_string());
             let (numbers, tail) = after.split_at(end);
-            // Colours and weights end in an m; everything else moves, asks or answers.
+            // Sequences for colors and weights end in an m; all others move the cursor, query or answer.
             if let Some(tail) = tail.strip_prefix('m') {
                 safe.push_str("\u{1b}[");
                 safe.push_str(numbers);
@@ -287,7 +286,7 @@ impl<W: Write> Text<W> {
     }
 }
 
-/// Returns true if a character may stand between the beginning and the end of a style.
+/// Returns true if a character is allowed inside a style sequence.
 fn is_of_style(c: char) -> bool {
     matches!(c, '0'..='9' | ';' | ':')
 }
@@ -334,7 +333,7 @@ mod tests {
         let shown = "a\\u001b]52;c;cm0=\\u0007\\u009b2J\\r\\u202eb\tc\n";
         for styles in [Styles::Refused, Styles::Kept] {
             assert_eq!(written(&[hostile.as_bytes()], styles), shown);
-            // However the text is cut on its way here.
+            // For any split of the input.
             let bytes: Vec<&[u8]> = hostile.as_bytes().chunks(1).collect();
             assert_eq!(written(&bytes, styles), shown);
         }

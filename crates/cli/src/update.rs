@@ -40,17 +40,17 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if conflicts { ExitCode::FAILURE } else { code })
 }
 
-/// What a list of files does not say.
+/// Additional information about the updated files.
 fn comment(updated: &Updated) {
     for path in &updated.deleted {
         eprintln!(
-            "{}: you have deleted it, and it stays so; this version would have changed it",
+            "{}: you have deleted it, so it is not restored; this version would have changed it",
             path.display()
         );
     }
     for path in &updated.left {
         eprintln!(
-            "{}: no longer part of the scaffold, and it has your changes: move them to where they belong, and delete it",
+            "{}: no longer part of the scaffold, and it has your changes: move them to another file and delete this one",
             path.display()
         );
     }

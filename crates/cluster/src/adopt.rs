@@ -1,4 +1,4 @@
-//! A CSV that was installed through another Subscription, or whose Subscription has gone, is assigned to one.
+//! Assigns a CSV that was installed through another Subscription, or whose Subscription was deleted, to a Subscription.
 
 use serde_json::json;
 

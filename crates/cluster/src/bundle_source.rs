@@ -14,10 +14,10 @@ use olmkit_oci::registry::{Client, Platforms};
 use olmkit_oci::spec::Platform;
 use olmkit_oci::{Location, fetch};
 
-/// Reads a bundle. What exists as a directory is one, everything else is an image reference.
+/// Reads a bundle. An existing directory is a bundle directory, everything else is an image reference.
 ///
 /// # Errors
-/// [`Error::Bundle`] with what is wrong with it.
+/// [`Error::Bundle`] if the bundle is invalid.
 pub async fn load(source: &str, client: &Client) -> Result<BundleFacts, Error> {
     let path = Path::new(source);
     if path.is_dir() {
@@ -29,8 +29,8 @@ pub async fn load(source: &str, client: &Client) -> Result<BundleFacts, Error> {
     from_image(source, client).await
 }
 
-/// Pulls a bundle image and reads what it holds. The catalog will refer to the image as it is written here: the node must be
-/// able to pull it by the same name.
+/// Pulls a bundle image and reads its bundle. The catalog will use the same reference, so the node must be able to pull
+/// it under this name.
 ///
 /// # Errors
 /// [`Error::Bundle`].
@@ -86,7 +86,8 @@ pub(super) fn from_directory(path: &Path, image: Option<&str>) -> Result<BundleF
     Ok(facts)
 }
 
-/// The bytes that the files of a folder take in the ConfigMap that OLM unpacks a bundle image to: base64 of gzip, each.
+/// Bytes that the directory's files take in the ConfigMap to which OLM unpacks a bundle image: each is compressed with
+/// gzip and encoded in base64.
 fn unpacked_size(folder: &Path) -> std::io::Result<usize> {
     let mut size = 0;
     for entry in std::fs::read_dir(folder)? {

@@ -1,8 +1,8 @@
 //! The pod that serves a catalog inside the cluster: a Deployment, so that it survives the loss of its pod and node; a
 //! Service, so that its address survives too; and a ConfigMap with the catalog.
 //!
-//! The image holds `/bin/opm`: this project's helper image, or operator-framework's `opm` image. No shell is needed, and the
-//! pod fits a namespace that enforces the `restricted` pod security standard.
+//! The image contains `/bin/opm`: olmkit's helper image, or operator-framework's `opm` image. No shell is needed, and
+//! the pod fits a namespace that enforces the `restricted` pod security standard.
 
 use serde_json::{Value, json};
 
@@ -11,13 +11,13 @@ use super::{intent, names};
 /// The port that catalogs are served on by convention.
 pub const PORT: u16 = 50051;
 
-/// What a ConfigMap can hold.
+/// Maximum size of a ConfigMap.
 const CONFIG_MAP_LIMIT: usize = 1_000_000;
 
 /// The catalog in the ConfigMap and in the pod.
 const FILE: &str = "catalog.json";
 
-/// How the pod is made.
+/// Options for the pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodOptions {
     /// The image with `/bin/opm`.
@@ -105,7 +105,8 @@ fn pod_spec(config_map: &str, options: &PodOptions) -> Value {
                 "capabilities": {"drop": ["ALL"]},
                 "readOnlyRootFilesystem": true,
             },
-            // The file alone: a mounted ConfigMap also holds links to directories (`..data`), and opm stops at those.
+            // Mounts only the file: a mounted ConfigMap also contains links to directories (`..data`), at which opm
+            // fails.
             "volumeMounts": [
                 {"name": "catalog", "mountPath": format!("/catalog/{FILE}"), "subPath": FILE, "readOnly": true},
                 {"name": "tmp", "mountPath": "/tmp"},

@@ -1,5 +1,5 @@
-//! What is wrong in a cluster, reported as a cause: a stable code for programs, and for people the observation, its likely
-//! reason and the remedy.
+//! A cause of a failure in a cluster: a stable code for scripts; for people the observation, its likely reason and the
+//! fix.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ macro_rules! codes {
             /// Every code, in the order of the documentation.
             pub const ALL: &[Code] = &[$(Code::$variant),*];
 
-            /// The code as it is printed.
+            /// The code in its printed form.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Code::$variant => $text,)*
@@ -39,7 +39,7 @@ codes! {
     OlmIncomplete "olm-incomplete";
     /// OLM's objects exist but no controller acts on them.
     OlmIdle "olm-idle";
-    /// The account may not do what the flow needs.
+    /// The credentials lack a permission that the command needs.
     Forbidden "forbidden";
     /// The API server does not answer.
     ApiUnreachable "api-unreachable";
@@ -55,13 +55,13 @@ codes! {
     OperatorGroupMismatch "operator-group-mismatch";
     /// The OperatorGroup does not list its namespaces yet.
     OperatorGroupNotReady "operator-group-not-ready";
-    /// The install mode that was asked for is not supported by the operator.
+    /// The operator does not support the requested install mode.
     InstallModeUnsupported "install-mode-unsupported";
     /// No install mode can be chosen without a target namespace.
     InstallModeUndecided "install-mode-undecided";
     /// Another OperatorGroup that reaches the same namespaces has an operator with the same API.
     ApiConflict "api-conflict";
-    /// A catalog that the Subscription does not use makes every resolution in the namespace fail.
+    /// A catalog that the Subscription does not use breaks every resolution in the namespace.
     OtherCatalogBroken "other-catalog-broken";
     /// Another Subscription in the namespace cannot be resolved; OLM resolves all Subscriptions of a namespace together.
     OtherSubscriptionBroken "other-subscription-broken";
@@ -93,17 +93,17 @@ codes! {
     OrphanedCsv "orphaned-csv";
     /// A CRD of the bundle belongs to another operator.
     CrdOwnedByOther "crd-owned-by-other";
-    /// An object of others has a name that the flow needs.
+    /// An object with another owner has a name that the command needs.
     NameTaken "name-taken";
     /// A CRD of the bundle exists already and was not created for the package.
     CrdAlreadyExists "crd-already-exists";
-    /// The cluster serves no such API.
+    /// The cluster does not serve the API.
     ApiMissing "api-missing";
     /// The Kubernetes version is too old.
     KubernetesTooOld "kubernetes-too-old";
     /// The bundle exceeds a size limit of OLM or the API server.
     BundleTooLarge "bundle-too-large";
-    /// The bundle holds a kind that OLM does not install.
+    /// The bundle contains a kind that OLM does not install.
     BundleKindUnsupported "bundle-kind-unsupported";
     /// The bundle image cannot be pulled by the node.
     BundleImagePull "bundle-image-pull";
@@ -117,17 +117,17 @@ codes! {
     InstallPlanChangesOthers "install-plan-changes-others";
     /// An InstallPlan failed.
     InstallPlanFailed "install-plan-failed";
-    /// The new CRD does not fit objects that exist.
+    /// Existing custom resources do not fit the new CRD.
     CrdUnsafe "crd-unsafe";
     /// A CRD or API that the operator requires does not exist.
     RequirementApiMissing "requirement-api-missing";
     /// Another requirement of the CSV is not met.
     RequirementUnmet "requirement-unmet";
-    /// OLM gave up on the CSV.
+    /// OLM stopped installing the CSV.
     CsvFailed "csv-failed";
     /// An upgrade waits: the operator reports that it is not upgradeable.
     UpgradeBlocked "upgrade-blocked";
-    /// The API server or an admission webhook refuses the operator's pods.
+    /// The API server or an admission webhook rejects the operator's pods.
     PodRejected "pod-rejected";
     /// The operator's pod cannot be scheduled.
     PodUnschedulable "pod-unschedulable";
@@ -153,25 +153,25 @@ codes! {
     BundleRejected "bundle-rejected";
     /// The bundle has dependencies, which OLM v1 does not resolve.
     DependencyUnsupported "dependency-unsupported";
-    /// The configuration of a ClusterExtension does not suit the bundle.
+    /// The configuration of a ClusterExtension does not fit the bundle.
     ConfigurationInvalid "configuration-invalid";
     /// No catalog has an upgrade from the installed version.
     UpgradeNotOffered "upgrade-not-offered";
     /// Several catalogs of the same priority have the package.
     CatalogAmbiguous "catalog-ambiguous";
-    /// A ClusterExtension takes any catalog of the cluster.
+    /// A ClusterExtension selects any catalog of the cluster.
     SelectorMissing "selector-missing";
-    /// What is installed is deprecated.
+    /// The installed version is deprecated.
     Deprecated "deprecated";
     /// A CRD of an earlier installation is still being deleted.
     CrdTerminating "crd-terminating";
-    /// The API server refuses an object of the bundle.
+    /// The API server rejects an object of the bundle.
     ObjectRejected "object-rejected";
-    /// operator-controller fails and tries again, for another reason.
+    /// operator-controller fails for another reason and retries.
     ExtensionRetrying "extension-retrying";
     /// Objects of the ClusterExtension are not ready yet.
     RolloutUnfinished "rollout-unfinished";
-    /// The timeout was reached and no fault was found.
+    /// The timeout was reached without a known cause.
     Timeout "timeout";
     /// The command was interrupted.
     Interrupted "interrupted";
@@ -189,7 +189,7 @@ impl Serialize for Code {
     }
 }
 
-/// One thing that is wrong.
+/// A cause of a failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Cause {
@@ -202,7 +202,7 @@ pub struct Cause {
     /// The affected object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectRef>,
-    /// What was observed.
+    /// The observation.
     pub message: String,
     /// The likely reason.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -294,7 +294,8 @@ impl fmt::Display for Cause {
     }
 }
 
-/// A text of others whose further lines are marked: none of them looks like a line of ours, or begins a command of a workflow.
+/// An untrusted message with marked continuation lines: none of them looks like olmkit's output, or starts a workflow
+/// command.
 struct Lines<'t>(&'t str);
 
 impl fmt::Display for Lines<'_> {
@@ -324,7 +325,7 @@ pub fn has_errors(causes: &[Cause]) -> bool {
 mod tests {
     use super::*;
 
-    /// Conditions, events and logs hold what somebody in the cluster wrote.
+    /// Conditions, events and logs contain untrusted messages.
     #[test]
     fn long_texts_are_shortened() {
         let long = "x".repeat(1 << 20);

@@ -20,13 +20,13 @@ use super::object_ref::{checked, collection};
 /// The field manager of everything that this tool writes.
 pub const FIELD_MANAGER: &str = "olmkit";
 
-/// How long a request is retried while the API server does not answer, for example because it restarts.
+/// How long a request is retried while the API server does not answer, for example during a restart.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The same before it has answered once.
 const FIRST_PATIENCE: Duration = Duration::from_secs(3);
 
-/// No single request may take longer.
+/// Maximum duration of a single request.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
 /// A connection to a cluster.
@@ -42,7 +42,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Connects as `kubectl` would: the given kubeconfig, else `KUBECONFIG`, else `~/.kube/config`, else the pod's account.
+    /// Connects as `kubectl` does: the given kubeconfig, else `KUBECONFIG`, else `~/.kube/config`, else the pod's
+    /// service account.
     ///
     /// # Errors
     /// [`Error::Kubeconfig`] and [`Error::NoCluster`]. No request is sent yet.
@@ -63,7 +64,7 @@ impl Cluster {
                 .map_err(|error| Error::NoCluster(Box::new(error)))?,
         };
         config.connect_timeout = Some(Duration::from_secs(5));
-        // Requests are retried here, for as long as that makes sense and with what they wait for in view.
+        // Requests are retried in this module, which limits the time and reports the reason.
         config.default_retry = false;
         let namespace = namespace.map_or_else(|| config.default_namespace.clone(), str::to_owned);
         let server = config.cluster_url.to_string();
@@ -145,7 +146,7 @@ impl Cluster {
                 _ => break,
             }
         }
-        // Lists of built-in kinds leave these out of their items.
+        // Lists of built-in kinds omit these in their items.
         for item in items.iter_mut().filter_map(Value::as_object_mut) {
             item.entry("apiVersion").or_insert_with(|| kind.api_version().into());
             item.entry("kind").or_insert_with(|| kind.kind.clone().into());
@@ -171,8 +172,8 @@ impl Cluster {
             .collect()
     }
 
-    /// As [`Cluster::list_as`], without the objects that do not fit the type. One malformed object of a tenant must not hide the others.
-    /// Each is logged as a warning, by its name only.
+    /// As [`Cluster::list_as`], without the objects that do not fit the type. One malformed object of a tenant must not
+    /// hide the others. Each is logged as a warning, only by its name.
     ///
     /// # Errors
     /// [`Error::Request`].
@@ -187,7 +188,7 @@ impl Cluster {
         Ok(readable(&plural, objects))
     }
 
-    /// Server-side apply under this tool's field manager; fields of others stay.
+    /// Server-side apply with olmkit's field manager; other managers' fields are kept.
     ///
     /// # Errors
     /// [`Error::Manifest`] for a kind that the cluster does not serve, [`Error::Request`].
@@ -205,7 +206,7 @@ impl Cluster {
         .await
     }
 
-    /// As [`Cluster::apply`], but leaves an object as it is in which others own a field that would change.
+    /// As [`Cluster::apply`], but does not change an object if another manager owns a field that would change.
     ///
     /// # Errors
     /// [`Error::Manifest`] for a kind that the cluster does not serve, [`Error::Request`], with code 409 for such an object.
@@ -245,7 +246,7 @@ impl Cluster {
         .await
     }
 
-    /// Asks the API server a question that is put as an object, such as a SelfSubjectAccessReview. Nothing is stored.
+    /// Sends a review object, such as a SelfSubjectAccessReview, to the API server. Nothing is stored.
     ///
     /// # Errors
     /// [`Error::Request`].
@@ -296,7 +297,7 @@ impl Cluster {
         Ok(text.lines().map(str::to_owned).collect())
     }
 
-    /// Begins to read what a path answers with. It is asked for once: what is behind the API server may be gone for good.
+    /// Opens a streaming response. It is not retried, because the backend behind the API server may have ended.
     ///
     /// # Errors
     /// [`Error::Request`].
@@ -322,7 +323,7 @@ impl Cluster {
         Ok(Box::pin(answer))
     }
 
-    /// What a container wrote, at most `limit` bytes of it.
+    /// A container's log, at most `limit` bytes.
     ///
     /// # Errors
     /// [`Error::Request`], for example when the node does not answer.
@@ -353,13 +354,12 @@ impl Cluster {
         })
     }
 
-    /// The pods of a namespace, for what is not a request for an object.
+    /// The pods of a namespace, for requests that are not about objects.
     pub(super) fn pods(&self, namespace: &str) -> kube::Api<k8s_openapi::api::core::v1::Pod> {
         kube::Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Turns a manifest's `apiVersion`, `kind` and metadata into a reference, asking the cluster about kinds that are not
-    /// known here.
+    /// Converts a manifest's `apiVersion`, `kind` and metadata to a reference; looks up unknown kinds in the cluster.
     ///
     /// # Errors
     /// [`Error::Manifest`].
@@ -395,8 +395,8 @@ impl Cluster {
         })
     }
 
-    /// Sends a request and retries it while the failure is transient: for a minute once the API server has
-    /// answered, for three seconds before that, so that a wrong address is reported at once.
+    /// Sends a request and retries it while the failure is transient: for a minute if the API server has answered
+    /// before, else for three seconds, so that a wrong address is reported soon.
     pub(super) async fn send<T: DeserializeOwned>(
         &self,
         verb: &'static str,
@@ -463,7 +463,7 @@ fn post_raw(path: &str, body: Vec<u8>) -> Result<HttpRequest, RequestError> {
         .map_err(RequestError::BuildRequest)
 }
 
-/// Returns true if a failure is transient: no connection, or a server that says it is busy or starting.
+/// Returns true if a failure is transient: no connection, or a server that reports that it is busy or starting.
 fn passes(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => matches!(status.code, 429 | 500 | 502 | 503 | 504),
@@ -479,9 +479,9 @@ fn readable<T: DeserializeOwned>(what: &str, objects: Vec<Value>) -> Vec<T> {
         match read(what, value) {
             Ok(object) => Some(object),
             Err(Error::Unreadable { object, source }) => {
-                // The error of a field that is not a text, say, repeats its value; its place is enough.
+                // An error about a field's type repeats its value, so only its position is logged.
                 let place = match source.is_data() {
-                    true => "a field has another type than OLM's API says".to_owned(),
+                    true => "a field does not have the type in OLM's API".to_owned(),
                     false => source.to_string(),
                 };
                 tracing::warn!("skipping {object} in namespace {namespace:?}: {place}");

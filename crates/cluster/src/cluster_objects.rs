@@ -1,10 +1,11 @@
-//! What a bundle holds for the whole cluster, such as ClusterRoles for users of its API.
+//! Cluster-scoped objects of a bundle, such as ClusterRoles for users of its API.
 //!
-//! OLM creates these objects without recording their owner: it labels them with their version only when it finds them
-//! there already, and owner references cannot reach out of a namespace. Its InstallPlans know, but go with the Subscription.
-//! So the flows record what a plan created, as they do for CRDs, and `cleanup` finds it again, whatever versions came in between.
-//! They also put OLM's own component label on it: that lists it in the Operator object, and is what is left to accounts that may
-//! not write the record. What stood there before a plan stays, although OLM overwrites it.
+//! OLM creates these objects without recording their owner: it labels them with their version only if they existed
+//! before, and owner references cannot cross namespaces. Its InstallPlans record it, but are deleted with the
+//! Subscription. So the commands record the objects that a plan created, as they do for CRDs, and `cleanup` finds them
+//! again after any number of upgrades. They also put OLM's component label on each object: that lists it in the
+//! Operator object, and helps if the credentials cannot write the record. Objects that existed before a plan are kept,
+//! although OLM overwrites them.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ use super::reporter::ProgressLog;
 use super::{Error, names};
 use olmkit::types::{InstallPlan, InstallPlanStep};
 
-/// The kinds. CRDs are handled elsewhere: they hold users' objects.
+/// The kinds. CRDs are handled elsewhere, because they have custom resources.
 pub fn kinds() -> [Kind; 3] {
     [
         kinds::cluster_role(),
@@ -39,8 +40,8 @@ pub fn steps<'a>(
         .filter_map(|step| Some((object_of(step)?, step)))
 }
 
-/// Returns true if OLM may still carry out a step: it has not done it in a plan that has not ended. It writes the status of all steps
-/// only when it is through with them, so the object can be there already.
+/// Returns true if OLM may still execute a step: it is pending in a plan that has not ended. OLM writes the status of
+/// all steps only at the end, so the object can exist already.
 pub fn is_due(step: &InstallPlanStep, plan: &InstallPlan) -> bool {
     is_open(plan) && matches!(step.status.as_str(), "" | "Unknown" | "NotPresent")
 }
@@ -52,7 +53,7 @@ pub fn object_of(step: &InstallPlanStep) -> Option<ObjectRef> {
     Some(ObjectRef::cluster(kind, &step.resource.name))
 }
 
-/// Where an object comes from; `None` if it is not there, or this account may not read it.
+/// The origin of an object; `None` if it does not exist, or the credentials cannot read it.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -60,18 +61,18 @@ pub async fn origin(cluster: &Cluster, object: &ObjectRef) -> Result<Option<Orig
     match cluster.get(object).await {
         Ok(found) if object.kind == kinds::custom_resource_definition() => Ok(found.as_ref().map(Origin::of_crd)),
         Ok(found) => Ok(found.as_ref().map(Origin::of)),
-        // Then a label is all there is, if this account may write that.
+        // Then the label is the only evidence, if the credentials can write it.
         Err(error) if error.code() == Some(403) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// How long a plan may still take when its CSV has Succeeded: an operator can run before the last objects of its bundle are
-/// there.
+/// Time that a plan may still take after its CSV has Succeeded: an operator can run before the last objects of its
+/// bundle exist.
 pub const PLAN_LIMIT: Duration = Duration::from_secs(20);
 
-/// Waits until OLM has done the last step of the plans that bring these CSVs, for [`PLAN_LIMIT`] at most. Returns whether there
-/// was something to wait for.
+/// Waits until OLM has done the last step of the plans that install these CSVs, for [`PLAN_LIMIT`] at most. Returns
+/// true if it had to wait.
 ///
 /// # Errors
 /// [`Error::Request`], [`Error::Unreadable`].
@@ -96,7 +97,7 @@ pub async fn complete(
     Ok(waited)
 }
 
-/// What plans created for a CSV of the package, for its record; without what this account may not read.
+/// Objects that plans created for a CSV of the package, for its record; without those that the credentials cannot read.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -118,8 +119,9 @@ pub fn record_key(object: &ObjectRef) -> String {
     format!("{}/{}", object.kind.kind, object.name)
 }
 
-/// Labels what plans created for a CSV of the package, or wrote again: OLM then replaces the labels. An account that may not is
-/// not kept from installing; the API server takes a label on a ClusterRole for a grant of all its rules.
+/// Labels the objects that plans created for a CSV of the package, or overwrote, in which case OLM replaces the labels.
+/// A missing permission does not prevent the installation: for the API server, labeling a ClusterRole requires the
+/// permission to grant all its rules.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -136,7 +138,7 @@ pub async fn label(
     for (object, _) in steps.filter(|(_, step)| is_written(step)) {
         match label_one(cluster, &object, &label).await {
             Err(error) if error.code() == Some(403) => progress.done(format!(
-                "{object}: this account may not label it; cleanup leaves it when the plan that made it is gone"
+                "{object}: no permission to label it; cleanup keeps it if the plan that created it is deleted"
             )),
             other => other?,
         }

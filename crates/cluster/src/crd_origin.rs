@@ -1,8 +1,9 @@
-//! Which CRDs a package brought into the cluster, and which stood there before.
+//! Distinguishes CRDs that a package created from those that existed before.
 //!
-//! OLM labels every CRD that a CSV owns, also those that it found, so labels say nothing. Its InstallPlan knows: a step is
-//! `Created` or `Present`. But plans go with their Subscription, and OLM keeps only the last few. So the flows record what a
-//! plan created (see [`super::record`]): names with UIDs, since another CRD may take the name later.
+//! OLM labels every CRD that a CSV owns, even if it existed before, so labels are no evidence. Its InstallPlan is: a
+//! step is `Created` or `Present`. But plans are deleted with their Subscription, and OLM keeps only the last few. So
+//! the commands record the objects that a plan created (see [`super::record`]): names with UIDs, because another CRD
+//! may use the name later.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,7 +82,7 @@ pub fn taken_over(
                         "exists already and was not created for package {}: OLM replaces its definition with the bundle's, in all namespaces",
                         bundle.package
                     ),
-                    "check that the bundle's definition fits the objects that exist; olmkit cleanup leaves this CRD and its objects",
+                    "check that existing custom resources fit the bundle's CRD; olmkit cleanup keeps this CRD and its custom resources",
                 )
                 .on(object(name)),
             );
@@ -131,13 +132,13 @@ mod tests {
         assert!(!ours("Unknown", "catalog", after));
         // The condition's time is from before the execution.
         assert!(ours("Created", "catalog", "2026-01-01T00:00:22Z"));
-        // Deleted, and made again by somebody else, or for another package.
+        // Deleted, and created again by another client, or for another package.
         assert!(!ours("Created", "kubectl-create", "2026-01-01T00:00:15Z"));
         assert!(!ours("Created", "catalog", "2026-01-01T00:05:00Z"));
         assert!(!ours("Present", "kubectl-create", before));
-        // Made by somebody between the plan's creation and its execution.
+        // Created by another client between the plan's creation and its execution.
         assert!(!ours("Present", "kubectl-create", after));
-        // Another package brought it through OLM, earlier.
+        // Another package installed it through OLM, earlier.
         assert!(!ours("Present", "catalog", before));
         // OLM executed the plan twice.
         assert!(ours("Present", "catalog", after));

@@ -27,7 +27,7 @@ pub struct Finding {
     pub causes: Vec<Cause>,
 }
 
-/// Looks at one package, or at all that the namespace subscribes or has installed.
+/// Diagnoses one package, or all packages that have a Subscription or CSV in the namespace.
 ///
 /// # Errors
 /// [`Error::Request`], [`Error::Unreadable`].

@@ -1,4 +1,4 @@
-//! Which kinds the API server serves.
+//! Discovery of the kinds that the API server serves.
 
 use serde_json::Value;
 
@@ -21,8 +21,8 @@ impl Cluster {
             .find(|found| found.kind == kind))
     }
 
-    /// The kinds whose objects are in namespaces and can be listed and deleted, in one version each, but for those of APIs that
-    /// nobody answers for, such as `v1.packages.operators.coreos.com`.
+    /// The namespaced kinds that can be listed and deleted, in one version each. Omits the kinds of API services
+    /// without a backend, such as `v1.packages.operators.coreos.com`.
     ///
     /// # Errors
     /// [`Error::Request`].
@@ -55,7 +55,7 @@ impl Cluster {
         Ok(found)
     }
 
-    /// The resources of a version of a group; none of one that is not served.
+    /// The resources of an API version; empty if it is not served.
     async fn served(&self, api_version: &str) -> Result<Vec<Value>, Error> {
         for segment in api_version.split('/') {
             checked("discover", &api_version, segment)?;

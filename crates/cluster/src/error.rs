@@ -1,4 +1,4 @@
-//! What can go wrong between this tool and a cluster, before any question of cause.
+//! Errors between olmkit and a cluster, before any diagnosis.
 
 use std::path::PathBuf;
 
@@ -6,22 +6,22 @@ use super::cause::{Cause, Code};
 use super::client::ObjectRef;
 use super::ownership;
 
-/// An error of the cluster flows. What is wrong *in* a cluster is not an error but a [`super::Cause`].
+/// An error of a cluster command. A failure *in* a cluster is not an error but a [`super::Cause`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No usable kubeconfig.
     #[error("cannot load the kubeconfig{}: {source}", .path.as_ref().map(|path| format!(" {}", path.display())).unwrap_or_default())]
     Kubeconfig {
-        /// The file that was asked for, if any.
+        /// The requested file, if any.
         path: Option<PathBuf>,
-        /// Why.
+        /// The reason.
         source: Box<kube::config::KubeconfigError>,
     },
     /// Neither kubeconfig nor service account.
     #[error("cannot find a cluster: {0}; pass --kubeconfig or set KUBECONFIG")]
     NoCluster(#[source] Box<kube::config::InferConfigError>),
-    /// A request was refused or got no answer.
+    /// A request was rejected or not answered.
     #[error("cannot {verb} {object}: {}", describe(.source))]
     Request {
         /// `get`, `list`, `apply`, `delete`, …
@@ -34,19 +34,19 @@ pub enum Error {
     /// A request could not be built.
     #[error("cannot build the request to {verb} {object}: {message}")]
     BuildRequest {
-        /// What was meant.
+        /// The attempted action.
         verb: &'static str,
         /// Kind and name.
         object: String,
-        /// Why.
+        /// The reason.
         message: String,
     },
-    /// The API server's answer is not what its schema says.
+    /// The API server's answer does not match its schema.
     #[error("cannot read {object} as the cluster returned it: {source}")]
     Unreadable {
         /// Kind and name.
         object: String,
-        /// Where it differs.
+        /// The mismatch.
         source: serde_json::Error,
     },
     /// A manifest has no kind or a kind that the cluster does not serve.
@@ -54,7 +54,7 @@ pub enum Error {
     Manifest {
         /// Kind and name, or the file.
         object: String,
-        /// What is wrong with it.
+        /// The error.
         message: String,
     },
     /// A manifest that cannot be downloaded.
@@ -62,7 +62,7 @@ pub enum Error {
         "{0}; download crds.yaml and olm.yaml where the network allows it, and pass their directory with --from DIR"
     )]
     Download(olmkit_oci::registry::DownloadError),
-    /// A bundle that cannot be installed as it stands.
+    /// A bundle that cannot be installed in its current form.
     #[error("{0}")]
     Bundle(String),
     /// A bundle image that cannot be pulled.
@@ -87,28 +87,28 @@ pub enum Error {
     /// The catalog served from this host.
     #[error("cannot serve the catalog from this host: {0}")]
     Serve(String),
-    /// An object of others has the name of one that was to be made.
-    #[error("{object} exists and was not made by olmkit for this package: {author}")]
+    /// An object with another owner has the name of one that the command would create.
+    #[error("{object} exists and was not created by olmkit for this package: {author}")]
     NameTaken {
         /// The object.
         object: ObjectRef,
-        /// Whose it is.
+        /// Its owner.
         author: String,
     },
     /// Something did not go away.
-    #[error("{object} is still there after {seconds} s")]
+    #[error("{object} still exists after {seconds} s")]
     NotGone {
         /// The object.
         object: ObjectRef,
-        /// How long it was waited for.
+        /// Time waited.
         seconds: u64,
     },
     /// A file of the user's.
     #[error("cannot read {path}: {source}")]
     File {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
 }
@@ -125,8 +125,8 @@ impl Error {
         }
     }
 
-    /// The same as a cause, when it says something about the cluster: requests that are refused, an API server that does not
-    /// answer, a name that is taken.
+    /// The error as a cause, if it concerns the cluster: rejected requests, an API server that does not answer, a name
+    /// that is in use.
     pub fn cause(&self) -> Option<Cause> {
         let source = match self {
             Error::Request { source, .. } => source,
@@ -139,7 +139,7 @@ impl Error {
             kube::Error::Api(status) if matches!(status.code, 401 | 403) => Some(Cause::lasting(
                 Code::Forbidden,
                 self.to_string(),
-                "use an account with the permission (-n, --kubeconfig), or have it granted; kubectl auth can-i --list shows what is allowed",
+                "use credentials with this permission (-n, --kubeconfig) or ask an administrator; kubectl auth can-i --list shows your permissions",
             )),
             kube::Error::HyperError(_) | kube::Error::Service(_) => Some(Cause::passing(
                 Code::ApiUnreachable,
@@ -156,7 +156,7 @@ impl Error {
     }
 }
 
-/// The shortest text that still says what happened.
+/// The shortest message that still describes the failure.
 fn describe(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),

@@ -22,7 +22,7 @@ pub struct BundleFacts {
     pub blob: Value,
     /// The image that the bundle was read from; `None` for a directory.
     pub image: Option<String>,
-    /// Bytes that the manifests take once OLM has unpacked the image.
+    /// Bytes of the manifests after OLM has unpacked the image.
     pub unpacked_size: usize,
     /// SHA-256 of the manifests, to detect that a bundle of the same version changed.
     pub digest: String,
@@ -32,8 +32,8 @@ impl BundleFacts {
     /// Collects the facts.
     ///
     /// # Errors
-    /// [`Error::Bundle`] when there is not exactly one ClusterServiceVersion, or the package is not named, or objects cannot be
-    /// named after one of them.
+    /// [`Error::Bundle`] if there is not exactly one ClusterServiceVersion, the package has no name, or objects cannot
+    /// be named after one of them.
     pub fn new(package: &str, manifests: Vec<Value>, blob: Value, image: Option<String>) -> Result<Self, Error> {
         let csvs: Vec<&Value> = manifests
             .iter()

@@ -1,4 +1,4 @@
-//! Whether OLM itself is installed and healthy.
+//! Checks that OLM is installed and healthy.
 
 use k8s_openapi::api::apps::v1::Deployment;
 
@@ -29,7 +29,7 @@ pub fn olm(state: &OlmState) -> Vec<Cause> {
                     "OLM is only partly installed: the custom resource definitions {} are missing",
                     missing.join(", ")
                 ),
-                "olmkit olm install --from DIR completes it; olmkit olm uninstall removes what is there",
+                "olmkit olm install --from DIR completes it; olmkit olm uninstall removes the rest",
             )
             .likely("an installation was interrupted, or an uninstallation did not finish"),
         );
@@ -40,7 +40,7 @@ pub fn olm(state: &OlmState) -> Vec<Cause> {
             .iter()
             .find(|deployment| deployment.metadata.name.as_deref() == Some(name));
         match found {
-            // OLM may be managed outside the cluster (hosted control planes): only half of the pair is a fault.
+            // OLM may run outside the cluster (hosted control planes), so only a missing half of the pair is an error.
             None if state.deployments.is_empty() => {}
             None => causes.push(Cause::lasting(
                 Code::OlmIncomplete,
@@ -65,7 +65,7 @@ pub fn olm(state: &OlmState) -> Vec<Cause> {
     causes
 }
 
-/// Returns true if a Deployment says that enough of its pods are available.
+/// Returns true if a Deployment reports enough available pods.
 pub fn available(deployment: &Deployment) -> bool {
     let conditions = deployment
         .status

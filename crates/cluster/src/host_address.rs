@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 
-/// Guesses this host's address as seen from the cluster: the one from which packets to a node leave, else from which packets
-/// to the API server leave. With kind and k3d the API server is on loopback while the nodes are on a bridge of this host, so
-/// nodes come first. Nothing is sent.
+/// Guesses this host's address as seen from the cluster: the source address of packets to a node, or to the API server
+/// if there is no node address. With kind and k3d the API server is on loopback while the nodes are on a bridge of this
+/// host, so nodes come first. Sends no packets.
 pub fn guess(api_server: &str, nodes: &[IpAddr]) -> IpAddr {
     let server = host_and_port(api_server);
     let candidates = nodes.iter().map(|node| SocketAddr::new(*node, 6443)).chain(server);

@@ -10,7 +10,7 @@ use super::Error;
 use olmkit::catalog::{Catalog, load};
 use olmkit_serve::Server;
 
-/// A gRPC server in a task of its own. It ends when this value is dropped.
+/// A gRPC server in a separate task. It ends when this value is dropped.
 pub struct HostCatalog {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
@@ -36,7 +36,7 @@ impl HostCatalog {
         let address = server.address();
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(server.run(async {
-            // An error means that the sender is gone, which means to stop too.
+            // An error means that the sender was dropped, which also means stop.
             let _ = stopped.await;
         }));
         Ok(HostCatalog {
@@ -46,12 +46,12 @@ impl HostCatalog {
         })
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Stops at once: OLM's connection is idle and would otherwise be waited for.
+    /// Stops without waiting: OLM's connection is idle and would delay a graceful end.
     pub async fn stop(mut self) {
         self.stop.take();
         self.task.abort();

@@ -1,11 +1,12 @@
-//! Install modes: which namespaces an operator serves, what its CSV allows, and what an OperatorGroup asks for.
+//! Install modes: the namespaces that an operator watches, the modes that its CSV supports, and the targets of an
+//! OperatorGroup.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use olmkit::types::{InstallModeSupport, OperatorGroup};
 
-/// How an operator is to be installed. The namespaces are those that it serves, not the one that it runs in.
+/// Install mode of an operator. The namespaces are those that it watches, not the one that it runs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InstallMode {
     /// It serves the namespace that it runs in.
@@ -86,9 +87,9 @@ impl fmt::Display for InstallMode {
     }
 }
 
-/// The modes that a CSV must support for a set of targets, as olm-operator decides it: none is AllNamespaces, the own
-/// namespace alone is OwnNamespace, one other is SingleNamespace, several are MultiNamespace and, with the own one among
-/// them, OwnNamespace too.
+/// The modes that a CSV must support for a set of targets, as olm-operator decides it: none is AllNamespaces, only the
+/// operator's namespace is OwnNamespace, one other is SingleNamespace, several are MultiNamespace and, if they include
+/// the operator's namespace, also OwnNamespace.
 pub fn required_modes(targets: &BTreeSet<String>, own: &str) -> Vec<&'static str> {
     let all = targets.is_empty() || targets.contains("");
     match (all, targets.len(), targets.contains(own)) {
@@ -109,7 +110,7 @@ pub fn unsupported(modes: &[InstallModeSupport], targets: &BTreeSet<String>, own
         .collect()
 }
 
-/// The names of the supported modes, in the order in which a choice between them is made.
+/// The names of the supported modes, in order of preference.
 pub fn supported(modes: &[InstallModeSupport]) -> Vec<&'static str> {
     ["AllNamespaces", "OwnNamespace", "SingleNamespace", "MultiNamespace"]
         .into_iter()
@@ -117,7 +118,7 @@ pub fn supported(modes: &[InstallModeSupport]) -> Vec<&'static str> {
         .collect()
 }
 
-/// The targets that an OperatorGroup asks for, `None` when it selects them by label (then only its status lists them).
+/// The targets of an OperatorGroup, `None` if it selects them by label (then only its status lists them).
 pub fn group_targets(group: &OperatorGroup) -> Option<BTreeSet<String>> {
     if !group.spec.target_namespaces.is_empty() {
         return Some(group.spec.target_namespaces.iter().cloned().collect());

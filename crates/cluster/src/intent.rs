@@ -1,4 +1,4 @@
-//! What a flow creates: pure functions from a bundle and what was seen to manifests.
+//! Manifests that a command creates: pure functions of a bundle and an observation.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::install_mode::{self, InstallMode};
 use super::names;
 use super::observe::Observation;
 
-/// A file-based catalog that holds nothing but the bundle: package, channel with one entry, bundle.
+/// A file-based catalog with only this bundle: package, channel with one entry, bundle.
 pub fn catalog(bundle: &BundleFacts, channel: &str, replaces: Option<&str>) -> Vec<Value> {
     let mut entry = json!({"name": bundle.csv_name()});
     if let (Some(replaces), Some(entry)) = (replaces, entry.as_object_mut()) {
@@ -22,12 +22,12 @@ pub fn catalog(bundle: &BundleFacts, channel: &str, replaces: Option<&str>) -> V
     ]
 }
 
-/// How OLM reaches the catalog with the bundle.
+/// Connection from OLM to the catalog with the bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Served {
     /// This process serves it at `host:port`.
     FromHost(String),
-    /// A pod serves it behind a Service at `host:port`.
+    /// A pod serves it through a Service at `host:port`.
     FromPod(String),
 }
 
@@ -112,7 +112,7 @@ pub fn subscription(bundle: &BundleFacts, name: &str, namespace: &str) -> Value 
     })
 }
 
-/// The labels of what is created for a package.
+/// The labels of objects that are created for a package.
 pub fn labels(package: &str) -> Value {
     // Label values end at 63 characters; a package name may be longer.
     let value: String = package.chars().take(63).collect();

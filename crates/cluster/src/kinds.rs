@@ -1,4 +1,4 @@
-//! The kinds that the flows read and write, with what a request's path needs.
+//! The kinds that the commands read and write, with the data for a request's path.
 
 /// A kind of object: enough to build the path of a request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,7 +25,7 @@ impl Kind {
         }
     }
 
-    /// The path of the collection, in a namespace when one is given and the kind has one.
+    /// The path of the collection, in a namespace if one is given and the kind is namespaced.
     pub fn path(&self, namespace: Option<&str>) -> String {
         let root = if self.group.is_empty() { "/api" } else { "/apis" };
         match namespace {
@@ -68,17 +68,17 @@ kinds! {
     catalog_source = "operators.coreos.com" "v1alpha1" "CatalogSource" "catalogsources" true;
     /// OLM: an installed operator version.
     cluster_service_version = "operators.coreos.com" "v1alpha1" "ClusterServiceVersion" "clusterserviceversions" true;
-    /// OLM: what a resolution decided.
+    /// OLM: result of a resolution.
     install_plan = "operators.coreos.com" "v1alpha1" "InstallPlan" "installplans" true;
     /// OLM: the wish to have a package.
     subscription = "operators.coreos.com" "v1alpha1" "Subscription" "subscriptions" true;
     /// OLM: which namespaces are served.
     operator_group = "operators.coreos.com" "v1" "OperatorGroup" "operatorgroups" true;
-    /// OLM: what belongs to a package in a namespace.
+    /// OLM: components of a package in a namespace.
     operator = "operators.coreos.com" "v1" "Operator" "operators" false;
     /// OLM: cluster-wide settings.
     olm_config = "operators.coreos.com" "v1" "OLMConfig" "olmconfigs" false;
-    /// OLM: what an operator reports about itself to OLM.
+    /// OLM: conditions that an operator reports to OLM.
     operator_condition = "operators.coreos.com" "v2" "OperatorCondition" "operatorconditions" true;
     /// OLM v1: an installed operator.
     cluster_extension = "olm.operatorframework.io" "v1" "ClusterExtension" "clusterextensions" false;
@@ -92,7 +92,7 @@ kinds! {
     pod = "" "v1" "Pod" "pods" true;
     /// A service.
     service = "" "v1" "Service" "services" true;
-    /// The addresses behind a service.
+    /// The addresses of a service.
     endpoint_slice = "discovery.k8s.io" "v1" "EndpointSlice" "endpointslices" true;
     /// An event.
     event = "" "v1" "Event" "events" true;
@@ -100,7 +100,7 @@ kinds! {
     config_map = "" "v1" "ConfigMap" "configmaps" true;
     /// Secret data.
     secret = "" "v1" "Secret" "secrets" true;
-    /// An account for pods.
+    /// A service account.
     service_account = "" "v1" "ServiceAccount" "serviceaccounts" true;
     /// A Deployment.
     deployment = "apps" "v1" "Deployment" "deployments" true;
@@ -108,13 +108,13 @@ kinds! {
     job = "batch" "v1" "Job" "jobs" true;
     /// Grants in a namespace.
     role = "rbac.authorization.k8s.io" "v1" "Role" "roles" true;
-    /// Who has them.
+    /// RBAC binding in a namespace.
     role_binding = "rbac.authorization.k8s.io" "v1" "RoleBinding" "rolebindings" true;
     /// Grants in the cluster.
     cluster_role = "rbac.authorization.k8s.io" "v1" "ClusterRole" "clusterroles" false;
-    /// Who has them.
+    /// RBAC binding in the cluster.
     cluster_role_binding = "rbac.authorization.k8s.io" "v1" "ClusterRoleBinding" "clusterrolebindings" false;
-    /// How urgent pods are.
+    /// Priority of pods.
     priority_class = "scheduling.k8s.io" "v1" "PriorityClass" "priorityclasses" false;
     /// A custom resource definition.
     custom_resource_definition = "apiextensions.k8s.io" "v1" "CustomResourceDefinition" "customresourcedefinitions" false;
@@ -124,7 +124,7 @@ kinds! {
     network_policy = "networking.k8s.io" "v1" "NetworkPolicy" "networkpolicies" true;
     /// Admission, changing.
     mutating_webhook_configuration = "admissionregistration.k8s.io" "v1" "MutatingWebhookConfiguration" "mutatingwebhookconfigurations" false;
-    /// Admission, refusing.
+    /// Validating admission.
     validating_webhook_configuration = "admissionregistration.k8s.io" "v1" "ValidatingWebhookConfiguration" "validatingwebhookconfigurations" false;
 }
 

@@ -1,30 +1,30 @@
-//! What OLM still writes when its cause is gone.
+//! Removes objects that OLM writes after their owner was deleted.
 //!
-//! Its controllers act on what they saw a moment before: an object that is removed while one of them works is written once
-//! more, and nothing removes it then. It is not visible when a controller has caught up, so the flows watch until nothing was
-//! written for a while, and remove what appears meanwhile.
+//! Its controllers act on cached state: an object that is deleted during a sync is written once more, and nothing
+//! deletes it then. Clients cannot see when a controller has caught up, so the commands watch until nothing has been
+//! written for a while, and delete the objects that appear.
 
 use std::time::{Duration, Instant};
 
 use super::Error;
 use super::client::{Cluster, ObjectRef};
 
-/// How long nothing must appear, on a machine that answers at once.
+/// Quiet time to wait for if the API server answers quickly.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// How long nothing must appear, at most.
+/// Longest quiet time to wait for.
 const LONGEST_QUIET: Duration = Duration::from_secs(10);
 
 /// A slow API server means slow controllers: nothing must appear for this many times its slowest answer.
 const ANSWERS: u32 = 40;
 
-/// How long is watched in total: what appears longer has a cause that is still there.
+/// Total time limit: objects that still appear afterwards have an existing owner.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// The pause between two looks.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Removes what `find` returns until it has returned nothing for a while, and returns what was removed.
+/// Removes the objects that `find` returns until it has returned none for a while, and returns the removed ones.
 ///
 /// # Errors
 /// [`Error::Request`], and what `find` returns.

@@ -1,7 +1,7 @@
-//! What runs against a cluster: install and remove OLM, run a bundle, upgrade, clean up, diagnose.
+//! Commands on a cluster: install and remove OLM, run a bundle, upgrade, clean up, diagnose.
 //!
-//! Decisions are pure functions from what was observed ([`Observation`]) to what is wrong ([`Cause`]), what to create
-//! ([`intent`]) and what to delete; requests are made at the edge only ([`Cluster`]).
+//! Decisions are pure functions from an observation ([`Observation`]) to causes ([`Cause`]), to objects to create
+//! ([`intent`]) and to objects to delete; only [`Cluster`] sends requests.
 //!
 //! This example is compiled but not run, because it needs a cluster:
 //!

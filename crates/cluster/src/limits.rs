@@ -4,13 +4,15 @@ use super::cause::{Cause, Code};
 use super::facts::BundleFacts;
 use super::json::text;
 
-/// etcd refuses larger requests by default; an InstallPlan of an inline bundle holds every manifest in its status.
+/// etcd rejects larger requests by default; the status of an InstallPlan contains every manifest of an inline bundle.
 const ETCD_LIMIT: usize = 1_500_000;
 
-/// A bundle image is unpacked into one ConfigMap, as base64 of gzip; OLM leaves `opm alpha bundle extract` its default limit.
+/// A bundle image is unpacked into one ConfigMap, as base64 of gzip; OLM uses the default limit of `opm alpha bundle
+/// extract`.
 const UNPACK_LIMIT: usize = 1 << 20;
 
-/// What of a bundle is too large. `inline` bundles travel through the InstallPlan, others are unpacked from their image.
+/// Parts of a bundle that are too large. `inline` bundles are copied into the InstallPlan, others are unpacked from
+/// their image.
 pub fn check(bundle: &BundleFacts, inline: bool) -> Vec<Cause> {
     let sizes: Vec<usize> = bundle
         .manifests
@@ -45,7 +47,7 @@ pub fn check(bundle: &BundleFacts, inline: bool) -> Vec<Cause> {
         ));
     }
     let total: usize = sizes.iter().sum();
-    // Manifests stand in the plan as JSON inside JSON: quotes are escaped.
+    // The plan contains manifests as JSON inside JSON: quotes are escaped.
     let escaped: usize = bundle
         .manifests
         .iter()

@@ -1,4 +1,4 @@
-//! `migrate`: what OLM v0 has installed, read for the move to OLM v1. Nothing is changed.
+//! `migrate`: reads the installed operators of OLM v0 for a move to OLM v1. Does not change the cluster.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,10 +14,10 @@ mod offers;
 
 use offers::Offers;
 
-/// Leaves out the copies of ClusterServiceVersions that OLM v0 puts into every namespace that an operator watches.
+/// Excludes the copies of ClusterServiceVersions that OLM v0 creates in every watched namespace.
 const ORIGINALS: &str = "!olm.copiedFrom";
 
-/// What decides whether the operators of OLM v0 can move.
+/// Data that decides whether the operators of OLM v0 can move.
 #[derive(Debug)]
 pub struct Installed {
     namespace: Option<String>,
@@ -28,7 +28,7 @@ pub struct Installed {
     conditions: Vec<Value>,
     catalogs: Vec<Value>,
     extensions: Vec<Value>,
-    /// What the ClusterCatalogs have, if they were asked.
+    /// The contents of the ClusterCatalogs, if they were queried.
     offers: Option<Offers>,
 }
 
@@ -58,10 +58,12 @@ impl Installed {
         })
     }
 
-    /// Asks the ClusterCatalogs for the packages of the Subscriptions, which decides C7; `false` where the cluster knows none.
+    /// Queries the ClusterCatalogs for the packages of the Subscriptions, which decides C7; `false` if the cluster does
+    /// not serve ClusterCatalogs.
     ///
     /// # Errors
-    /// [`Error::Request`] when the API server does not answer. What is said of a package names the catalogs that do not.
+    /// [`Error::Request`] if the API server does not answer. The result for a package names the catalogs that do not
+    /// answer.
     pub async fn ask_catalogs(&mut self, cluster: &Cluster) -> Result<bool, Error> {
         let subscriptions = self.subscriptions.iter().filter(|one| self.is_asked_for(one));
         let packages: Vec<&str> = subscriptions.map(|one| text(one, "/spec/name")).collect();
@@ -78,8 +80,8 @@ impl Installed {
         self.installations().iter().map(migrate::assess).collect()
     }
 
-    /// The ClusterCatalogs and ClusterExtensions that would take the place of the Subscriptions that can move, with consent or
-    /// without, and what is said of the others. C7 is left out: one of these ClusterCatalogs is what it asks for.
+    /// The ClusterCatalogs and ClusterExtensions that would replace the Subscriptions that can move, with or without
+    /// consent, and the assessment of the others. C7 is omitted, because one of these ClusterCatalogs satisfies it.
     #[must_use]
     pub fn plan(&self) -> (Vec<Value>, Vec<Assessment>) {
         let (mut movable, mut others) = (Vec::new(), Vec::new());
@@ -143,7 +145,8 @@ mod tests {
 
     use super::*;
 
-    /// Whoever may make objects in a namespace makes as many as fit; each Subscription would be compared with each of them.
+    /// A user with permission to create objects in a namespace can create very many; each Subscription would be
+    /// compared with each of them.
     #[test]
     fn countless_operator_groups_are_not_named_for_each_subscription() {
         let count = 1_500;

@@ -1,12 +1,12 @@
-//! The names and labels of what the flows create. Names are those of operator-sdk, so that its users find their objects
-//! again and either tool can clean up after the other.
+//! The names and labels of created objects. The names are those of operator-sdk, so that its users recognize the
+//! objects and either tool can clean up after the other.
 
 use olmkit::object::dns1123_subdomain_problems;
 
-/// The OperatorGroup that is made when a namespace has none.
+/// The OperatorGroup that is created if a namespace has none.
 pub const OPERATOR_GROUP: &str = "operator-sdk-og";
 
-/// The channel of a catalog that holds nothing but the bundle at hand.
+/// The channel of a catalog with only one local bundle.
 pub const CHANNEL: &str = "operator-sdk-run-bundle";
 
 /// Label on everything that this tool creates.
@@ -15,22 +15,22 @@ pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "olmkit");
 /// Label with the package that an object was created for.
 pub const PACKAGE_LABEL: &str = "olmkit.dev/package";
 
-/// Annotation on the Subscription: digest of the bundle's content, so that a rerun knows whether the bundle changed.
+/// Annotation on the Subscription: digest of the bundle's content, by which a rerun detects a changed bundle.
 pub const DIGEST_ANNOTATION: &str = "olmkit.dev/bundle-digest";
 
-/// Label on a catalog pod that this tool makes: the CatalogSource that it serves.
+/// Label on a catalog pod of olmkit: the CatalogSource that it serves.
 pub const CATALOG_LABEL: &str = "olmkit.dev/catalog-source";
 
-/// Annotation on OLM's Operator object of a package: what exists in the whole cluster because of the package, as a JSON object of
-/// names and UIDs: CRDs by name, other objects as `ClusterRole/name`.
+/// Annotation on OLM's Operator object of a package: cluster-scoped objects that were created for the package, as a
+/// JSON object of names and UIDs: CRDs by name, other objects as `ClusterRole/name`.
 pub const CREATED_ANNOTATION: &str = "olmkit.dev/created";
 
-/// Annotation on the same object: what plans that went before they ended may have created, as a JSON object of the same names
-/// and the times of the plans.
+/// Annotation on the same object: objects that plans which were deleted before they ended may have created, as a JSON
+/// object of the same names and the plans' times.
 pub const UNFINISHED_ANNOTATION: &str = "olmkit.dev/unfinished";
 
-/// Label on a CSV whose Subscription and catalog went when this host stopped serving them: the beginning of the bundle's
-/// digest. A label, because OLM copies a CSV's annotations into its pods.
+/// Label on a CSV whose Subscription and catalog were deleted when this host stopped serving them: the beginning of the
+/// bundle's digest. A label, because OLM copies a CSV's annotations to its pods.
 pub const RELEASED_LABEL: &str = "olmkit.dev/bundle-digest";
 
 /// Annotation on the CatalogSource: `host` or `pod`, where the catalog is served.
@@ -43,7 +43,7 @@ pub const FOLLOWED_BEFORE_ANNOTATION: &str = "olmkit.dev/followed-before";
 /// Annotation on the same object: the CSVs that a cleanup has begun to remove, with spaces between.
 pub const REMOVED_CSVS_ANNOTATION: &str = "olmkit.dev/removed-csvs";
 
-/// operator-sdk's annotation on a CatalogSource that it made for one bundle.
+/// operator-sdk's annotation on a CatalogSource that it created for one bundle.
 pub const INJECTED_BUNDLES_ANNOTATION: &str = "operators.operatorframework.io/injected-bundles";
 
 /// The value of [`RELEASED_LABEL`] for a digest.
@@ -54,7 +54,7 @@ pub fn released_value(digest: &str) -> String {
 /// Returns true if objects can be named after a package or a CSV.
 ///
 /// # Errors
-/// What keeps it from being part of an object's name.
+/// The reason why the name cannot be part of an object's name.
 pub fn check(what: &str, name: &str) -> Result<(), String> {
     match dns1123_subdomain_problems(name).first() {
         None => Ok(()),
@@ -74,16 +74,16 @@ pub fn subscription(csv: &str) -> String {
     format!("{}-sub", dashed(csv))
 }
 
-/// How the labels begin that OLM puts on what belongs to a package in a namespace.
+/// Prefix of the labels that OLM puts on the components of a package in a namespace.
 pub const COMPONENT: &str = "operators.coreos.com/";
 
-/// The label that OLM puts on what belongs to a package in a namespace. Label names end at 63 characters.
+/// The label that OLM puts on the components of a package in a namespace. Label names have at most 63 characters.
 pub fn component_label(package: &str, namespace: &str) -> String {
     let name: String = format!("{package}.{namespace}").chars().take(63).collect();
     format!("{COMPONENT}{}", name.trim_end_matches(['.', '-', '_']))
 }
 
-/// The Operator object that OLM makes for what carries that label.
+/// The Operator object that OLM creates for components with that label.
 pub fn operator(package: &str, namespace: &str) -> String {
     component_label(package, namespace)
         .trim_start_matches(COMPONENT)

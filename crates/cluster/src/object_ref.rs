@@ -1,7 +1,7 @@
-//! Which object of a cluster is meant, and the path of a request for it.
+//! References to an object of a cluster, and the path of a request for it.
 //!
-//! Names come from bundles, catalogs, flags and what stands in a cluster. One that holds a slash or dots would lead the
-//! request to another object, so every part of a path is checked before a request is made of it.
+//! Names come from bundles, catalogs, flags and cluster objects. A name with a slash or dots would change the target of
+//! a request, so every segment of a path is checked before the request is built.
 
 use std::fmt;
 
@@ -82,7 +82,7 @@ impl ObjectRef {
     /// The request for its collection, once all parts of its path are known to be single segments.
     ///
     /// # Errors
-    /// [`Error::BuildRequest`] for a part that is not one.
+    /// [`Error::BuildRequest`] for an invalid segment.
     pub(super) fn request(&self) -> Result<Request, Error> {
         checked("reach", self, &self.name)?;
         collection(&self.kind, self.namespace.as_deref())
@@ -106,8 +106,8 @@ pub(super) fn collection(kind: &Kind, namespace: Option<&str>) -> Result<Request
     Ok(Request::new(kind.path(namespace)))
 }
 
-/// Accepts one segment of a path as Kubernetes does: any name without a slash, a percent sign or what ends a path, other than
-/// `.` and `..`.
+/// Accepts one segment of a path as Kubernetes does: any name without a slash, a percent sign or a character that ends
+/// a path, other than `.` and `..`.
 ///
 /// # Errors
 /// [`Error::BuildRequest`].

@@ -1,4 +1,4 @@
-//! What is seen of a cluster at one moment: the input of every decision. Nothing here judges.
+//! Snapshot of a cluster: the input of every decision. Contains observations only, no conclusions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ pub struct OlmState {
     pub deployments: Vec<Deployment>,
     /// Namespace whose catalogs every namespace sees.
     pub global_namespace: Option<String>,
-    /// The image that OLM unpacks bundles with: nodes can pull it, and it holds `/bin/opm`.
+    /// The image with which OLM unpacks bundles: nodes can pull it, and it contains `/bin/opm`.
     pub opm_image: Option<String>,
     /// `olm.version` of the CSV `packageserver`.
     pub version: Option<String>,
@@ -67,21 +67,21 @@ pub struct Observation {
     pub crds: BTreeMap<String, CrdState>,
     /// Unpack Jobs of the namespaces that have catalogs.
     pub jobs: Vec<Job>,
-    /// Pods of the namespace and of those that have catalogs.
+    /// Pods of the namespace and of those with catalogs.
     pub pods: Vec<Pod>,
     /// Warnings of the same namespaces.
     pub events: Vec<Event>,
     /// Deployments of the namespace.
     pub deployments: Vec<Deployment>,
-    /// OperatorConditions of the namespace, as they stand.
+    /// OperatorConditions of the namespace, unparsed.
     pub operator_conditions: Vec<Value>,
-    /// `apiVersion kind` of kinds that were asked for and that the cluster serves.
+    /// `apiVersion kind` of the requested kinds that the cluster serves.
     pub served: BTreeSet<(String, String)>,
     /// APIServices of other servers that do not answer.
     pub dead_api_services: Vec<String>,
 }
 
-/// What matters of a CRD in the cluster.
+/// Relevant data of a CRD in the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CrdState {
@@ -103,7 +103,7 @@ pub struct CrdState {
     pub storage: String,
     /// Labels.
     pub labels: BTreeMap<String, String>,
-    /// Who made it.
+    /// Its creator.
     pub origin: Origin,
 }
 
@@ -167,7 +167,7 @@ impl Observation {
         }
     }
 
-    /// Looks at the namespace and at what of the cluster concerns it. `asked` are kinds whose presence is of interest.
+    /// Observes the namespace and the related cluster-scoped objects. `asked` are kinds to look up.
     ///
     /// # Errors
     /// [`Error::Request`], [`Error::Unreadable`].
@@ -201,7 +201,7 @@ impl Observation {
         Ok(seen)
     }
 
-    /// Looks again at what changes while an installation runs.
+    /// Updates the objects that change while an installation runs.
     ///
     /// # Errors
     /// [`Error::Request`], [`Error::Unreadable`].
@@ -277,7 +277,7 @@ impl Observation {
     }
 }
 
-/// Looks at OLM itself.
+/// Observes OLM itself.
 ///
 /// # Errors
 /// [`Error::Request`], [`Error::Unreadable`].
@@ -303,7 +303,7 @@ pub async fn observe_olm(cluster: &Cluster, crds: &BTreeMap<String, CrdState>) -
         match cluster.get(&ObjectRef::cluster(kinds::namespace(), "olm")).await {
             Ok(Some(_)) => state.global_namespace = Some("olm".into()),
             Ok(None) => {}
-            // An account that may not look there.
+            // The credentials cannot list them.
             Err(error) if error.code() == Some(403) => {}
             Err(error) => return Err(error),
         }
@@ -320,7 +320,7 @@ pub async fn observe_olm(cluster: &Cluster, crds: &BTreeMap<String, CrdState>) -
     Ok(state)
 }
 
-/// The namespace that `catalog-operator` is configured to take global catalogs from.
+/// The namespace from which `catalog-operator` is configured to read global catalogs.
 fn global_namespace(deployment: &Deployment) -> Option<String> {
     if deployment.metadata.name.as_deref() != Some("catalog-operator") {
         return None;
@@ -346,7 +346,7 @@ fn flag(deployment: &Deployment, name: &str) -> Option<String> {
     None
 }
 
-/// APIServices that a Service answers for and that are not available.
+/// Unavailable APIServices that are backed by a Service.
 pub(super) async fn dead_api_services(cluster: &Cluster) -> Result<Vec<String>, Error> {
     let services = cluster.list(kinds::api_service(), None, None).await?;
     Ok(services
@@ -358,7 +358,7 @@ pub(super) async fn dead_api_services(cluster: &Cluster) -> Result<Vec<String>, 
         .collect())
 }
 
-/// Returns true if an object's status says `True` for a condition.
+/// Returns true if an object has a condition with status `True`.
 pub(super) fn condition_is_true(object: &Value, kind: &str) -> bool {
     let conditions = object
         .pointer("/status/conditions")

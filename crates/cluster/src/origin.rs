@@ -1,4 +1,4 @@
-//! Who made an object: what its metadata and the InstallPlan that names it show.
+//! Finds the creator of an object from its metadata and the InstallPlan that names it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::json::text;
 use olmkit::types::InstallPlan;
 
-/// What a package brought, with UIDs: CRDs by name, other objects as `ClusterRole/name`.
+/// Objects that a package created, with UIDs: CRDs by name, other objects as `ClusterRole/name`.
 pub type Record = BTreeMap<String, String>;
 
 /// The client names under which OLM writes objects of bundles.
 const OLM: [&str; 2] = ["catalog", "olm"];
 
-/// Where an object comes from.
+/// Origin of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Origin {
@@ -21,12 +21,13 @@ pub struct Origin {
     pub uid: String,
     /// When it was created.
     pub created: Option<jiff::Timestamp>,
-    /// The clients that wrote what makes the object what it is.
+    /// The clients that wrote the defining fields of the object.
     pub authors: BTreeSet<String>,
 }
 
 impl Origin {
-    /// Of a CRD: its authors wrote its group, which nobody can change. They are its creator, and whoever claimed it later.
+    /// For a CRD: the clients that wrote its group, which is immutable. They are its creator, and clients that applied
+    /// it later.
     pub fn of_crd(crd: &Value) -> Self {
         Self::with_authors(crd, |fields| fields.pointer("/f:spec/f:group").is_some())
     }
@@ -52,14 +53,14 @@ impl Origin {
         }
     }
 
-    /// Returns true if nobody but OLM wrote it.
+    /// Returns true if only OLM wrote it.
     pub fn is_olms_alone(&self) -> bool {
         !self.authors.is_empty() && self.authors.iter().all(|name| is_olm(name))
     }
 
-    /// Returns true if a step with this status created it: this very object, not one that took its name later. A step that did can still
-    /// say `Present`: when OLM fails to write the plan's status, it carries the plan out again and finds its own object. Then
-    /// nobody but OLM has written it, and not before the plan existed.
+    /// Returns true if a step with this status created this object, and not one that used its name later. A step that
+    /// created it can still be `Present`: if OLM fails to write the plan's status, it executes the plan again and finds
+    /// its own object. Then only OLM has written the object, and not before the plan existed.
     pub fn is_created_by(&self, status: &str, plan: &InstallPlan) -> bool {
         let began = plan.metadata.creation_timestamp.as_ref().map(|time| time.0);
         let done = plan
@@ -84,8 +85,8 @@ fn is_olm(manager: &str) -> bool {
     OLM.contains(&manager)
 }
 
-/// How long after the time in its `Installed` condition a plan may still have created objects: OLM takes that time before it
-/// begins to carry the plan out (`transitionInstallPlanState`), and truncates it to seconds.
+/// Time after the one in its `Installed` condition in which a plan may still have created objects: OLM records that
+/// time before it executes the plan (`transitionInstallPlanState`), and truncates it to seconds.
 const EXECUTION_LIMIT: jiff::SignedDuration = jiff::SignedDuration::from_mins(1);
 
 #[cfg(test)]

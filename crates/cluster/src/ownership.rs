@@ -1,7 +1,7 @@
-//! Whose is an object that has the name of one that a flow makes?
+//! Ownership of objects whose name a command needs.
 //!
-//! Names such as `<package>-catalog` are nobody's property. What stands under such a name and was not made by this tool for
-//! this package is left alone, and the flow stops before it has changed anything.
+//! Names such as `<package>-catalog` are not reserved. An existing object with such a name that olmkit did not create
+//! for this package is not changed, and the command stops before it changes anything.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use super::json::text;
 use super::serve_from::ServeFrom;
 use super::{Error, catalog_pod, intent, kinds, names};
 
-/// The objects of others that have a name which a flow needs for its catalog or its Subscription, each as a cause.
+/// Objects with another owner whose name the command needs for its catalog or its Subscription, each as a cause.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -39,7 +39,7 @@ pub async fn taken(
             causes.push(name_taken(object, &author(&found)));
         }
     }
-    // One for the package is judged elsewhere, whoever made it.
+    // A Subscription to the package is checked elsewhere, regardless of its creator.
     let object = ObjectRef::namespaced(kinds::subscription(), namespace, subscription);
     if let Some(found) = cluster.get(&object).await?
         && text(&found, "/spec/name") != package
@@ -49,10 +49,10 @@ pub async fn taken(
     Ok(causes)
 }
 
-/// Creates or changes an object that this tool makes, but none of others.
+/// Creates or changes an object that olmkit owns, but no other.
 ///
 /// # Errors
-/// [`Error::NameTaken`] for an object of others, [`Error::Manifest`], [`Error::Request`].
+/// [`Error::NameTaken`] for an object with another owner, [`Error::Manifest`], [`Error::Request`].
 pub async fn apply(cluster: &Cluster, manifest: &Value) -> Result<ObjectRef, Error> {
     let object = cluster.reference(manifest).await?;
     let labels = manifest.pointer("/metadata/labels").cloned().unwrap_or_default();
@@ -61,7 +61,8 @@ pub async fn apply(cluster: &Cluster, manifest: &Value) -> Result<ObjectRef, Err
         author,
     };
     let Some(found) = cluster.get(&object).await? else {
-        // Without force: whoever makes one of that name now owns its fields, and that is a conflict.
+        // Without force: if another client creates the object in this moment, it owns the fields, and the API server
+        // reports a conflict.
         return match cluster.apply_unowned(manifest).await {
             Ok(_) => Ok(object),
             Err(error) if error.code() == Some(409) => Err(taken("another client has just created it".into())),
@@ -73,14 +74,14 @@ pub async fn apply(cluster: &Cluster, manifest: &Value) -> Result<ObjectRef, Err
     }
     let mut manifest = manifest.clone();
     if let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) {
-        // That very object, or none: another one may take its place at any time.
+        // Exactly this object or none: another one may replace it at any time.
         metadata.insert("uid".into(), text(&found, "/metadata/uid").into());
     }
     cluster.apply(&manifest).await?;
     Ok(object)
 }
 
-/// Returns true if this tool made an object for the package that these labels name, or operator-sdk did.
+/// Returns true if olmkit or operator-sdk created an object for the package in these labels.
 pub fn is_ours(object: &Value, labels: &Value) -> bool {
     let label = |of: &Value, name: &str| of.get(name).and_then(Value::as_str).map(str::to_owned);
     let found = object.pointer("/metadata/labels").cloned().unwrap_or_default();
@@ -89,7 +90,7 @@ pub fn is_ours(object: &Value, labels: &Value) -> bool {
     is_olmkits || is_of_operator_sdk(object)
 }
 
-/// Returns true if operator-sdk made a CatalogSource for one bundle: it leaves its mark in an annotation.
+/// Returns true if operator-sdk created a CatalogSource for one bundle, which it marks with an annotation.
 fn is_of_operator_sdk(object: &Value) -> bool {
     let annotations = object.pointer("/metadata/annotations");
     text(object, "/kind") == "CatalogSource"
@@ -97,7 +98,7 @@ fn is_of_operator_sdk(object: &Value) -> bool {
         && annotations.is_some_and(|found| found.get(names::INJECTED_BUNDLES_ANNOTATION).is_some())
 }
 
-/// Who made an object, as far as its metadata says.
+/// The creator of an object according to its metadata.
 pub fn author(object: &Value) -> String {
     let label = |name: &str| {
         let labels = object.pointer("/metadata/labels")?;
@@ -105,8 +106,8 @@ pub fn author(object: &Value) -> String {
     };
     if label(names::MANAGED_BY.0).as_deref() == Some(names::MANAGED_BY.1) {
         return match label(names::PACKAGE_LABEL) {
-            Some(package) => format!("olmkit made it for package {package}"),
-            None => "olmkit made it for no single package".into(),
+            Some(package) => format!("olmkit created it for package {package}"),
+            None => "olmkit created it, but not for one package".into(),
         };
     }
     if let Some(manager) = label(names::MANAGED_BY.0) {
@@ -132,12 +133,13 @@ fn creator(object: &Value) -> Option<&str> {
     first.get("manager")?.as_str().filter(|name| !name.is_empty())
 }
 
-/// The cause for a name that is taken.
+/// The cause for a name that is in use.
 pub fn name_taken(object: ObjectRef, author: &str) -> Cause {
     left_alone(object, "this package", author, "install in another namespace with -n")
 }
 
-/// The cause for an object of others that stays. `package` says for what it was not made, `instead` what else can be done.
+/// The cause for an object with another owner, which is kept. `package` names the package for which it was not created,
+/// `instead` describes an alternative.
 pub fn left_alone(object: ObjectRef, package: &str, author: &str, instead: &str) -> Cause {
     let namespace = object
         .namespace
@@ -145,13 +147,13 @@ pub fn left_alone(object: ObjectRef, package: &str, author: &str, instead: &str)
         .map(|namespace| format!(" -n {namespace}"))
         .unwrap_or_default();
     let remedy = format!(
-        "{instead}; or, if nobody needs it, remove it: kubectl{namespace} delete {} {}",
+        "{instead}; or, if it is unused, delete it: kubectl{namespace} delete {} {}",
         object.kind.resource(),
         object.name
     );
     Cause::lasting(
         Code::NameTaken,
-        format!("exists and was not made by olmkit for {package}: {author}; it is left alone"),
+        format!("exists and was not created by olmkit for {package}: {author}; it is not changed"),
         remedy,
     )
     .on(object)
@@ -193,7 +195,7 @@ mod tests {
         );
         assert_eq!(
             made_by(json!({"labels": intent::labels("b")})),
-            "olmkit made it for package b"
+            "olmkit created it for package b"
         );
         assert_eq!(
             made_by(json!({"ownerReferences": [{"kind": "Deployment", "name": "shop"}]})),

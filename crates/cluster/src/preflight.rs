@@ -1,4 +1,4 @@
-//! The checks before anything is created: all problems at once, each with a remedy.
+//! The checks before anything is created: reports all problems together, each with a fix.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ use olmkit::types::{CatalogSource, DeployedCsv, OperatorGroup};
 pub struct PreflightOptions {
     /// `--install-mode`.
     pub install_mode: Option<InstallMode>,
-    /// True if the catalog holds the manifests inline instead of referring to a bundle image.
+    /// True if the catalog contains the manifests inline instead of referring to a bundle image.
     pub inline: bool,
 }
 
@@ -61,7 +61,7 @@ pub fn place(seen: &Observation) -> Vec<Cause> {
             Cause::lasting(
                 Code::NamespaceTerminating,
                 "is being deleted; nothing can be created in it",
-                "wait until it is gone and create it again, or choose another namespace with -n",
+                "wait until it is deleted and create it again, or choose another namespace with -n",
             )
             .on(namespace()),
         ),
@@ -70,7 +70,7 @@ pub fn place(seen: &Observation) -> Vec<Cause> {
     causes.extend(seen.dead_api_services.iter().map(|name| {
         Cause::warning(
             Code::ApiServiceUnavailable,
-            "no server answers for this aggregated API; until one does, namespace deletions hang",
+            "no server answers for this aggregated API; until one does, namespace deletions do not finish",
             format!("restore its server, or remove it: kubectl delete apiservices.apiregistration.k8s.io {name}"),
         )
         .on(ObjectRef::cluster(kinds::api_service(), name))
@@ -112,7 +112,7 @@ pub(super) fn several_groups(groups: &[OperatorGroup], namespace: &str) -> Cause
     Cause::lasting(
         Code::MultipleOperatorGroups,
         format!(
-            "has {} OperatorGroups ({}); OLM resolves nothing in such a namespace and reports no error",
+            "has {} OperatorGroups ({}); OLM resolves no Subscription in such a namespace and reports no error",
             found.len(),
             found.join(", ")
         ),
@@ -156,7 +156,7 @@ fn undecided(csv: &DeployedCsv, supported: &[&str]) -> Option<Cause> {
         Some(first @ (&"SingleNamespace" | &"MultiNamespace")) => Some(Cause::lasting(
             Code::InstallModeUndecided,
             format!(
-                "{} can only serve namespaces other than its own, and none is named",
+                "{} can only watch namespaces other than its own, and none is specified",
                 csv.name()
             ),
             format!("pass --install-mode {}", example(first)),
@@ -186,8 +186,8 @@ fn group_fits(
         return Some(
                 Cause::lasting(
                     Code::OperatorGroupMismatch,
-                    format!("targets {shown}, --install-mode {mode} asks for something else; a namespace has one OperatorGroup for all its operators"),
-                    format!("leave --install-mode out to use the group as it is, choose another namespace with -n, or delete the group: kubectl -n {} delete operatorgroups.{} {name}", seen.namespace, kinds::OLM_GROUP),
+                    format!("targets {shown}, --install-mode {mode} requires other targets; a namespace has one OperatorGroup for all its operators"),
+                    format!("omit --install-mode to use the existing group, choose another namespace with -n, or delete the group: kubectl -n {} delete operatorgroups.{} {name}", seen.namespace, kinds::OLM_GROUP),
                 )
                 .on(object),
             );
@@ -203,7 +203,7 @@ fn group_fits(
     })
 }
 
-/// Catalogs in reach that make every resolution of the namespace fail.
+/// Reachable catalogs that break every resolution in the namespace.
 pub(super) fn catalogs_beside(seen: &Observation, own: &str) -> Vec<Cause> {
     let excluded = seen.operator_groups.iter().any(|group| {
         let annotations = group.metadata.annotations.as_ref();
@@ -224,17 +224,17 @@ pub(super) fn catalogs_beside(seen: &Observation, own: &str) -> Vec<Cause> {
         .map(|catalog| {
             let (namespace, name) = (catalog.metadata.namespace.clone().unwrap_or_default(), catalog.metadata.name.clone().unwrap_or_default());
             let state = if catalog.connection().is_empty() { &catalog.status.reason } else { catalog.connection() };
-            let mut remedy = format!("repair it (olmkit diagnose -n {namespace}) or remove it: kubectl -n {namespace} delete catalogsources.{} {name}", kinds::OLM_GROUP);
+            let mut remedy = format!("fix it (olmkit diagnose -n {namespace}) or delete it: kubectl -n {namespace} delete catalogsources.{} {name}", kinds::OLM_GROUP);
             if namespace != seen.namespace {
                 remedy.push_str("; or keep global catalogs out of this namespace: annotate its OperatorGroup with olm.operatorframework.io/exclude-global-namespace-resolution=true");
             }
             let cause = Cause::lasting(
                 Code::OtherCatalogBroken,
-                format!("is not usable ({state}); while a catalog in reach fails, OLM installs nothing in this namespace"),
+                format!("is not usable ({state}); while a reachable catalog fails, OLM installs nothing in this namespace"),
                 remedy,
             )
             .on(ObjectRef::namespaced(kinds::catalog_source(), &namespace, &name));
-            // A connection that is being made may be about to succeed, and a pod that has just been asked for takes a while.
+            // A connection attempt may be about to succeed, and a new pod takes a while.
             if catalog.connection() == "CONNECTING" || catalog.connection() == "TRANSIENT_FAILURE" && is_new(catalog) { Cause { severity: olmkit::diagnostics::Severity::Warning, lasting: false, ..cause } } else { cause }
         })
         .collect()
@@ -248,7 +248,7 @@ fn is_new(catalog: &CatalogSource) -> bool {
         && created.is_some_and(|created| jiff::Timestamp::now().duration_since(created.0) < STARTING)
 }
 
-/// Subscriptions of other packages whose catalog is gone: OLM resolves a namespace as a whole or not at all.
+/// Subscriptions of other packages whose catalog was deleted: OLM resolves all Subscriptions of a namespace or none.
 pub(super) fn subscriptions_beside(seen: &Observation, package: &str) -> Vec<Cause> {
     seen.subscriptions
         .iter()
@@ -273,7 +273,7 @@ pub(super) fn subscription_beside(name: &str, namespace: &str, why: &str) -> Cau
     Cause::lasting(
         Code::OtherSubscriptionBroken,
         format!("cannot be resolved: {why}; OLM resolves all Subscriptions of a namespace together, so nothing is installed or upgraded there"),
-        format!("restore its catalog, or remove it (the installed operator stays): kubectl -n {namespace} delete subscriptions.{} {name}", kinds::OLM_GROUP),
+        format!("restore its catalog, or delete it (the installed operator keeps running): kubectl -n {namespace} delete subscriptions.{} {name}", kinds::OLM_GROUP),
     )
     .on(ObjectRef::namespaced(kinds::subscription(), namespace, name))
 }
@@ -313,21 +313,21 @@ fn owners(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
             let (namespace, name) = (other.namespace(), other.name());
             let object = ObjectRef::cluster(kinds::custom_resource_definition(), &crd.name);
             let remedy = format!(
-                "remove the other operator first (olmkit cleanup {} -n {namespace}), or install the bundle where it does not meet it",
+                "uninstall the other operator first (olmkit cleanup {} -n {namespace}), or install the bundle in a namespace with other targets",
                 names::word(&other.package().unwrap_or_else(|| name.to_owned()))
             );
             let message = format!("is owned by ClusterServiceVersion {namespace}/{name}");
             causes.push(if namespace == seen.namespace {
                 Cause::lasting(Code::CrdOwnedByOther, message, remedy).on(object)
             } else {
-                Cause::warning(Code::CrdOwnedByOther, format!("{message}; both would serve the same objects where their OperatorGroups meet, and either can change the CRD"), remedy).on(object)
+                Cause::warning(Code::CrdOwnedByOther, format!("{message}; both would reconcile the same custom resources where their OperatorGroups overlap, and either can change the CRD"), remedy).on(object)
             });
         }
     }
     causes
 }
 
-/// A CSV of the package without a Subscription: OLM then refuses to install another of the same name.
+/// A CSV of the package without a Subscription: OLM then does not install another version.
 fn orphan(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
     if seen.subscriptions_for(&bundle.package).next().is_some() {
         return Vec::new();
@@ -344,7 +344,7 @@ fn orphan(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
                     bundle.package
                 ),
                 format!(
-                    "olmkit cleanup {} -n {} removes it with what it owns",
+                    "olmkit cleanup {} -n {} removes it with its objects",
                     bundle.package, seen.namespace
                 ),
             )
@@ -358,7 +358,7 @@ fn orphan(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
         .collect()
 }
 
-/// What the operator requires of the cluster.
+/// APIs that the operator requires in the cluster.
 fn apis(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
     let mut causes = Vec::new();
     let brought: BTreeMap<&str, &Value> = bundle.crds().collect();
@@ -373,8 +373,8 @@ fn apis(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
         causes.push(
             Cause::warning(
                 Code::RequirementApiMissing,
-                format!("{} requires {} {} and the cluster does not have it; OLM looks for an operator that provides it in the catalogs in reach", bundle.csv_name(), required.kind, required.version),
-                format!("install what provides {} first if no catalog in reach does", required.name),
+                format!("{} requires {} {} and the cluster does not have it; OLM searches the reachable catalogs for an operator that provides it", bundle.csv_name(), required.kind, required.version),
+                format!("install a provider of {} first if no reachable catalog has one", required.name),
             )
             .on(ObjectRef::cluster(kinds::custom_resource_definition(), &required.name)),
         );
@@ -384,16 +384,18 @@ fn apis(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
         if !bundle_kinds::is_accepted(&kind, Program::OlmV0, release) {
             causes.push(Cause::lasting(
                 Code::BundleKindUnsupported,
-                format!("the bundle holds a {kind} ({api_version}); OLM does not install that kind and fails the plan"),
-                "take it out of manifests/; what the operator needs at run time it can create itself",
+                format!(
+                    "the bundle contains a {kind} ({api_version}); OLM does not install that kind and fails the plan"
+                ),
+                "remove it from manifests/; the operator can create it at run time",
             ));
         } else if kinds::known(&api_version, &kind).is_none()
             && !seen.served.contains(&(api_version.clone(), kind.clone()))
         {
             causes.push(Cause::lasting(
                 Code::ApiMissing,
-                format!("the bundle holds a {kind} ({api_version}) and the cluster does not serve that API"),
-                format!("install what serves {api_version}, or take the {kind} out of the bundle"),
+                format!("the bundle contains a {kind} ({api_version}) and the cluster does not serve that API"),
+                format!("install the provider of {api_version}, or remove the {kind} from the bundle"),
             ));
         }
     }

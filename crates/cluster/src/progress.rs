@@ -1,12 +1,12 @@
-//! The progress of an installation: milestones derived from the observation alone, so that a rerun or a restarted API server
-//! changes nothing.
+//! The progress of an installation: milestones derived only from the observation, so that reruns and restarts of the
+//! API server have no effect.
 
 use serde_json::Value;
 
 use super::observe::Observation;
 use olmkit::types::{DeployedCsv, InstallPlan, Subscription};
 
-/// A milestone that has been reached. The key identifies it, the text is for people.
+/// A milestone that has been reached. The key identifies it, the text is displayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Milestone {
     /// Unique within an installation.
@@ -26,14 +26,14 @@ pub struct WaitTarget<'a> {
     pub csv: &'a str,
     /// The installed CSV that belongs to the Subscription although OLM did not install it for that one; empty for none.
     pub adopted: &'a str,
-    /// The Subscription, to make it anew when OLM has lost its way with it.
+    /// The Subscription, for re-creating it if OLM has lost track of it.
     pub manifest: Option<&'a Value>,
 }
 
 /// The state of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InstallState {
-    /// Waits for something; the text says for what.
+    /// Waiting; the message names the reason.
     Waiting(String),
     /// An InstallPlan waits for approval: its name and the CSVs that it installs.
     ApprovalNeeded(String, Vec<String>),
@@ -149,7 +149,7 @@ fn csv_text(csv: &DeployedCsv, seen: &Observation) -> String {
     }
 }
 
-/// Returns true if OLM has chosen the version for the Subscription, but neither the version is there nor a plan for it.
+/// Returns true if OLM has chosen the version for the Subscription, but neither the version nor a plan for it exists.
 pub fn is_lost(awaited: &WaitTarget<'_>, seen: &Observation) -> bool {
     subscription(awaited, seen).is_some_and(|found| {
         found.status.current_csv == awaited.csv

@@ -1,10 +1,11 @@
-//! What exists in the whole cluster because of a package, noted in the package's Operator object, which no bundle can hold and
-//! which lives as long as the package.
+//! Cluster-scoped objects that were created for a package, recorded in the package's Operator object, which no bundle
+//! can contain and which exists as long as the package.
 //!
-//! A plan that ends shows what it created. One that goes before it ends does not: OLM's catalog operator carries out a pass
-//! that it has begun although plan and Subscription are gone, and creates what it was denied a moment before when somebody
-//! grants the rights meanwhile. The next plan finds these objects `Present`, or no plan is needed any more. So the objects of
-//! such a plan are noted too, with the plan's time: what nobody but OLM wrote since then was created for the package.
+//! A completed plan lists the objects that it created. A plan that is deleted before does not: OLM's catalog operator
+//! continues a sync that it has begun even if plan and Subscription are deleted, and creates objects for which it only
+//! now received the permissions. The next plan finds these objects `Present`, or no plan is needed anymore. So the
+//! objects of such a plan are recorded too, with the plan's time: objects that only OLM has written since that time
+//! were created for the package.
 
 use std::collections::BTreeMap;
 
@@ -22,12 +23,12 @@ type Unfinished = BTreeMap<String, Timestamp>;
 
 /// Both annotations.
 #[derive(Debug, Default, PartialEq)]
-struct Noted {
+struct StoredRecord {
     created: Record,
     unfinished: Unfinished,
 }
 
-/// Reads what was recorded for a package, with what its unfinished plans have created since.
+/// Reads the record of a package, with the later objects of its unfinished plans.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -42,14 +43,14 @@ pub async fn read(cluster: &Cluster, package: &str) -> Result<Record, Error> {
     Ok(record)
 }
 
-/// Records what the plans that stand in the namespace created for a CSV of the package, and what those that have not ended
-/// may still create. Returns whether it could be recorded.
+/// Records the objects that the plans in the namespace created for a CSV of the package, and those that unfinished
+/// plans may still create. Returns whether it could be recorded.
 ///
 /// # Errors
 /// [`Error::Request`], [`Error::Unreadable`].
 pub async fn write(cluster: &Cluster, package: &str, csv: &str, plans: &[InstallPlan]) -> Result<bool, Error> {
     let known = noted(cluster, package).await?;
-    let mut new = Noted {
+    let mut new = StoredRecord {
         created: known.created.clone(),
         unfinished: known.unfinished.clone(),
     };
@@ -57,7 +58,7 @@ pub async fn write(cluster: &Cluster, package: &str, csv: &str, plans: &[Install
     for plan in plans {
         follow(cluster, csv, plan, &mut new).await?;
     }
-    let Noted { created, unfinished } = &mut new;
+    let StoredRecord { created, unfinished } = &mut new;
     unfinished.retain(|key, _| !created.contains_key(key));
     if new == known {
         return Ok(true);
@@ -75,7 +76,7 @@ pub async fn write(cluster: &Cluster, package: &str, csv: &str, plans: &[Install
     }
 }
 
-/// What plans created for a CSV.
+/// Objects that plans created for a CSV.
 async fn created_by(cluster: &Cluster, csv: &str, plans: &[InstallPlan]) -> Result<Record, Error> {
     let mut crds = BTreeMap::new();
     let steps = plans.iter().flat_map(|plan| &plan.status.plan);
@@ -91,8 +92,8 @@ async fn created_by(cluster: &Cluster, csv: &str, plans: &[InstallPlan]) -> Resu
     Ok(found)
 }
 
-/// Notes what a plan may still create; one that has ended settles what earlier plans left open.
-async fn follow(cluster: &Cluster, csv: &str, plan: &InstallPlan, noted: &mut Noted) -> Result<(), Error> {
+/// Records objects that a plan may still create; a completed plan settles those of earlier plans.
+async fn follow(cluster: &Cluster, csv: &str, plan: &InstallPlan, noted: &mut StoredRecord) -> Result<(), Error> {
     let Some(time) = plan.metadata.creation_timestamp.as_ref().map(|time| time.0) else {
         return Ok(());
     };
@@ -127,7 +128,7 @@ fn object_of(key: &str) -> Option<ObjectRef> {
     Some(ObjectRef::cluster(kind, name))
 }
 
-/// The UID of an object that nobody but OLM wrote, and not before this time.
+/// The UID of an object that only OLM has written, and not before this time.
 async fn created_since(cluster: &Cluster, key: &str, since: Timestamp) -> Result<Option<String>, Error> {
     let Some(object) = object_of(key) else { return Ok(None) };
     let origin = cluster_objects::origin(cluster, &object).await?;
@@ -139,7 +140,7 @@ async fn created_since(cluster: &Cluster, key: &str, since: Timestamp) -> Result
 /// The kind whose objects a record names without their kind.
 const CRD: &str = "CustomResourceDefinition";
 
-async fn noted(cluster: &Cluster, package: &str) -> Result<Noted, Error> {
+async fn noted(cluster: &Cluster, package: &str) -> Result<StoredRecord, Error> {
     let found = match cluster.get(&object(cluster, package)).await {
         Ok(found) => found,
         // Accounts that see one namespace only: the plans remain.
@@ -149,9 +150,9 @@ async fn noted(cluster: &Cluster, package: &str) -> Result<Noted, Error> {
     Ok(found.map(|found| of_annotations(&found)).unwrap_or_default())
 }
 
-fn of_annotations(operator: &Value) -> Noted {
+fn of_annotations(operator: &Value) -> StoredRecord {
     let annotation = |name: &str| operator.pointer("/metadata/annotations")?.get(name)?.as_str();
-    Noted {
+    StoredRecord {
         created: annotation(names::CREATED_ANNOTATION)
             .and_then(|text| serde_json::from_str(text).ok())
             .unwrap_or_default(),
@@ -161,7 +162,7 @@ fn of_annotations(operator: &Value) -> Noted {
     }
 }
 
-fn annotations(noted: &Noted) -> Map<String, Value> {
+fn annotations(noted: &StoredRecord) -> Map<String, Value> {
     let mut annotations = Map::new();
     let mut note = |name: &str, text: Option<String>| annotations.insert(name.to_owned(), text.into());
     note(names::CREATED_ANNOTATION, serde_json::to_string(&noted.created).ok());
@@ -185,7 +186,7 @@ mod tests {
 
     #[test]
     fn what_is_noted_can_be_read_again() {
-        let noted = Noted {
+        let noted = StoredRecord {
             created: Record::from([("caches.example.com".to_owned(), "u1".to_owned())]),
             unfinished: Unfinished::from([(
                 "ClusterRole/cache-viewer".to_owned(),
@@ -194,7 +195,7 @@ mod tests {
         };
         let operator = json!({"metadata": {"annotations": annotations(&noted)}});
         assert_eq!(of_annotations(&operator), noted);
-        assert_eq!(of_annotations(&json!({"metadata": {}})), Noted::default());
+        assert_eq!(of_annotations(&json!({"metadata": {}})), StoredRecord::default());
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! What is left behind on purpose when this host stops serving a catalog.
+//! Releases the references to a catalog when this host stops serving it.
 //!
-//! The catalog is gone with the process, and as long as a Subscription refers to a catalog that is gone, or a CatalogSource to
-//! an address that does not answer, OLM resolves nothing else in the namespace. So the CatalogSource goes, and each
-//! Subscription to it goes too, or follows again what it followed before; the installed operator needs neither. A label on
-//! the CSV lets a later run recognize it.
+//! The catalog ends with the process. While a Subscription refers to a deleted catalog, or a CatalogSource to an
+//! address that does not answer, OLM resolves nothing else in the namespace. So the CatalogSource is deleted. Each
+//! Subscription to it is deleted too, or refers to its previous catalog again. The installed operator needs neither. A
+//! label on the CSV lets a later run recognize it.
 
 use std::time::{Duration, Instant};
 
@@ -17,13 +17,13 @@ use super::reporter::ProgressLog;
 use super::{Error, kinds, late, names, record};
 use olmkit::types::{InstallPlan, Subscription};
 
-/// How long OLM gets to finish a plan that it executes.
+/// Time for OLM to finish a plan that it executes.
 const PLAN_LIMIT: Duration = Duration::from_secs(30);
 
 /// The polling interval.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Releases what refers to the catalog of this bundle, if it was served from a host or was not made yet.
+/// Releases the references to the catalog of this bundle, if it was served from a host or was not created yet.
 ///
 /// # Errors
 /// [`Error::Request`], [`Error::Unreadable`].
@@ -73,16 +73,16 @@ pub async fn release(cluster: &Cluster, bundle: &BundleFacts, progress: &mut Pro
     }
     if !removed.is_empty() {
         progress.done(format!(
-            "{} removed: this host stops serving the catalog, the operator does not need it",
+            "{} removed: this host stops serving the catalog, which the operator does not need",
             removed.join(" and ")
         ));
     }
     Ok(())
 }
 
-/// The plans for the bundle, once OLM executes none of them any more, but for a while at most: plans go with their Subscription,
-/// but what OLM is about to create appears nevertheless, and would belong to nobody. There can be several: OLM resolves anew
-/// when it fails to note its plan in the Subscription.
+/// The plans for the bundle, after OLM has stopped executing them or a time limit has passed: plans are deleted with
+/// their Subscription, but objects that OLM is about to create still appear, and would have no owner. There can be
+/// several plans: OLM resolves again if it fails to record its plan in the Subscription.
 async fn settled_plans(
     cluster: &Cluster,
     bundle: &BundleFacts,
@@ -109,9 +109,9 @@ async fn settled_plans(
     }
 }
 
-/// Removes an InstallPlan that OLM fails to execute or does not finish: without its Subscription a later retry would still
-/// create a CSV, which would then have no owner. One that also serves other operators stays. Returns whether a plan was
-/// removed that had created no CSV.
+/// Removes an InstallPlan that OLM fails to execute or does not finish: without its Subscription a later retry would
+/// still create a CSV, which would then have no owner. A plan that also serves other operators is kept. Returns whether
+/// a plan was removed that had created no CSV.
 async fn drop_stuck_plan(cluster: &Cluster, bundle: &BundleFacts, plan: &InstallPlan) -> Result<bool, Error> {
     let is_stuck = plan.is_retried() || is_executed(plan);
     if !is_stuck || plan.spec.cluster_service_version_names.len() != 1 {
@@ -157,7 +157,7 @@ async fn record_crds(
 ) -> Result<(), Error> {
     if !record::write(cluster, &bundle.package, bundle.csv_name(), plans).await? {
         progress.done(format!(
-            "Operator {}: this account may not note there which CRDs are new; cleanup will leave them",
+            "Operator {}: no permission to record the new CRDs in it; cleanup will keep them",
             names::operator(&bundle.package, &cluster.namespace)
         ));
     }

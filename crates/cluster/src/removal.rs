@@ -1,4 +1,4 @@
-//! Removes objects and waits until they are gone.
+//! Removes objects and waits until they are deleted.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,8 @@ use super::Error;
 use super::client::{Cluster, ObjectRef};
 use super::reporter::ProgressLog;
 
-/// Removes objects and reports each as it goes; `removed` gets them. What is left when the time is over is returned.
+/// Removes objects and reports each removed one; `removed` collects them. Returns the objects that still exist at the
+/// end of the time limit.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -29,7 +30,7 @@ pub async fn remove(
         for object in waiting {
             match cluster.get(&object).await? {
                 Some(found) => {
-                    // OLM writes its Operator object again as long as anything carries the label.
+                    // OLM creates its Operator object again while any object has the label.
                     if found.pointer("/metadata/deletionTimestamp").is_none() {
                         cluster.delete(&object).await?;
                     }

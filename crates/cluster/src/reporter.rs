@@ -8,7 +8,7 @@ use serde::Serialize;
 pub trait ProgressReporter: Send + Sync {
     /// A step is done.
     fn done(&self, after: Duration, text: &str);
-    /// The operation waits for something; replaces what it waited for before.
+    /// The operation waits; replaces the previous reason.
     fn waiting(&self, after: Duration, text: &str);
 }
 
@@ -18,7 +18,7 @@ pub trait ProgressReporter: Send + Sync {
 pub struct Step {
     /// Seconds since the operation started.
     pub seconds: f64,
-    /// What was done.
+    /// The completed action.
     pub text: String,
 }
 
@@ -58,7 +58,7 @@ impl<'a> ProgressLog<'a> {
         self.waiting.clear();
     }
 
-    /// Reports what the operation waits for, unless it is unchanged.
+    /// Reports the reason for waiting, unless it is unchanged.
     pub fn waiting(&mut self, text: impl Into<String>) {
         let text = text.into();
         if self.waiting != text {

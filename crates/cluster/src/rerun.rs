@@ -1,4 +1,4 @@
-//! What an earlier run left, and what a new one does with it.
+//! Objects from an earlier run, and how a new run continues.
 
 use super::cause::{Cause, Code};
 use super::client::ObjectRef;
@@ -8,7 +8,7 @@ use super::names;
 use super::observe::Observation;
 use olmkit::types::{DeployedCsv, Subscription};
 
-/// What stands in the namespace for the package already.
+/// Existing objects of the package in the namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EarlierRun {
     /// Nothing.
@@ -23,14 +23,14 @@ pub enum EarlierRun {
     StartOver {
         /// In the order of deletion.
         remove: Vec<ObjectRef>,
-        /// Why it cannot be continued.
+        /// The reason why it cannot be continued.
         why: String,
     },
     /// Something that this flow must not touch.
     InTheWay(Box<Cause>),
 }
 
-/// Judges what stands there.
+/// Classifies the existing objects.
 pub fn earlier(bundle: &BundleFacts, seen: &Observation) -> EarlierRun {
     let subscriptions: Vec<&Subscription> = seen.subscriptions_for(&bundle.package).collect();
     let Some(subscription) = subscriptions.first() else {
@@ -61,8 +61,8 @@ pub fn earlier(bundle: &BundleFacts, seen: &Observation) -> EarlierRun {
     same_version(bundle, subscription, object, seen)
 }
 
-/// A CSV that was installed from a host, whose Subscription and catalog went afterwards; the newest when an upgrade was
-/// interrupted between two.
+/// A CSV that was installed from a host, whose Subscription and catalog were deleted afterwards; the newest one if an
+/// upgrade was interrupted between two.
 pub fn released_csv<'a>(package: &str, seen: &'a Observation) -> Option<&'a DeployedCsv> {
     let label = names::component_label(package, &seen.namespace);
     let of_package = |csv: &&DeployedCsv| {
@@ -94,10 +94,10 @@ fn released(bundle: &BundleFacts, seen: &Observation) -> EarlierRun {
             remove: vec![object],
             why: "the earlier attempt failed".into(),
         },
-        // Its plan may be gone with the Subscription, and then nothing creates what it waits for.
+        // Its plan may have been deleted with the Subscription, and then nothing creates the missing objects.
         (true, "" | "Pending") => EarlierRun::StartOver {
             remove: vec![object],
-            why: "the earlier attempt ended before all of the bundle was there".into(),
+            why: "the earlier attempt ended before the whole bundle was installed".into(),
         },
         (true, _) => EarlierRun::OnlyCsv,
         (false, _) => EarlierRun::StartOver {
@@ -112,7 +112,7 @@ fn other_version(installed: &str, bundle: &BundleFacts, seen: &Observation) -> C
         Code::OtherVersionInstalled,
         format!("{installed} is installed, the bundle is {}", bundle.csv_name()),
         format!(
-            "olmkit run bundle-upgrade to go from one to the other, or olmkit cleanup {} -n {} to start over",
+            "olmkit run bundle-upgrade to change the version, or olmkit cleanup {} -n {} to start over",
             bundle.package, seen.namespace
         ),
     )
@@ -145,7 +145,7 @@ fn same_version(
         (false, _) => "the bundle changed since it was installed",
         (true, "Failed") => "the earlier attempt failed",
         (true, _) if plan_failed => "the plan of the earlier attempt failed",
-        (true, _) if plan_waits => "the plan of the earlier attempt could not be carried out",
+        (true, _) if plan_waits => "the plan of the earlier attempt could not be executed",
         (true, _) if lost => "the ClusterServiceVersion of the earlier attempt was deleted",
         (true, _) => return EarlierRun::UnderWay,
     };

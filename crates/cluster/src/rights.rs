@@ -1,5 +1,5 @@
-//! Which rights each command needs: one table, from which the documentation is made, against which the commands check the
-//! account before they change anything, and which a test compares with the API server's audit log.
+//! Permissions that each command needs, in one table. The documentation is generated from it, the commands check the
+//! credentials against it before they change anything, and a test compares it with the API server's audit log.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +15,10 @@ mod table;
 
 pub use table::{RIGHTS, markdown};
 
-/// Questions that are asked at a time.
+/// Parallel access reviews.
 const AT_ONCE: usize = 16;
 
-/// A command that speaks with a cluster.
+/// A command that uses a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Command {
     /// `run bundle`
@@ -73,7 +73,7 @@ impl Command {
         Command::OlmUninstall,
     ];
 
-    /// As it is typed.
+    /// The command as typed.
     pub fn as_str(self) -> &'static str {
         match self {
             Command::RunBundle => "run bundle",
@@ -95,7 +95,7 @@ impl Command {
     }
 }
 
-/// Where a right is needed.
+/// Scope of a permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// In the whole cluster.
@@ -134,15 +134,15 @@ pub enum When {
     CatalogPod,
     /// When the namespace has no OperatorGroup.
     NewGroup,
-    /// When an earlier attempt to unpack the bundle image is left.
+    /// When an earlier attempt to unpack the bundle image remains.
     OldJobs,
-    /// When the bundle holds such objects.
+    /// If the bundle contains such objects.
     InBundle,
-    /// When such objects are to be removed.
+    /// When such objects will be removed.
     Removed,
-    /// When a CRD of the package stays.
+    /// If a CRD of the package is kept.
     Kept,
-    /// When OLM misses what it knew, and when a run fails.
+    /// If OLM lost track of its objects, and if a run fails.
     Repair,
     /// Never, but without it something is missing from the result.
     Better(&'static str),
@@ -154,11 +154,11 @@ impl When {
             When::Always => String::new(),
             When::CatalogPod => "the catalog is served by a pod".into(),
             When::NewGroup => "the namespace has no OperatorGroup".into(),
-            When::OldJobs => "an earlier attempt to unpack the bundle image is left".into(),
-            When::InBundle => "the bundle holds such objects".into(),
-            When::Removed => "such objects are to be removed".into(),
+            When::OldJobs => "an earlier attempt to unpack the bundle image remains".into(),
+            When::InBundle => "the bundle contains such objects".into(),
+            When::Removed => "such objects will be removed".into(),
             When::Kept => "a CRD of the package stays".into(),
-            When::Repair => "a run fails, or OLM has forgotten what it installed".into(),
+            When::Repair => "rolling back, or OLM no longer tracks what it installed".into(),
             When::Better(without) => format!("optional: without it {without}"),
         }
     }
@@ -175,13 +175,13 @@ pub struct Right {
     pub resources: &'static [&'static str],
     /// The verbs.
     pub verbs: &'static [&'static str],
-    /// Where.
+    /// Scope.
     pub place: Place,
     /// When.
     pub when: When,
 }
 
-/// The rights that a command always needs and the account does not have, one cause for each resource.
+/// Permissions that a command always needs and the credentials lack, one cause for each resource.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -189,8 +189,8 @@ pub async fn missing_always(cluster: &Cluster, command: Command) -> Result<Vec<C
     missing(cluster, command, |right| right.when == When::Always).await
 }
 
-/// The rights of a command that the account does not have, of those that apply, one cause for each resource. The command has
-/// not changed anything when it asks.
+/// The applicable permissions of a command that the credentials lack, one cause for each resource. Runs before the
+/// command changes anything.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -210,7 +210,7 @@ pub async fn missing(
     .await
 }
 
-/// The rights to remove these objects that the account does not have.
+/// The missing permissions for removing these objects.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -257,18 +257,17 @@ fn cause(command: Command, resource: &str, namespace: Option<&str>, verbs: &[&st
     Cause::lasting(
         Code::Forbidden,
         format!(
-            "this account may not {} {resource} {place}, which {} needs",
+            "no permission to {} {resource} {place}, which {} needs",
             verbs.join(", "),
             command.as_str()
         ),
         format!(
-            "use an account that may (--kubeconfig), or have it granted; kubectl auth can-i {first} {resource} {flag} \
-             repeats the question, and docs/reference/permissions.md lists the permissions of every command"
+            "use credentials with this permission (--kubeconfig) or ask an administrator; check with kubectl auth can-i {first} {resource} {flag}; docs/reference/permissions.md lists the permissions of every command"
         ),
     )
 }
 
-/// One right, as the API server is asked for it.
+/// One permission as an access review.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Question {
     group: String,
@@ -293,7 +292,7 @@ impl Question {
 }
 
 fn questions(right: &Right, own: &str) -> Vec<Question> {
-    // Other namespaces are known only later; what is needed there is to read, which fails before anything is written.
+    // Other namespaces are known only later; only read access is needed there, which fails before anything is written.
     let namespace = match right.place {
         Place::Cluster => None,
         Place::Namespace | Place::Catalogs => Some(own.to_owned()),
@@ -316,7 +315,7 @@ fn questions(right: &Right, own: &str) -> Vec<Question> {
     found
 }
 
-/// Asks the API server. Where it does not answer such questions nothing is known, and the request itself will show it.
+/// Sends an access review. If the API server does not support them, the request itself will show the result.
 async fn is_allowed(cluster: &Cluster, question: &Question) -> Result<bool, Error> {
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1",
@@ -339,7 +338,7 @@ async fn is_allowed(cluster: &Cluster, question: &Question) -> Result<bool, Erro
     }
 }
 
-/// Returns true if a right is for a kind that a bundle holds.
+/// Returns true if a permission is for a kind that a bundle contains.
 pub fn in_bundle(right: &Right, bundle_kinds: &BTreeSet<(String, String)>) -> bool {
     right.when == When::InBundle
         && bundle_kinds
@@ -358,7 +357,7 @@ mod tests {
         assert_eq!(cause.code, Code::Forbidden);
         assert_eq!(
             cause.message,
-            "this account may not get, list pods in namespace shop, which cleanup needs"
+            "no permission to get, list pods in namespace shop, which cleanup needs"
         );
         assert!(
             cause.remedy.contains("kubectl auth can-i get pods -n shop"),

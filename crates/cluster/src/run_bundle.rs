@@ -28,13 +28,13 @@ use olmkit::diagnostics::Severity;
 pub struct Options {
     /// `--install-mode`.
     pub install_mode: Option<InstallMode>,
-    /// Where the catalog with the bundle is served.
+    /// Location of the catalog server.
     pub place: ServeFrom,
     /// Secret with registry credentials for OLM's pods.
     pub pull_secret: Option<String>,
     /// Total time to wait.
     pub timeout: Duration,
-    /// Remove what this run created if it fails.
+    /// Remove the objects that this run created if it fails.
     pub rollback: bool,
     /// Only run the checks.
     pub check_only: bool,
@@ -56,7 +56,7 @@ pub enum Conclusion {
     Failed,
 }
 
-/// What an operation did.
+/// Result of an operation.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -136,7 +136,7 @@ pub async fn run(
     let before_is_only_csv = before == EarlierRun::OnlyCsv;
     match before {
         EarlierRun::Installed => {
-            // A run that was killed at its end leaves a catalog that nobody serves.
+            // A run that was killed at its end leaves a catalog without a server.
             release(cluster, bundle, &mut progress).await?;
             return Ok(outcome(Conclusion::AlreadyInstalled, bundle, &seen, causes, progress));
         }
@@ -172,7 +172,7 @@ pub async fn run(
     })
 }
 
-/// The rights that the account lacks for what this bundle and this cluster make necessary.
+/// Permissions that this bundle and this cluster require and the credentials lack.
 pub(super) async fn missing_rights(
     cluster: &Cluster,
     command: Command,
@@ -269,7 +269,7 @@ async fn install(
     Ok(ended)
 }
 
-/// Removes what is left of earlier attempts to unpack the bundle image, so that OLM begins anew.
+/// Removes the leftovers of earlier attempts to unpack the bundle image, so that OLM retries.
 pub(super) async fn unpack_anew(
     cluster: &Cluster,
     bundle: &BundleFacts,
@@ -284,7 +284,7 @@ pub(super) async fn unpack_anew(
     Ok(())
 }
 
-/// Applies a manifest, unless an object of others has its name, and reports it.
+/// Applies a manifest, unless its name belongs to an object with another owner, and reports it.
 pub(super) async fn create(
     cluster: &Cluster,
     manifest: &Value,
@@ -295,7 +295,7 @@ pub(super) async fn create(
     Ok(object)
 }
 
-/// Removes what the run created. CRDs that existed before stay.
+/// Removes the objects that the run created. CRDs that existed before are kept.
 async fn roll_back(
     cluster: &Cluster,
     bundle: &BundleFacts,

@@ -1,9 +1,9 @@
-//! Where the catalog with the bundle is served from.
+//! Location of the server for the bundle's catalog.
 
 use super::catalog_pod::PodOptions;
 use super::observe::OlmState;
 
-/// Where the catalog is served.
+/// Location of the catalog server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServeFrom {
     /// In a pod with the image that OLM unpacks bundles with, which the nodes can pull; in this process if that image is

@@ -27,7 +27,7 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Starts serving. In a pod it waits until the pod is ready; the inner error holds the causes why it is not.
+    /// Starts serving. For a pod, waits until it is ready; the inner error contains the causes why it is not.
     ///
     /// # Errors
     /// [`Error::Serve`], [`Error::Request`].
@@ -55,13 +55,13 @@ impl Serving {
         }
     }
 
-    /// How OLM reaches it.
+    /// Connection from OLM to the catalog.
     pub fn served(&self) -> &Served {
         &self.served
     }
 
-    /// Ends this process's part: a catalog on this host ends with all that refers to it (see [`release`]); a catalog in a pod
-    /// stays and from now on belongs to its CatalogSource.
+    /// Ends this process's part: a catalog on this host ends with all references to it (see [`release`]); a catalog in
+    /// a pod is kept and from now on belongs to its CatalogSource.
     ///
     /// # Errors
     /// [`Error::Request`].
@@ -85,7 +85,7 @@ impl Serving {
     }
 }
 
-/// Makes the CatalogSource the owner of what serves it.
+/// Makes the CatalogSource the owner of the objects that serve it.
 async fn adopt(cluster: &Cluster, source: &ObjectRef, manifests: Vec<Value>) -> Result<(), Error> {
     let Some(found) = cluster.get(source).await? else {
         return Ok(());

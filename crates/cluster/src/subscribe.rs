@@ -28,7 +28,7 @@ pub struct Options {
     pub catalog: Option<String>,
     /// True if upgrades wait for approval.
     pub manual: bool,
-    /// For the OperatorGroup, if one has to be made.
+    /// For the OperatorGroup, if one must be created.
     pub install_mode: Option<InstallMode>,
     /// Total time to wait.
     pub timeout: Duration,
@@ -36,7 +36,7 @@ pub struct Options {
     pub dry_run: bool,
 }
 
-/// What is to be created, in order.
+/// Objects to create, in order.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Plan {
@@ -44,7 +44,7 @@ pub struct Plan {
     pub manifests: Vec<Value>,
     /// The catalog: namespace and name.
     pub catalog: (String, String),
-    /// What is in the way.
+    /// Causes that prevent the subscription.
     pub causes: Vec<Cause>,
 }
 
@@ -121,7 +121,7 @@ fn catalog(options: &Options, seen: &Observation) -> Result<(String, String), Bo
             Code::CatalogMissing,
             message,
             format!(
-                "name one with --catalog; in reach are: {}",
+                "pass one with --catalog; reachable are: {}",
                 if shown.is_empty() { "none" } else { &shown }
             ),
         ))
@@ -136,7 +136,7 @@ fn catalog(options: &Options, seen: &Observation) -> Result<(String, String), Bo
                 .cloned()
                 .ok_or_else(|| {
                     missing(format!(
-                        "CatalogSource {wanted} is not in reach of namespace {}",
+                        "CatalogSource {wanted} is not reachable from namespace {}",
                         seen.namespace
                     ))
                 })
@@ -144,10 +144,10 @@ fn catalog(options: &Options, seen: &Observation) -> Result<(String, String), Bo
         None => match all.as_slice() {
             [only] => Ok(only.clone()),
             [] => Err(missing(format!(
-                "no CatalogSource is in reach of namespace {}",
+                "no CatalogSource is reachable from namespace {}",
                 seen.namespace
             ))),
-            _ => Err(missing(format!("{} CatalogSources are in reach", all.len()))),
+            _ => Err(missing(format!("{} CatalogSources are reachable", all.len()))),
         },
     }
 }
@@ -243,7 +243,7 @@ pub async fn run(
     })
 }
 
-/// The rights that the account lacks for the plan.
+/// The missing permissions for the plan.
 async fn missing_rights(cluster: &Cluster, plan: &Plan) -> Result<Vec<Cause>, Error> {
     let makes_group = plan
         .manifests

@@ -28,8 +28,8 @@ pub struct Installed {
     pub channel: String,
     /// Catalog and channel, when the Subscription uses a catalog that this tool did not create.
     pub follows: Option<String>,
-    /// The original values of the Subscription's spec that the upgrade changes; `None` without a Subscription, or with one
-    /// whose catalog this tool created.
+    /// The original values of the Subscription's spec that the upgrade changes; `None` without a Subscription, or with
+    /// one whose catalog olmkit created.
     pub before: Option<Value>,
     /// True if a Subscription must be created for the installed CSV.
     pub adopt: bool,
@@ -55,7 +55,7 @@ pub fn installed(bundle: &BundleFacts, seen: &Observation) -> Result<Installed, 
     if let (true, Some(released)) = (csv.is_empty(), released_csv(&bundle.package, seen))
         && subscription.spec.source == ours
     {
-        // An upgrade that was killed before it recorded in the new Subscription what is installed.
+        // An upgrade that was killed before it recorded the installed version in the new Subscription.
         still_standing(bundle, released.name(), seen)?;
         return Ok(adoption(name, released));
     }
@@ -99,7 +99,7 @@ pub fn installed(bundle: &BundleFacts, seen: &Observation) -> Result<Installed, 
     })
 }
 
-/// The installed version, or the one that has taken its place when OLM has not yet noted that in the Subscription.
+/// The installed version, or the one that has replaced it if OLM has not recorded that in the Subscription yet.
 fn standing(installed: &str, seen: &Observation) -> String {
     let successor = || {
         seen.csvs
@@ -112,7 +112,7 @@ fn standing(installed: &str, seen: &Observation) -> String {
     }
 }
 
-/// A CSV without a Subscription that knows it.
+/// A CSV that no Subscription refers to.
 fn adoption(subscription: String, csv: &DeployedCsv) -> Installed {
     Installed {
         subscription,
@@ -129,7 +129,7 @@ fn not_one_subscription(found: &[&Subscription], bundle: &BundleFacts, seen: &Ob
     if found.is_empty() {
         return Cause::lasting(
             Code::SubscriptionMissing,
-            format!("package {package} is not installed in namespace {namespace}: no Subscription is for it"),
+            format!("package {package} is not installed in namespace {namespace}: it has no Subscription"),
             "install it first: olmkit run bundle; or name its namespace with -n",
         );
     }
@@ -137,7 +137,7 @@ fn not_one_subscription(found: &[&Subscription], bundle: &BundleFacts, seen: &Ob
     Cause::lasting(
         Code::SubscriptionExists,
         format!(
-            "package {package} has {} Subscriptions in namespace {namespace} ({}), OLM can follow one",
+            "package {package} has {} Subscriptions in namespace {namespace} ({}), OLM supports one",
             names.len(),
             names.join(", ")
         ),
@@ -171,7 +171,7 @@ fn still_standing(bundle: &BundleFacts, csv: &str, seen: &Observation) -> Result
                 if phase.is_empty() { "missing" } else { phase }
             ),
             format!(
-                "repair it first (olmkit diagnose {} -n {}), or begin anew: olmkit cleanup and run bundle",
+                "fix it first (olmkit diagnose {} -n {}), or start over: olmkit cleanup and run bundle",
                 bundle.package, seen.namespace
             ),
         )
@@ -186,7 +186,7 @@ fn still_standing(bundle: &BundleFacts, csv: &str, seen: &Observation) -> Result
 /// Upgrades.
 ///
 /// # Errors
-/// [`Error::Request`] and the like. What is wrong in the cluster is a cause in the outcome.
+/// [`Error::Request`] and the like. A failure in the cluster is a cause in the outcome.
 pub async fn run(
     cluster: &Cluster,
     bundle: &BundleFacts,
@@ -224,12 +224,12 @@ pub async fn run(
         return Ok(outcome(Conclusion::Refused, bundle, &seen, causes, progress));
     }
     if old.csv == bundle.csv_name() && seen.csv(&old.csv).is_some_and(|csv| csv.status.phase == "Succeeded") {
-        // A run that was killed at its end leaves a catalog that nobody serves.
+        // A run that was killed at its end leaves a catalog without a server.
         release(cluster, bundle, &mut progress).await?;
         return Ok(outcome(Conclusion::AlreadyInstalled, bundle, &seen, causes, progress));
     }
     if old.csv == bundle.csv_name() {
-        progress.done(format!("going on with the upgrade to {}", old.csv));
+        progress.done(format!("continuing the upgrade to {}", old.csv));
     } else {
         progress.done(format!("upgrading {} to {}", old.csv, bundle.csv_name()));
     }
@@ -249,7 +249,8 @@ pub async fn run(
         options.pull_secret.as_deref(),
     );
     if old.adopt {
-        // Before the catalog, or OLM resolves before it knows that the CSV belongs to the Subscription, and says that it does not.
+        // Before the catalog: otherwise OLM resolves before it relates the CSV to the Subscription, and reports an
+        // error.
         subscribe_installed(cluster, &old, bundle, &mut progress).await?;
     }
     create(cluster, &source, &mut progress).await?;
@@ -300,7 +301,7 @@ pub async fn run(
     })
 }
 
-/// OLM upgrades to another version only: the same version with other content would be taken for the one that is installed.
+/// OLM upgrades only to another version: it considers the same version with other content as installed.
 fn changed_content(bundle: &BundleFacts, old: &Installed, seen: &Observation) -> Option<Cause> {
     let csv = seen.csv(bundle.csv_name()).filter(|_| old.csv == bundle.csv_name())?;
     let annotation = seen
@@ -312,9 +313,9 @@ fn changed_content(bundle: &BundleFacts, old: &Installed, seen: &Observation) ->
     (installed != names::released_value(&bundle.digest)).then(|| {
         Cause::lasting(
             Code::OtherVersionInstalled,
-            "is installed with other content than the bundle's, and OLM upgrades only to another version",
+            "is installed with different content; OLM cannot upgrade to the same version",
             format!(
-                "give the bundle a new version, or install this one anew: olmkit run bundle (or cleanup {} first)",
+                "give the bundle a new version, or reinstall this one: olmkit run bundle (or cleanup {} first)",
                 bundle.package
             ),
         )
@@ -342,8 +343,8 @@ async fn subscribe_installed(
     adopt::record_installed_csv(cluster, &object, &old.csv).await
 }
 
-/// Points the Subscription to the catalog with the new bundle, remembering what it followed. A user's own catalog is never
-/// changed.
+/// Points the Subscription to the catalog with the new bundle, and records the previous catalog. A user's catalog is
+/// never changed.
 async fn follow(
     cluster: &Cluster,
     old: &Installed,

@@ -26,13 +26,13 @@ const RESOLUTION_CERTAINTY: Duration = Duration::from_secs(20);
 /// fine for a moment.
 const RECENT: Duration = Duration::from_secs(30);
 
-/// How long OLM gets to connect to a catalog before its Subscription is made nevertheless.
+/// Time for OLM to connect to a catalog before its Subscription is created anyway.
 const CONNECTION_LIMIT: Duration = Duration::from_secs(20);
 
 /// The polling interval.
 const INTERVAL: Duration = Duration::from_millis(400);
 
-/// A CSV with webhooks leaves Succeeded shortly after it has reached it, when its certificate is rotated on an upgrade.
+/// A CSV with webhooks leaves Succeeded shortly after it has reached it, when its certificate is rotated in an upgrade.
 const SETTLE: Duration = Duration::from_secs(3);
 
 /// Waits until the CSV has Succeeded. `Err` in the inner result carries the causes.
@@ -109,10 +109,10 @@ pub async fn for_success(
     }
 }
 
-/// Waits until OLM is connected to the catalog as it is now, but not for ever: why it is not is found out later.
+/// Waits until OLM is connected to the current catalog, for a limited time: the reason for a failure is found later.
 ///
-/// OLM keeps what it has read of a catalog under the catalog's name, also when the catalog is deleted and made again, until
-/// it is connected to the new one. A Subscription that is there before is resolved from the old content.
+/// OLM caches a catalog's content under the catalog's name, even after the catalog is deleted and created again, until
+/// it is connected to the new one. It resolves an earlier Subscription from the old content.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -149,8 +149,8 @@ async fn keep_adopted(cluster: &Cluster, awaited: &WaitTarget<'_>, seen: &Observ
     Ok(())
 }
 
-/// Makes a Subscription anew for which OLM has chosen the version from what it saw before: a CSV or a plan that is gone. It
-/// takes that for done and never looks at the Subscription again.
+/// Re-creates a Subscription for which OLM has chosen the version from outdated state: a deleted CSV or plan. OLM
+/// considers such a Subscription done and does not reconcile it again.
 async fn renew_lost(
     cluster: &Cluster,
     awaited: &WaitTarget<'_>,
@@ -190,7 +190,7 @@ pub(super) async fn gone(cluster: &Cluster, object: &ObjectRef) -> Result<(), Er
     Ok(())
 }
 
-/// How long a cause must be observed before it counts as lasting, `None` for a transient one.
+/// How long a cause must be observed before it counts as permanent, `None` for a transient one.
 fn certainty(cause: &Cause) -> Option<Duration> {
     let resolution = matches!(
         cause.code,
@@ -211,7 +211,7 @@ fn certainty(cause: &Cause) -> Option<Duration> {
     }
 }
 
-/// The errors, except for a missing approval, which the wait itself gives.
+/// The errors, except for a missing approval, which the wait itself grants.
 fn standing(causes: Vec<Cause>) -> Vec<Cause> {
     causes
         .into_iter()
@@ -251,7 +251,7 @@ fn at_timeout(causes: Vec<Cause>, awaited: &WaitTarget<'_>, seen: &Observation, 
     };
     vec![Cause::passing(
         Code::Timeout,
-        format!("timed out after {} s and no fault was found; {at}", timeout.as_secs()),
+        format!("timed out after {} s without a known cause; {at}", timeout.as_secs()),
         "run the same command again to continue; use a longer --timeout on slow nodes",
     )]
 }
@@ -273,7 +273,7 @@ fn foreign(plan: &str, csvs: &[String], package: &str, seen: &Observation) -> Op
         Cause::lasting(
             Code::InstallPlanChangesOthers,
             format!("would also upgrade {}, which was not requested; OLM makes one plan for all Subscriptions of a namespace", others.join(", ")),
-            format!("approve it yourself if that is wanted: kubectl -n {} patch installplans.{} {plan} --type=merge -p '{{\"spec\":{{\"approved\":true}}}}'; or install in another namespace", seen.namespace, kinds::OLM_GROUP),
+            format!("to upgrade it too, approve the plan: kubectl -n {} patch installplans.{} {plan} --type=merge -p '{{\"spec\":{{\"approved\":true}}}}'; or install in another namespace", seen.namespace, kinds::OLM_GROUP),
         )
         .on(ObjectRef::namespaced(kinds::install_plan(), &seen.namespace, plan))
     })

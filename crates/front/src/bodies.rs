@@ -1,8 +1,8 @@
 //! Bounds the bodies of requests: bytes, over all requests, and time.
 //!
-//! Each body reserves its length before it is read, so that two that are half read never wait for each other. Small and large
-//! bodies have memory of their own: many small ones do not wait for a large one. A client that has promised a body and does
-//! not send it loses its reservation soon when another waits for it.
+//! Each body reserves its length before it is read, so that two half-read bodies never wait for each other. Small and
+//! large bodies have separate memory, so many small ones do not wait for a large one. A client that announced a body
+//! and does not send it soon loses its reservation if another client waits.
 use std::{
     error::Error as StdError,
     sync::{
@@ -27,15 +27,15 @@ const UNIT: usize = 1 << 10;
 /// Limits for bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyLimits {
-    /// Bodies of at most this many bytes reserve nothing: a connection has a buffer of this size anyhow.
+    /// Bodies of at most this many bytes reserve nothing, because a connection has a buffer of this size.
     pub free: usize,
     /// Larger bodies are large ones.
     pub small: usize,
-    /// Bytes of all small bodies that are being read or worked on.
+    /// Bytes of all small bodies that are being read or processed.
     pub all_small: usize,
-    /// Bytes of all large bodies that are being read or worked on.
+    /// Bytes of all large bodies that are being read or processed.
     pub all_large: usize,
-    /// Time that a client may make the server wait for a body, in sum.
+    /// Total time that a client may make the server wait for a body.
     pub time: Duration,
     /// The same while another waits for memory. It grows with what the client has sent, by a second for `rate` bytes.
     pub patience: Duration,
@@ -91,7 +91,7 @@ pub struct Bodies {
 pub struct Received {
     /// The body.
     pub bytes: Bytes,
-    /// Memory that is reserved until this is dropped: keep it as long as what was made from the body lives.
+    /// Memory that is reserved until this is dropped: keep it for the lifetime of everything made from the body.
     pub room: Room,
 }
 
@@ -105,7 +105,7 @@ pub struct Room {
 struct Pool {
     units: Arc<Semaphore>,
     size: u32,
-    /// How many wait.
+    /// Number of waiting bodies.
     waiting: AtomicUsize,
     /// One more waits.
     came: Notify,
@@ -164,9 +164,9 @@ impl Bodies {
         }
     }
 
-    /// Reads `body`, which may have `most` bytes. It reserves `weight` times its length: what is made from it takes memory too.
-    /// Without a length it is taken for one of `most` bytes. The connection of `handle`, if given, may be closed while
-    /// the server waits for its client.
+    /// Reads `body`, which may have up to `most` bytes. Reserves `weight` times its length, because its decoded form
+    /// takes memory too. A body without a length reserves for `most` bytes. If `handle` is given, its connection may be
+    /// closed while the server waits for the client.
     ///
     /// # Errors
     /// See [`BodyError`].
@@ -218,7 +218,7 @@ impl Bodies {
     {
         let mut body = std::pin::pin!(body);
         let mut received: Vec<u8> = Vec::new();
-        // Only the time in which the client has sent nothing counts: a slow server is not the client's fault.
+        // Only time without data from the client counts: a slow server is not the client's fault.
         let mut waited = Duration::ZERO;
         loop {
             let sent = received.len() as f64 / self.limits.rate.max(1) as f64;
@@ -249,7 +249,7 @@ impl Bodies {
                     return Err(BodyError::TooLarge(most));
                 }
                 if size > received.capacity() {
-                    // No more than was promised: doubling would take half as much again as is reserved.
+                    // At most the announced length: doubling would take half as much again as is reserved.
                     let capacity = (received.capacity() * 2).min(length).max(size);
                     received.reserve_exact(capacity - received.len());
                 }

@@ -1,9 +1,9 @@
-//! The connections of a listener, and what they hold.
+//! The connections of a listener, and the memory of their answers.
 //!
-//! A listener has room for a number of connections and for a number of bytes that wait to be taken. When one of the two
-//! is used up, a connection that is of no use makes room: nobody is locked out by others who are merely there. A
-//! connection is of use while it completes requests and takes the pieces of its answers; answering pings, or taking
-//! a byte now and then, does not count.
+//! A listener has limits for connections and for answer bytes that clients have not read. When one of the two is used
+//! up, an idle connection is closed to make room, so that idle clients cannot lock out others. A connection is active
+//! while it completes requests and reads the pieces of its answers; answering pings, or reading a byte now and then,
+//! does not count.
 
 mod handle;
 mod stream;
@@ -25,11 +25,12 @@ pub use handle::{Call, Handle, Paused, Reserved, Working};
 pub use stream::Guarded;
 use stream::Open;
 
-/// Who waits for room looks again after this time at the latest.
+/// Maximum time between two capacity checks.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// The same for who waits until its own client takes something, of whom there may be many.
+/// The same for tasks that wait until their own client reads, of which there may be many.
 const LOOK_AGAIN_OWN: Duration = Duration::from_secs(1);
-/// After a connection that could not be accepted, the listener rests: too many open files do not go away at once.
+/// Pause of the listener after a connection that could not be accepted: a lack of file descriptors takes time to
+/// resolve.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// A client sends a TLS handshake and the header of a request in not many more pieces.
 const REPRIEVES: u64 = 4;
@@ -38,7 +39,7 @@ const NO_REST: u64 = u64::MAX;
 /// Bytes that an HTTP/2 client sends before anything else.
 const PREFACE: u64 = 24;
 
-/// The connections of one listener. Clones are the same.
+/// The connections of one listener. Clones share the state.
 #[derive(Debug, Clone)]
 pub struct Connections(Arc<Shared>);
 
@@ -46,9 +47,10 @@ pub struct Connections(Arc<Shared>);
 struct Shared {
     limits: Limits,
     state: Mutex<State>,
-    /// Something was taken or closed.
+    /// A client has read something, or a connection was closed.
     released: Notify,
-    /// Who waits for room in memory, one connection at a time: new clients, and those that have taken an answer before.
+    /// Locks that let one connection at a time wait for memory: one for new clients, and one for those that have read
+    /// an answer before.
     turns: [tokio::sync::Mutex<()>; 2],
 }
 
@@ -57,11 +59,11 @@ struct State {
     open: HashMap<u64, Entry>,
     /// Number of the next connection or piece.
     next: u64,
-    /// Bytes that wait, of all connections.
+    /// Unread answer bytes of all connections.
     waiting: usize,
-    /// Calls that have not ended, of all connections.
+    /// Open calls of all connections.
     calls: usize,
-    /// When the last connection came, or the last call began or ended.
+    /// Time of the last new connection, or of the last begin or end of a call.
     active: Option<Instant>,
     /// A connection waits for room.
     short: bool,
@@ -73,9 +75,10 @@ struct Entry {
     opened: Instant,
     /// When it last was of use.
     progress: Instant,
-    /// True if it is known to read: it has taken an answer to its end, or more than the system takes for a client that does not.
+    /// True if the client is known to read: it has read a complete answer, or more than the kernel buffers for a client
+    /// that does not read.
     proven: bool,
-    /// Bytes of pieces that it has taken.
+    /// Bytes of pieces that the client has read.
     taken: usize,
     /// Bytes that wait.
     waiting: usize,
@@ -87,7 +90,7 @@ struct Entry {
     working: usize,
 }
 
-/// What a connection's task and its judges share.
+/// State shared between a connection's task and the listener.
 #[derive(Debug)]
 struct Link {
     closed: AtomicBool,
@@ -98,13 +101,13 @@ struct Link {
     rest: AtomicU64,
     /// True if a call has begun on it.
     has_asked: AtomicBool,
-    /// How often bytes of its client have crossed the decision to close it.
+    /// How often bytes from the client arrived after the decision to close.
     reprieves: AtomicU64,
-    /// When the client began with the request that is not complete yet.
+    /// When the client began the current incomplete request.
     began: Mutex<Option<Instant>>,
     /// One stream of a connection waits for room at a time.
     turn: tokio::sync::Mutex<()>,
-    /// Something of this connection was taken.
+    /// The client has read something.
     released: Notify,
 }
 
@@ -135,13 +138,13 @@ impl Link {
         self.rest.store(self.read.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Returns true if nothing has been read since the last call ended.
+    /// Returns true if nothing has been read since the end of the last call.
     fn is_resting(&self) -> bool {
         self.rest.load(Ordering::Relaxed) == self.read.load(Ordering::Relaxed)
     }
 
-    /// Returns true if bytes that have come already keep the connection from being closed: the server may only be slower than its
-    /// client. A request on a connection that rested always does, the pieces of a handshake some times.
+    /// Returns true if received bytes keep the connection open, because the server may only be slower than its client.
+    /// A request on an idle connection always does, the pieces of a handshake a limited number of times.
     fn may_stay(&self) -> bool {
         let is_new = !self.has_asked.load(Ordering::Relaxed);
         self.is_resting() || (is_new && self.reprieves.load(Ordering::Relaxed) < REPRIEVES)
@@ -192,7 +195,7 @@ impl Connections {
         self.0.limits
     }
 
-    /// The next connection, when there is room for it.
+    /// The next connection, after there is room for it.
     pub async fn accept(&self, listener: &TcpListener) -> Guarded {
         loop {
             match listener.accept().await {
@@ -212,7 +215,7 @@ impl Connections {
         }
     }
 
-    /// As [`Connections::accept`], one after the other.
+    /// As [`Connections::accept`], as a stream.
     pub fn incoming(self, listener: TcpListener) -> impl futures::Stream<Item = io::Result<Guarded>> {
         futures::stream::unfold((self, listener), |(connections, listener)| async move {
             let stream = connections.accept(&listener).await;
@@ -220,14 +223,14 @@ impl Connections {
         })
     }
 
-    /// Waits until there is room for a connection, and makes it.
+    /// Waits until there is room for a connection, or closes another one.
     async fn room(&self) {
         loop {
             let released = self.0.released.notified();
             {
                 let mut state = self.0.state();
                 let beyond = state.open.len().checked_sub(self.0.limits.connections);
-                // One that is closed goes at once, so that its successor need not wait for it.
+                // A closed connection is removed immediately, so that its successor need not wait for it.
                 let closing = || state.open.values().filter(|entry| entry.link.is_closed()).count();
                 let is_free = match beyond {
                     None => true,
@@ -248,7 +251,7 @@ impl Connections {
         self.0.state().short
     }
 
-    /// Waits until no call is open, no connection waits, and neither has come for [`Limits::quiet`] since `since`.
+    /// Waits until no call is open, no connection waits, and neither has arrived for [`Limits::quiet`] since `since`.
     pub async fn quiet(&self, since: Instant) {
         loop {
             let left = {
@@ -294,8 +297,8 @@ impl Connections {
         }
     }
 
-    /// Closes connections whose time is over; ends never. `handshake`: what a client must have sent in the time for
-    /// handshakes.
+    /// Closes connections that exceed a time limit; never returns. `handshake`: data that a client must send within the
+    /// handshake time.
     pub async fn watch(self, handshake: Handshake) {
         let limits = self.0.limits;
         let shortest = limits.handshake.min(limits.send).min(limits.idle);
@@ -315,7 +318,7 @@ impl Connections {
     }
 }
 
-/// What counts as having begun to speak the protocol.
+/// Condition for a completed handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handshake {
     /// The connection preface of HTTP/2.
@@ -326,7 +329,7 @@ pub enum Handshake {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Numbers are in order even if a thread panicked meanwhile.
+        // The counters remain consistent even if a thread panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -337,8 +340,8 @@ impl State {
         self.next
     }
 
-    /// Closes the connection that has been of no use for the longest time: those that never were first. As long as there are
-    /// such, one that is in use stays, even if nothing can be closed at this moment.
+    /// Closes the connection that has been inactive for the longest time, those that never were active first. While
+    /// there are such connections, an active one remains open, even if none can be closed now.
     fn close_least_useful(&mut self, limits: &Limits) -> bool {
         let now = Instant::now();
         let all_proven = self.open.values().all(|entry| entry.proven);
@@ -358,8 +361,8 @@ impl State {
         true
     }
 
-    /// Closes the connections whose oldest pieces have waited for the longest time, until what they hold is `room` bytes: whoever
-    /// asks next then finds some. Those that have never taken an answer go first.
+    /// Closes the connections whose oldest pieces have waited for the longest time, until they have `room` bytes in
+    /// total, which the next request can use. Connections that have never read an answer are closed first.
     fn close_slowest(&mut self, limits: &Limits, asking: u64, room: usize) {
         let now = Instant::now();
         let waiting = self.open.iter().filter(|(id, _)| **id != asking);
@@ -372,7 +375,7 @@ impl State {
             })
             .collect();
         slow.sort_by_key(|(proven, since, _)| (*proven, *since));
-        // Those that were closed before and have not gone yet give theirs back as well.
+        // Connections that were closed before and still shut down also free their memory.
         let closing = self.open.values().filter(|entry| entry.link.is_closed());
         let mut found: usize = closing.map(|entry| entry.waiting).sum();
         for (.., entry) in slow {
@@ -387,7 +390,7 @@ impl State {
 }
 
 impl Entry {
-    /// How long it stays after it was of use.
+    /// How long it remains open after its last activity.
     fn spared(&self, limits: &Limits) -> Duration {
         if self.proven {
             limits.spared_proven
@@ -455,7 +458,7 @@ mod tests {
         tokio::time::sleep(Limits::default().spared * 2).await;
         assert!(close() && close());
         assert_eq!(closed(&servers), [false, true, true]);
-        // Those two have not gone yet.
+        // Those two still shut down.
         assert!(!close());
     }
 
@@ -483,7 +486,7 @@ mod tests {
         tokio::time::sleep(Limits::default().spared * 2).await;
         connections.0.state().close_slowest(&Limits::default(), u64::MAX, 1500);
         assert_eq!(closed(&servers), [false, true, true, false]);
-        // What those hold is enough.
+        // Closing the other connections frees enough.
         connections.0.state().close_slowest(&Limits::default(), u64::MAX, 2000);
         assert_eq!(closed(&servers), [false, true, true, false]);
         drop((pieces, call, handles, servers));
@@ -505,7 +508,7 @@ mod tests {
         drop(handle.call());
         client.write_all(b"two").await.unwrap();
         handle.close();
-        // The first read may come before the bytes have crossed the loopback.
+        // The first read may precede the arrival of the bytes over loopback.
         server.readable().await;
         assert_eq!(server.read(&mut buffer).await.unwrap(), 3, "the request counts");
         handle.close();

@@ -1,4 +1,4 @@
-//! The front of an HTTP server: bounds what clients may take of it, and ends it in order.
+//! HTTP server front end: limits the resources of clients, and shuts down gracefully.
 //!
 //! | module | bounds |
 //! |---|---|

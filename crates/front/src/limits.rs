@@ -3,17 +3,17 @@ use std::time::Duration;
 
 /// Connections that wait in the system to be accepted. Clients beyond them try again by themselves.
 pub(crate) const BACKLOG: u32 = 4096;
-/// A client that has taken so many bytes has read some: it is more than fits into its window and the system's buffers.
+/// A client that has read this many bytes really reads: it is more than fits into its window and the kernel's buffers.
 pub(crate) const PROOF_BYTES: usize = 256 << 10;
-/// When answers take too much memory, such a share of it is made free at once: a 64th.
+/// When answers take too much memory, this share is freed: a 64th.
 pub(crate) const ROOM_AT_ONCE: usize = 64;
-/// Calls of all connections that may be open. When there are more, connections get no more than [`CALLS_IN_NEED`] each.
+/// Maximum open calls of all connections. Above this, connections get at most [`CALLS_IN_NEED`] each.
 pub(crate) const ALL_CALLS: usize = 256;
-/// Calls that a connection may have open when there are too many of all.
+/// Maximum open calls of a connection if there are too many in total.
 pub(crate) const CALLS_IN_NEED: usize = 2;
-/// Connections that may be open beyond the limit because others, which were closed for them, have not gone yet.
+/// Connections that may exceed the limit while connections that were closed for them still shut down.
 pub(crate) const CLOSING: usize = 16;
-/// Descriptors that are left for files and further listeners.
+/// File descriptors reserved for files and further listeners.
 pub(crate) const SPARE_DESCRIPTORS: u64 = 32;
 
 /// The limits of one listener.
@@ -22,31 +22,30 @@ pub struct Limits {
     /// Connections that are open at a time. For a further one, the connection is closed that has been of no use for the
     /// longest time; a connection whose request is being answered is not, so the further one may have to wait.
     pub connections: usize,
-    /// Bytes of answers that may wait for clients to take them, over all connections. When they are used up, the
-    /// connection is closed that has not taken a piece of its answer for the longest time.
+    /// Maximum unread answer bytes over all connections. When they are used up, the connection whose client has not
+    /// read for the longest time is closed.
     pub waiting_bytes: usize,
     /// Bytes of answers that may wait for one client.
     pub connection_bytes: usize,
-    /// Largest header of an HTTP/1 request in bytes. It is also what a connection reads ahead, and the smallest value that
-    /// counts is 8 KiB. A larger header is answered with 431.
+    /// Largest header of an HTTP/1 request in bytes. A connection also reads ahead up to this size. The minimum is 8
+    /// KiB. A larger header is answered with 431.
     pub header_bytes: usize,
-    /// Bytes that the system keeps of what a client sends before the server reads it, and of answers before the client
-    /// takes them. Linux takes the double.
+    /// Size of the kernel's socket buffers, for received and for sent data. Linux doubles the value.
     pub socket_bytes: u32,
-    /// Time until a client has begun to speak the protocol: until the first request of a new connection has a complete
-    /// header, the TLS handshake included, or until the header of a further request is complete.
+    /// Time until a client must begin to use the protocol: until the first request of a new connection has a complete
+    /// header, including the TLS handshake, or until the header of a further request is complete.
     pub handshake: Duration,
     /// Time until a request has arrived and its answer begins.
     pub request: Duration,
-    /// Time in which a client must take a piece of an answer; a piece is one message, or some tens of kilobytes.
+    /// Time in which a client must read a piece of an answer. A piece is one message, or some tens of kilobytes.
     pub send: Duration,
     /// Time without any call after which a connection is closed.
     pub idle: Duration,
-    /// A connection that did something useful within this time is not closed to make room for others,
+    /// A connection that was active within this time is not closed to make room for others,
     pub spared: Duration,
-    /// and within this time if it has ever taken an answer to its end, as long as there are others that have not.
+    /// and within this time if it has ever read a complete answer, while there are others that have not.
     pub spared_proven: Duration,
-    /// A server that is to stop listens until no request has come for this time.
+    /// A stopping server accepts connections until no request has arrived for this time.
     pub quiet: Duration,
 }
 
@@ -71,8 +70,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// As these, with no more connections than `share` (a fraction such as 2 for a half) of the descriptors that the
-    /// process may still open: one that has none left serves nobody, probes included.
+    /// The same limits, with at most one connection per `share` file descriptors that the process may still open (2 for
+    /// a half). A server without free descriptors can answer no request, including probes.
     #[must_use]
     pub fn within_descriptors(self, share: u64) -> Self {
         let allowed = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;

@@ -104,8 +104,8 @@ impl Listener {
         self.listener.local_addr()
     }
 
-    /// Answers requests until `stop` completes and all are answered: connections are accepted until none is being answered
-    /// and none has come for [`Limits::quiet`]. Dropping the future ends all at once.
+    /// Answers requests until `stop` completes and all are answered: connections are accepted until no request is in
+    /// progress and none has arrived for [`Limits::quiet`]. Dropping the future aborts all connections.
     pub async fn serve<F, A, B>(self, answer: F, stop: impl Future<Output = ()>)
     where
         F: Fn(Request<Incoming>, Handle) -> A + Clone + Send + Sync + 'static,
@@ -174,7 +174,7 @@ fn bind(address: SocketAddr, limits: &Limits) -> std::io::Result<TcpListener> {
         TcpSocket::new_v6()?
     };
     socket.set_reuseaddr(true)?;
-    // Connections take these over.
+    // Accepted connections inherit these.
     socket.set_send_buffer_size(limits.socket_bytes)?;
     socket.set_recv_buffer_size(limits.socket_bytes)?;
     socket.bind(address)?;
@@ -182,7 +182,7 @@ fn bind(address: SocketAddr, limits: &Limits) -> std::io::Result<TcpListener> {
 }
 
 fn may_lack_ipv6(address: SocketAddr, error: ErrorKind) -> bool {
-    // A node without it says in different ways that it has no such family or address.
+    // Without IPv6, nodes report a missing address family or a missing address.
     address.ip() == Ipv6Addr::UNSPECIFIED && !matches!(error, ErrorKind::AddrInUse | ErrorKind::PermissionDenied)
 }
 
@@ -218,7 +218,7 @@ where
         let call = handle.call();
         let answer = &answer;
         async move {
-            // The answers that others do not take may have used up the memory for this one.
+            // Answers that clients do not read may have used up the memory for this one.
             let _ = timeout(limits.request, handle.may_answer_soon()).await;
             let work = handle.work();
             let mut response = answer(request, handle.clone()).await;
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn only_a_missing_address_family_leads_to_ipv4() {
         let all = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 50051));
-        // What a node without IPv6 says (EAFNOSUPPORT) has no kind of its own.
+        // The error of a node without IPv6 (EAFNOSUPPORT) has no `ErrorKind`.
         let no_family = std::io::Error::from_raw_os_error(97).kind();
         assert!(may_lack_ipv6(all, no_family));
         assert!(may_lack_ipv6(all, ErrorKind::AddrNotAvailable));

@@ -1,4 +1,4 @@
-//! Answers that are made only as fast as their client takes them.
+//! Answers that are produced only as fast as their client reads them.
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -6,7 +6,7 @@ use hyper::body::{Body, Bytes, Frame, SizeHint};
 
 use crate::connections::{Call, Handle, Reserved};
 
-/// The body of an answer. It makes a piece when there is room for it.
+/// The body of an answer. It produces a piece when there is room for it.
 #[must_use]
 pub struct Waiting<B: Body> {
     inner: B,
@@ -19,7 +19,7 @@ pub struct Waiting<B: Body> {
 
 struct Meter {
     handle: Handle,
-    /// Its pieces are made without waiting for room.
+    /// Its pieces are produced without waiting for room.
     at_once: bool,
     _call: Call,
     /// Bytes that the body takes in addition to its pieces.
@@ -27,7 +27,7 @@ struct Meter {
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Waiting<B> {
-    /// The body of an answer that is not metered.
+    /// The body of an answer without metering.
     pub fn unmetered(inner: B) -> Self {
         Waiting {
             inner,
@@ -37,7 +37,7 @@ impl<B: Body<Data = Bytes> + Unpin> Waiting<B> {
         }
     }
 
-    /// The body of an answer to `call`. `at_once`: it is small, and made without waiting for room.
+    /// The body of an answer to `call`. `at_once`: it is small, and produced without waiting for room.
     pub fn metered(inner: B, handle: Handle, call: Call, at_once: bool) -> Self {
         let meter = Meter {
             handle,
@@ -59,7 +59,7 @@ impl<B: Body<Data = Bytes> + Unpin> Waiting<B> {
         self
     }
 
-    /// Makes the first piece, if it can be made at once.
+    /// Makes the first piece, if possible without waiting.
     pub fn fill(&mut self, context: &mut Context<'_>) {
         if let Poll::Ready(Some(frame)) = self.next(context) {
             self.first = Some(frame);
@@ -73,7 +73,7 @@ impl<B: Body<Data = Bytes> + Unpin> Waiting<B> {
                 .as_ref()
                 .is_none_or(|frame| frame.as_ref().is_ok_and(Frame::is_trailers))
         {
-            // This is asked for when there is room for what came before.
+            // The body is polled when there is room for the previous piece.
             meter.handle.prove();
         }
         let counted = |frame: Frame<Bytes>| match &self.meter {
@@ -115,7 +115,7 @@ where
     }
 
     fn size_hint(&self) -> SizeHint {
-        // A piece that was made in advance is no longer in what the inner body counts.
+        // The inner body no longer counts a piece that was made in advance.
         match &self.first {
             None => self.inner.size_hint(),
             Some(_) => SizeHint::default(),

@@ -19,8 +19,8 @@ use tokio::{
 #[global_allocator]
 static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 
-/// Connects `count` clients, each of which sends `bytes` and keeps the connection open until the other side ends it. Returns what the
-/// heap holds beside that of the clients when all have sent what they can.
+/// Connects `count` clients. Each sends `bytes` and keeps the connection open until the server closes it. Returns the
+/// server's heap size, without the clients' memory, when all have sent as much as they can.
 async fn flood(address: std::net::SocketAddr, count: usize, bytes: &'static [u8]) -> (usize, JoinSet<()>) {
     let before = HEAP.allocated();
     let mut clients = JoinSet::new();
@@ -93,7 +93,7 @@ async fn floods_take_little_and_give_it_back() {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // The inputs of the test stay, the memory of the server does not.
+    // The test's inputs remain allocated; the server's memory must not.
     let stays = HEAP
         .allocated()
         .saturating_sub(before + 415_000 + 50_000_000 + (1 << 20));

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD as ALPHABET;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 
-/// Go wants the padding and does not look at the bits that it leaves over.
+/// Go requires the padding and ignores the unused bits before it.
 const DECODER: GeneralPurpose = GeneralPurpose::new(
     &ALPHABET,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
@@ -13,7 +13,7 @@ const DECODER: GeneralPurpose = GeneralPurpose::new(
 /// `base64.StdEncoding.DecodeString`: line ends inside are skipped. `[]byte` fields are decoded this way.
 ///
 /// # Errors
-/// Go's text, `illegal base64 data at input byte n`.
+/// Go's message, `illegal base64 data at input byte n`.
 pub fn decode(text: &str) -> Result<Vec<u8>, String> {
     let decoded = if memchr::memchr2(b'\r', b'\n', text.as_bytes()).is_some() {
         DECODER.decode(text.replace(['\r', '\n'], ""))
@@ -29,14 +29,14 @@ pub fn encode(bytes: impl AsRef<[u8]>) -> String {
     STANDARD.encode(bytes)
 }
 
-/// Where Go finds fault with a text that is known to be wrong.
+/// Offset at which Go reports an error in invalid input.
 fn fault(bytes: &[u8]) -> usize {
     let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
     let next = |from: usize| {
         let rest = bytes.get(from..).unwrap_or_default();
         from + rest.iter().take_while(|byte| is_line_end(byte)).count()
     };
-    // How many of the four characters of a group were read.
+    // Number of characters read of a group of four.
     let mut read = 0;
     for (at, byte) in bytes.iter().enumerate() {
         match byte {
@@ -47,7 +47,7 @@ fn fault(bytes: &[u8]) -> usize {
                 return match bytes.get(second) {
                     None => bytes.len(),
                     Some(b'=') => next(second + 1),
-                    // The place of the last byte that was read.
+                    // The index of the last byte that was read.
                     Some(_) => second - 1,
                 };
             }
@@ -55,6 +55,6 @@ fn fault(bytes: &[u8]) -> usize {
             _ => return at,
         }
     }
-    // The text ends within a group.
+    // The input ends within a group.
     bytes.len() - read
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::strconv;
 
-/// A value of the types that Go decodes untyped text into.
+/// A value of the types that Go decodes untyped data into.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operand<'a> {
     /// `nil`
@@ -39,7 +39,7 @@ impl Operand<'_> {
         out
     }
 
-    /// `%t`, with its complaint about everything that is not a boolean: `%!t(string=yes)`.
+    /// `%t`, with its error for everything except booleans: `%!t(string=yes)`.
     #[must_use]
     pub fn t(&self) -> String {
         if *self == Operand::Nil {
@@ -89,7 +89,7 @@ impl Operand<'_> {
     }
 }
 
-/// Integers stay integers, as in the untyped objects of Kubernetes; `encoding/json` alone makes floats of them.
+/// Integers remain integers, as in the untyped objects of Kubernetes; plain `encoding/json` makes floats of them.
 impl<'a> From<&'a Value> for Operand<'a> {
     fn from(value: &'a Value) -> Self {
         match value {

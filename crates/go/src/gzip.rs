@@ -1,24 +1,24 @@
-//! How long the output of `compress/gzip` is.
+//! Output size of `compress/gzip`.
 //!
-//! Programs print the compressed size of a bundle. Another compressor that is as good comes to other numbers, so this one follows the
-//! matches and codes of Go's `compress/flate` at its default level (its `deflate.go` and `huffman_bit_writer.go`), and counts bits
-//! instead of writing them.
+//! Tools print the compressed size of a bundle. An equally good compressor gives other numbers, so this one follows the
+//! matches and codes of Go's `compress/flate` at its default level (its `deflate.go` and `huffman_bit_writer.go`), and
+//! counts bits instead of writing them.
 
 mod code;
 
 use code::Block;
 
-/// How far back a match may be.
+/// Maximum distance of a match.
 const WINDOW: usize = 1 << 15;
 /// The shortest and the longest match.
 const LEAST: usize = 4;
 const MOST: usize = 258;
-/// A match that is as long is taken at once, and one as long as that keeps the search from trying the next position.
+/// A match of this length is used immediately. The search also skips the next position after one of this length.
 const NICE: usize = 128;
 const LAZY: usize = 16;
 /// Earlier places with the same hash that are tried.
 const CHAIN: usize = 128;
-/// A match of the least length must be nearer than this.
+/// A match of minimum length must be nearer than this.
 const NEAR: usize = 4096;
 const HASH_BITS: u32 = 17;
 const HASH_FACTOR: u32 = 0x1e35_a7bd;
@@ -43,11 +43,11 @@ pub fn size(data: &[u8]) -> u64 {
 
 struct Deflate<'a> {
     data: &'a [u8],
-    /// The last place with a hash, and for each place in the window the one before with the same hash. All are greater by one: 0 is
-    /// none.
+    /// The last position of each hash, and for each position in the window the previous one with the same hash. All are
+    /// one greater: 0 means none.
     heads: Vec<usize>,
     previous: Vec<usize>,
-    /// Where the buffer begins, which holds twice the window. Go forgets what is before it.
+    /// Start of the buffer, whose size is twice the window. Go drops everything before it.
     base: usize,
     block: Block,
     block_start: usize,
@@ -57,7 +57,7 @@ struct Deflate<'a> {
 impl Deflate<'_> {
     fn run(&mut self) {
         let (mut index, mut length, mut offset) = (0, LEAST - 1, 0);
-        // Whether the byte before `index` is neither a literal yet nor in a match.
+        // True if the byte before `index` is neither a literal yet nor in a match.
         let mut is_pending = false;
         let mut chain = 0;
         loop {
@@ -106,7 +106,7 @@ impl Deflate<'_> {
         }
     }
 
-    /// Notes the place of a hash; the one before.
+    /// Records the position of a hash; returns the previous one.
     fn insert(&mut self, place: usize) -> usize {
         let Some((bytes, _)) = self.data.get(place..).and_then(<[u8]>::split_first_chunk::<LEAST>) else {
             return 0;
@@ -122,7 +122,7 @@ impl Deflate<'_> {
         before
     }
 
-    /// The longest match for a place, as length and distance.
+    /// The longest match for a position, as length and distance.
     fn longest(&self, place: usize, chain: usize, lookahead: usize) -> Option<(usize, usize)> {
         let here = self.data.get(place..place + MOST.min(lookahead))?;
         let nice = NICE.min(here.len());
@@ -168,7 +168,7 @@ impl Deflate<'_> {
     }
 
     fn end_block(&mut self, index: usize) {
-        // Go can store a block as it is only while its buffer has all of it.
+        // Go can store a block uncompressed only while its buffer has all of it.
         let stored = (self.block_start >= self.base).then_some(index - self.block_start);
         self.block_start = index;
         match std::mem::take(&mut self.block).bits(stored) {
@@ -177,7 +177,7 @@ impl Deflate<'_> {
         }
     }
 
-    /// A block of bytes as they are.
+    /// An uncompressed block.
     fn store(&mut self, bytes: usize) {
         self.bits = (self.bits + 3).next_multiple_of(8) + 32 + 8 * bytes as u64;
     }

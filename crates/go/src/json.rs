@@ -1,4 +1,4 @@
-//! JSON text as Go's `encoding/json` writes and refuses it.
+//! JSON as Go's `encoding/json` writes and rejects it.
 
 mod scanner;
 
@@ -56,7 +56,7 @@ fn string_len(text: &str) -> usize {
     text.len() + 2 + longer + 3 * separators
 }
 
-/// How many bytes longer a byte is when it is escaped.
+/// Number of additional bytes when a byte is escaped.
 fn added_by_escape(byte: u8) -> usize {
     match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
@@ -182,8 +182,8 @@ pub fn write_float(out: &mut String, value: f64) {
     }
 }
 
-/// Appends compact JSON text as `json.Indent` with an empty prefix does: one step of `indent` for each level, empty lists
-/// and maps on one line. The text must be valid JSON without white space between tokens.
+/// Appends compact JSON as `json.Indent` with an empty prefix does: one step of `indent` for each level, empty lists
+/// and maps on one line. The input must be valid JSON without white space between tokens.
 pub fn write_indented(out: &mut String, compact: &str, indent: &str) {
     let bytes = compact.as_bytes();
     out.reserve(bytes.len() + bytes.len() / 4);
@@ -237,7 +237,7 @@ fn line(out: &mut String, indent: &str, depth: usize) {
     }
 }
 
-/// The index behind the closing quote of the string that starts at `index`.
+/// The index after the closing quote of the string that starts at `index`.
 fn end_of_string(bytes: &[u8], index: usize) -> usize {
     let mut at = index + 1;
     while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
@@ -250,7 +250,7 @@ fn end_of_string(bytes: &[u8], index: usize) -> usize {
     bytes.len()
 }
 
-/// What decoding errors call a value: `string`, `number`, `bool`, `array`, `object`, `null`.
+/// The name of a value's kind in decoding errors: `string`, `number`, `bool`, `array`, `object`, `null`.
 #[must_use]
 pub fn kind(value: &Value) -> &'static str {
     match value {

@@ -6,7 +6,7 @@ use crate::{base64, netip};
 /// A mail address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Address {
-    /// The name in front of the address or in a comment behind it; may be empty.
+    /// The name before the address or in a comment after it; may be empty.
     pub name: String,
     /// `user@domain`
     pub address: String,
@@ -15,7 +15,7 @@ pub struct Address {
 /// `mail.ParseAddress`.
 ///
 /// # Errors
-/// Go's text, `mail: …`.
+/// Go's message, `mail: …`.
 pub fn parse_address(text: &str) -> Result<Address, String> {
     let mut parser = Parser { rest: text };
     let mut addresses = parser.address(true)?;
@@ -37,7 +37,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// An address, or a group of them where one is allowed.
+    /// An address, or a group of them if allowed.
     fn address(&mut self, group_allowed: bool) -> Result<Vec<Address>, String> {
         self.skip_space();
         if self.rest.is_empty() {
@@ -132,7 +132,7 @@ impl<'a> Parser<'a> {
         Ok(format!("{user}@{domain}"))
     }
 
-    /// An address in brackets, of which the first was read.
+    /// An address in brackets, after its opening bracket.
     fn domain_literal(&mut self) -> Result<String, String> {
         let bad = |c: char| c != ']' && (!is_visible(c) || matches!(c, '[' | '\\'));
         let end = self.rest.find(|c| c == ']' || bad(c));
@@ -217,7 +217,7 @@ impl<'a> Parser<'a> {
         Err("mail: unclosed quoted-string".to_owned())
     }
 
-    /// A word with dots; `permissive` allows them at its ends and beside each other.
+    /// A word with dots; `permissive` allows them at its ends and next to each other.
     fn atom(&mut self, permissive: bool) -> Result<&'a str, String> {
         let end = self.rest.find(|c| !is_atom_text(c)).unwrap_or(self.rest.len());
         if end == 0 {
@@ -247,7 +247,7 @@ impl<'a> Parser<'a> {
         self.rest = self.rest.trim_start_matches([' ', '\t']);
     }
 
-    /// Skips blanks and comments in parentheses.
+    /// Skips spaces and comments in parentheses.
     fn skip_comments(&mut self) -> Result<(), String> {
         self.skip_space();
         while self.consume('(') {
@@ -257,7 +257,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// The text of a comment whose parenthesis was read.
+    /// The content of a comment after its opening parenthesis.
     fn comment(&mut self) -> Result<String, String> {
         let mut text = String::new();
         let mut depth = 1usize;
@@ -279,7 +279,7 @@ impl<'a> Parser<'a> {
         Err(BAD_COMMENT.to_owned())
     }
 
-    /// The name in a comment behind an address, whose parenthesis was read.
+    /// The name in a comment after an address, after its opening parenthesis.
     fn name_in_comment(&mut self) -> Result<String, String> {
         let comment = self.comment()?;
         let words = comment.split([' ', '\t']).filter(|word| !word.is_empty());
@@ -288,7 +288,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Decodes `=?charset?encoding?text?=`; `None` for every other word, also for one that is encoded wrongly.
+/// Decodes `=?charset?encoding?text?=`; `None` for every other word, including malformed ones.
 ///
 /// # Errors
 /// The charset is not one of the three that Go supports.

@@ -9,21 +9,21 @@ use crate::strconv::quote_bytes;
 pub struct Addr {
     /// The address.
     pub ip: IpAddr,
-    /// What is behind `%`; else empty.
+    /// The part after `%`, or empty.
     pub zone: String,
 }
 
 /// `netip.ParseAddr`.
 ///
 /// # Errors
-/// Go's text, `ParseAddr("x"): …`.
+/// Go's message, `ParseAddr("x"): …`.
 pub fn parse_addr(text: &str) -> Result<Addr, String> {
     parse_addr_bytes(text.as_bytes())
 }
 
 /// `netip.ParseAddr` of a Go string that need not be UTF-8.
 pub(crate) fn parse_addr_bytes(bytes: &[u8]) -> Result<Addr, String> {
-    // One character for each byte, so that a text can be cut anywhere.
+    // One character for each byte, so that the string can be split anywhere.
     let text: String = bytes.iter().copied().map(char::from).collect();
     let to_bytes = |text: &str| -> Vec<u8> { text.chars().filter_map(|c| u8::try_from(c).ok()).collect() };
     let text = text.as_str();
@@ -50,7 +50,7 @@ pub(crate) fn parse_addr_bytes(bytes: &[u8]) -> Result<Addr, String> {
     })
 }
 
-/// What is wrong, and the text from there on where Go shows it.
+/// The error, and the rest of the input if Go prints it.
 struct Fault<'t> {
     problem: &'static str,
     at: &'t str,

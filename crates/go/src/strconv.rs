@@ -113,8 +113,8 @@ fn general(scientific: &str, plain: impl Fn() -> String) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// `strconv.NumError`: why a text is not a number. It prints Go's text and allocates nothing before that, for readers
-/// that only ask whether a text is a number.
+/// `strconv.NumError`: why a string is not a number. Prints Go's message and does not allocate before, for callers that
+/// only test for a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NumError<'t> {
     function: &'static str,
@@ -136,11 +136,11 @@ impl std::fmt::Display for NumError<'_> {
 
 impl std::error::Error for NumError<'_> {}
 
-/// `strconv.ParseInt(text, base, 64)`. Base 0 takes the base from the prefix (`0x`, `0o`, `0b`, `0`) and allows `_`
+/// `strconv.ParseInt(text, base, 64)`. Base 0 reads the base from the prefix (`0x`, `0o`, `0b`, `0`) and allows `_`
 /// between digits.
 ///
 /// # Errors
-/// The text is not a number in that base, or the number does not fit.
+/// The string is not a number in that base, or the number does not fit.
 ///
 /// ```
 /// use olmkit_go::strconv::parse_int;
@@ -204,7 +204,7 @@ fn magnitude(text: &str, base: u32) -> Result<u64, &'static str> {
             .and_then(|value| value.checked_mul(base.into()))
             .and_then(|value| value.checked_add(digit.into()));
         if value.is_none() {
-            // What follows is not looked at.
+            // The rest is ignored.
             return Err(OUT_OF_RANGE);
         }
     }

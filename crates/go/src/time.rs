@@ -14,11 +14,11 @@ pub struct Time {
     pub nanosecond: u32,
 }
 
-/// `time.Parse(time.RFC3339, text)`. It takes more than RFC 3339: hours of one digit, a comma in front of fractions,
+/// `time.Parse(time.RFC3339, text)`. It accepts more than RFC 3339: hours of one digit, a comma before fractions,
 /// offsets of 24 hours.
 ///
 /// # Errors
-/// Go's text, `parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"`.
+/// Go's message, `parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"`.
 pub fn parse_rfc3339(text: &str) -> Result<Time, String> {
     let mut parser = Parser {
         text,
@@ -103,7 +103,7 @@ impl Parser<'_> {
         Ok(number)
     }
 
-    /// Digits behind a point or a comma; those below nanoseconds are dropped.
+    /// Digits after a point or a comma; those below nanoseconds are dropped.
     fn fraction(&mut self) -> u32 {
         let [b'.' | b',', behind @ ..] = self.rest else {
             return 0;
@@ -143,7 +143,7 @@ impl Parser<'_> {
     }
 }
 
-/// The number that these digits make, if all are digits.
+/// The number, if all characters are digits.
 fn digits(bytes: &[u8]) -> Option<i64> {
     bytes.iter().try_fold(0, |number, byte| {
         byte.is_ascii_digit().then(|| number * 10 + i64::from(*byte - b'0'))
@@ -193,7 +193,7 @@ fn quote(bytes: &[u8]) -> String {
 /// `time.ParseDuration`: `300ms`, `-1.5h`, `2h45m`, in nanoseconds.
 ///
 /// # Errors
-/// Go's text, `time: invalid duration "x"`.
+/// Go's message, `time: invalid duration "x"`.
 pub fn parse_duration(text: &str) -> Result<i64, String> {
     let fault = |problem: &str| format!("time: {problem} {}", quote(text.as_bytes()));
     let invalid = || fault("invalid duration");
@@ -261,7 +261,7 @@ fn unit(name: &str) -> Option<u64> {
     })
 }
 
-/// The nanoseconds of the digits behind the point. Digits that do not fit 63 bits are dropped.
+/// The nanoseconds of the digits after the point. Digits that do not fit 63 bits are dropped.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -2,7 +2,7 @@
 
 mod tables;
 
-/// `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the plain blank.
+/// `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII space.
 #[must_use]
 pub fn is_print(character: char) -> bool {
     if character.is_ascii() {
@@ -29,7 +29,7 @@ pub fn is_digit(character: char) -> bool {
     contains(&tables::DIGIT, character)
 }
 
-/// The table lists the first character of each range and the first one behind it, by turns.
+/// The table alternates between the first character of each range and the first one after it.
 fn contains(table: &[u32], character: char) -> bool {
     table.partition_point(|bound| *bound <= u32::from(character)) % 2 == 1
 }

@@ -3,13 +3,13 @@
 use crate::netip;
 use crate::strconv::{quote, quote_bytes};
 
-/// The parts of a URL, with escapes resolved where Go resolves them. Bytes that are not UTF-8 then are U+FFFD.
+/// The parts of a URL, with escapes decoded where Go decodes them. Bytes that are not UTF-8 then become U+FFFD.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Url {
     /// In lower case; empty for a relative reference.
     pub scheme: String,
-    /// What follows the scheme if that does not start with `/`.
+    /// The part after the scheme if it does not start with `/`.
     pub opaque: String,
     /// Name and password in front of the host.
     pub user: Option<Userinfo>,
@@ -17,11 +17,11 @@ pub struct Url {
     pub host: String,
     /// Without query and fragment.
     pub path: String,
-    /// What is behind `?`, as it was written.
+    /// The part after `?`, as written.
     pub raw_query: String,
     /// The URL ends with its only `?`.
     pub force_query: bool,
-    /// What is behind `#`.
+    /// The part after `#`.
     pub fragment: String,
 }
 
@@ -31,7 +31,7 @@ pub struct Url {
 pub struct Userinfo {
     /// The name.
     pub username: String,
-    /// What is behind the first colon.
+    /// The part after the first colon.
     pub password: Option<String>,
 }
 
@@ -61,7 +61,7 @@ fn write_escaped(f: &mut std::fmt::Formatter<'_>, text: &str) -> std::fmt::Resul
 /// `url.Parse`.
 ///
 /// # Errors
-/// Go's text, `parse "x": …`.
+/// Go's message, `parse "x": …`.
 pub fn parse(text: &str) -> Result<Url, String> {
     let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
     let mut url = parse_without_fragment(rest, false).map_err(|problem| wrap(rest, &problem))?;
@@ -72,7 +72,7 @@ pub fn parse(text: &str) -> Result<Url, String> {
 /// `url.ParseRequestURI`: an absolute URL or path, without a fragment.
 ///
 /// # Errors
-/// Go's text, `parse "x": …`.
+/// Go's message, `parse "x": …`.
 pub fn parse_request_uri(text: &str) -> Result<Url, String> {
     parse_without_fragment(text, true).map_err(|problem| wrap(text, &problem))
 }
@@ -123,7 +123,7 @@ fn parse_without_fragment(text: &str, via_request: bool) -> Result<Url, String> 
     Ok(url)
 }
 
-/// The scheme and what follows it. A text that cannot be one has none.
+/// The scheme and the rest. A string without a valid scheme has none.
 fn split_scheme(text: &str) -> Result<(&str, &str), String> {
     for (at, character) in text.char_indices() {
         match character {
@@ -206,7 +206,7 @@ fn check_port(port: &str) -> Result<(), String> {
     }
 }
 
-/// The part of a URL that a text belongs to: the rules for `%` differ.
+/// The part of a URL that contains a string: the rules for `%` differ.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Host,

@@ -1,4 +1,4 @@
-//! What Go prints, for every function: `dev/go-vectors` made the file.
+//! Compares every function with Go's output, which `dev/go-vectors` recorded.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use olmkit_go::{base64, filepath, fmt, gzip, json, mail, netip, strconv, time, unicode, url};
@@ -38,7 +38,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A result as the text of its error, or as a value.
+/// A result as its error message, or as a value.
 fn either<T: Into<Value>, E: ToString>(result: Result<T, E>) -> Value {
     result.map_or_else(|error| error.to_string().into(), Into::into)
 }
@@ -150,7 +150,7 @@ fn json_texts() {
 #[test]
 fn json_syntax_errors() {
     compare("json_syntax", |input| {
-        // `@3[` stands for `[[[`.
+        // `@3[` means `[[[`.
         let input = match text(input).strip_prefix('@') {
             None => text(input).to_owned(),
             Some(rest) => {

@@ -20,7 +20,7 @@ struct Line {
     channel: String,
     no_channel: bool,
     from: String,
-    /// The text that stands for `from` on the command line: a version, perhaps.
+    /// The user's argument `from`, such as a version.
     text: String,
     to: Option<String>,
     bundles: Option<Vec<Bundle>>,

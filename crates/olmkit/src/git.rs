@@ -1,8 +1,9 @@
 //! Runs git in a repository that may come from an untrusted author.
 //!
-//! Git starts programs that settings of a repository name. A clone cannot bring settings for itself, but it can contain a bare
-//! repository in a subdirectory, and an archive can contain anything. So a call that only reads starts no other program: no hook, no
-//! file system monitor, no filter, no signature check, no external diff, no transport. It asks no server for missing objects either.
+//! A repository's settings can make git start programs. A clone cannot bring settings for itself, but it can contain a
+//! bare repository in a subdirectory, and an archive can contain anything. So a call that only reads starts no other
+//! program: no hook, no file system monitor, no filter, no signature check, no external diff, no transport. It asks no
+//! server for missing objects either.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead as _};
@@ -18,7 +19,7 @@ use crate::process::{Environment, Launcher, Run};
 
 /// Settings for each call. They have precedence over those of the repository.
 const ALWAYS: &[&str] = &[
-    // Only a `.git` names a repository. Git 2.38 and newer honor this; `refuse_bare` covers older versions.
+    // Only a `.git` marks a repository. Git 2.38 and newer honor this; `refuse_bare` covers older versions.
     "safe.bareRepository=explicit",
     "core.fsmonitor=false",
     "core.quotePath=false",
@@ -46,7 +47,7 @@ const READING: &[&str] = &[
     "protocol.allow=never",
 ];
 
-/// Variables of git that hold for any repository: where the user's settings are, and who commits.
+/// git variables that do not depend on the repository: the user's settings, and the committer.
 const READ_VARIABLES: Environment = Environment::Only(&[
     "GIT_CONFIG_GLOBAL",
     "GIT_CONFIG_SYSTEM",
@@ -89,7 +90,7 @@ const READ_TIME: Duration = Duration::from_secs(300);
 pub struct Repository {
     directory: PathBuf,
     launcher: Launcher,
-    /// Settings that switch off what the repository's own settings name.
+    /// Settings that disable programs in the repository's settings.
     drivers: Arc<OnceLock<Vec<String>>>,
 }
 
@@ -103,7 +104,7 @@ impl Repository {
         }
     }
 
-    /// The output of a command that only reads, of at most so many bytes. Git starts no other program for it.
+    /// The output of a read-only command, up to a limit. Git starts no other program for it.
     ///
     /// # Errors
     /// Git cannot be run or reports an error.
@@ -120,8 +121,8 @@ impl Repository {
         success(self.run(&settings, arguments, Some(limit))?, arguments)
     }
 
-    /// Returns true if a file of the working tree has the content that a pointer of Git Large File Storage (LFS) stands for. Git would ask the filter,
-    /// which does not run here. `revision` is a commit, or `:0` for the index.
+    /// Returns true if a file of the working tree has the content of a pointer of Git Large File Storage (LFS). Git
+    /// would run the filter, which is disabled here. `revision` is a commit, or `:0` for the index.
     pub fn is_large_file(&self, revision: &str, path: &str) -> bool {
         let has_filters = self.drivers.get().is_some_and(|drivers| !drivers.is_empty());
         has_filters && self.large_file(revision, path).unwrap_or_default()

@@ -1,10 +1,10 @@
-//! Packages Kubernetes operators for the Operator Lifecycle Manager (OLM): bundles and catalogs, their rules, and what a
-//! Rust operator is packaged from. Pure: no network, no cluster, no asynchronous runtime.
+//! Packages Kubernetes operators for the Operator Lifecycle Manager (OLM): bundles and catalogs, their rules, and the
+//! sources that package a Rust operator. Pure: no network, no cluster, no asynchronous runtime.
 //!
-//! Images are in `olmkit-oci`, the catalog server in `olmkit-serve`, the flows on a cluster in `olmkit-cluster`, the
-//! command in `olmkit-cli`. `docs/architecture.md` says which module may use which.
+//! Images are in `olmkit-oci`, the catalog server in `olmkit-serve`, the cluster commands in `olmkit-cluster`, the
+//! command line in `olmkit-cli`. `docs/architecture.md` lists the allowed dependencies between modules.
 //!
-//! Load a bundle, validate it and print what is wrong with it. [`bundle::load::Tree::from_dir`] reads a directory instead:
+//! Load a bundle, validate it and print its findings. [`bundle::load::Tree::from_dir`] reads a directory instead:
 //!
 //! ```
 //! use olmkit::bundle::load::{Tree, read};
@@ -39,7 +39,7 @@
 //! assert!(outcome.findings().any(|finding| finding.rule == "CSV-12"));
 //! ```
 //!
-//! Read a catalog and look at a channel. [`catalog::load::directory`] reads a directory instead:
+//! Read a catalog and inspect a channel. [`catalog::load::directory`] reads a directory instead:
 //!
 //! ```
 //! use olmkit::catalog::{Catalog, load};

@@ -1,7 +1,7 @@
-//! How much is read before a reader says no: one table for every reader of this crate. What is larger, deeper or more comes from
-//! a mistake or from somebody who wants to fill the memory or the time of whoever reads it.
+//! Size limits of all readers in this crate, in one table. Larger or deeper input is a mistake or an attack on memory
+//! or time.
 //!
-//! Time needs no limit of its own here: nothing waits, and the work is bounded by what is read.
+//! Time needs no separate limit here: nothing waits, and the work is bounded by the input.
 //!
 //! ```
 //! use olmkit::limits;
@@ -25,7 +25,7 @@ pub use message::{message, name, path, quoted};
 pub(crate) use read::read_opened;
 pub use read::{bytes_read, open, read, read_file, read_named, text};
 
-/// What a limit counts.
+/// Unit of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes.
@@ -36,14 +36,14 @@ pub enum Unit {
     Levels,
 }
 
-/// One limit. Those that are not fixed hold for the whole process and are set before anything is read.
+/// One limit. Those that are not fixed apply to the whole process and are set before anything is read.
 #[derive(Debug)]
 pub struct Limit {
     /// Its name, for [`set`].
     pub name: &'static str,
-    /// What it limits.
+    /// The limited quantity.
     pub what: &'static str,
-    /// What it counts.
+    /// Its unit.
     pub unit: Unit,
     /// Its value unless it is set.
     pub default: u64,
@@ -71,7 +71,7 @@ impl Limit {
         }
     }
 
-    /// The value that holds.
+    /// The effective value.
     pub fn get(&self) -> u64 {
         self.value.load(Ordering::Relaxed)
     }
@@ -94,7 +94,7 @@ impl Limit {
         format!(" (raise the limit with --limit {}=VALUE)", self.name)
     }
 
-    /// The refusal of something that exceeds it.
+    /// The error for input that exceeds it.
     pub fn exceeded(&self) -> io::Error {
         let what = match self.unit {
             Unit::Bytes => format!("larger than {}", self.shown()),
@@ -132,20 +132,20 @@ pub static BUNDLE_BYTES: Limit = Limit::new(
     "all files of a bundle directory together",
 );
 
-/// Files and folders of a bundle directory.
+/// Files and directories of a bundle directory.
 pub static BUNDLE_FILES: Limit = Limit::new(
     "bundle-files",
     Unit::Count,
     10_000,
-    "files and folders of a bundle directory",
+    "files and directories of a bundle directory",
 );
 
-/// Folders within folders of a bundle directory.
+/// Nested directories of a bundle directory.
 pub static BUNDLE_DEPTH: Limit = Limit::new(
     "bundle-depth",
     Unit::Levels,
     32,
-    "folders within folders of a bundle directory",
+    "nested directories of a bundle directory",
 );
 
 /// One file of a catalog.
@@ -157,8 +157,8 @@ pub static CATALOG_BYTES: Limit = Limit::new("catalog-bytes", Unit::Bytes, 2 << 
 /// Files of a catalog.
 pub static CATALOG_FILES: Limit = Limit::new("catalog-files", Unit::Count, 100_000, "files of a catalog");
 
-/// Folders within folders of a catalog.
-pub static CATALOG_DEPTH: Limit = Limit::new("catalog-depth", Unit::Levels, 64, "folders within folders of a catalog");
+/// Nested directories of a catalog.
+pub static CATALOG_DEPTH: Limit = Limit::new("catalog-depth", Unit::Levels, 64, "nested directories of a catalog");
 
 /// An .indexignore file.
 pub static CATALOG_IGNORE: Limit = Limit::new("catalog-ignore", Unit::Bytes, 1 << 20, "an .indexignore file");
@@ -187,7 +187,7 @@ pub static RANGE_COMPARISONS: Limit = Limit::fixed(
     "skipRanges and names of entries that versions are compared with, while an upgrade path is found",
 );
 
-/// The text of a drawn graph.
+/// The output of a drawn graph.
 pub static GRAPH_TEXT: Limit = Limit::new("graph-text", Unit::Bytes, 128 << 20, "the text of a drawn graph");
 
 /// The manifests from standard input or one file that a bundle is generated from.
@@ -238,7 +238,7 @@ pub static YAML_DEPTH: Limit = Limit::fixed(
     "values within values of a YAML document",
 );
 
-/// A name, value or path that a message or a table repeats; the middle of a longer one is left out.
+/// A repeated name, value or path in a message or a table; the middle of a longer one is omitted.
 pub static QUOTED_TEXT: Limit = Limit::new(
     "quoted-text",
     Unit::Bytes,
@@ -246,7 +246,7 @@ pub static QUOTED_TEXT: Limit = Limit::new(
     "a name, value or path that a message or a table repeats; the middle of a longer one is left out",
 );
 
-/// A message of a finding or an error; the middle of a longer one is left out.
+/// A message of a finding or an error; the middle of a longer one is omitted.
 pub static MESSAGE: Limit = Limit::new(
     "message",
     Unit::Bytes,
@@ -254,12 +254,12 @@ pub static MESSAGE: Limit = Limit::new(
     "a message of a finding or an error; the middle of a longer one is left out",
 );
 
-/// What one scorecard test prints in a pod.
+/// Output of one scorecard test in a pod.
 pub static SCORECARD_LOG: Limit = Limit::new(
     "scorecard-log",
     Unit::Bytes,
     8 << 20,
-    "what one scorecard test prints in a pod",
+    "output of one scorecard test in a pod",
 );
 
 /// Permissions of a bundle that are compared with those of another one.
@@ -278,12 +278,12 @@ pub static COMPARED_PERMISSION_BYTES: Limit = Limit::new(
     "permissions of a bundle that `bundle diff` and `extension diff` compare, written one by one",
 );
 
-/// The rights that the roles of a bundle grant, written one by one: each verb on each resource or name.
+/// The permissions in the roles of a bundle, one by one: each verb on each resource or name.
 pub static INSTALLER_RIGHTS: Limit = Limit::fixed(
     "installer-rights",
     Unit::Bytes,
     16 << 20,
-    "the rights that a bundle's roles grant to its installer, written one by one",
+    "the permissions that a bundle's roles require of its installer, one by one",
 );
 
 /// Scorecard tests that run in pods.
@@ -381,7 +381,7 @@ pub static ALL: &[&Limit] = &[
     &COMPARED_PATHS,
 ];
 
-/// Why a limit is not set.
+/// Why a limit cannot be set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidLimit {
     /// Not of the form.

@@ -1,7 +1,7 @@
 //! Starts other programs: git, credential helpers, external validators, container tools.
 //!
-//! Each run has an environment, a time limit and limits on the output. A [`Launcher`] is handed to the code that starts programs, so
-//! that a caller decides what they get from its environment and how long they may run.
+//! Each run has an environment, a time limit and limits on the output. A [`Launcher`] is passed to the code that starts
+//! programs, so that the caller controls their environment and time limit.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write as _};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::limits::{self, Limit};
 
-/// Variables that every program gets: where programs, settings and temporary files are, and how to speak.
+/// Variables that every program gets: paths of programs, settings and temporary files, and the language.
 const BASE: &[&str] = &[
     "HOME",
     "LANG",
@@ -32,7 +32,7 @@ const BASE: &[&str] = &[
 ];
 /// Bytes of error output that a message can use.
 const ERRORS: u64 = 64 << 10;
-/// How often a program that closed its output is asked whether it ended.
+/// Poll interval for a program that has closed its output.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The variables that a program gets.
@@ -75,13 +75,13 @@ pub struct Run<'a> {
     pub variables: Vec<(OsString, OsString)>,
     /// Its standard input.
     pub input: Vec<u8>,
-    /// True if it reads our input instead, such as to ask the user.
+    /// True if it reads our input instead, for example for a prompt.
     pub asks: bool,
-    /// True if its error output goes to ours. Otherwise the start of it is part of the result.
+    /// True if its standard error is inherited. Otherwise the start of it is part of the result.
     pub shows_errors: bool,
-    /// Most bytes of output.
+    /// Maximum bytes of output.
     pub output: &'static Limit,
-    /// How long it may run.
+    /// Time limit.
     pub time: Duration,
 }
 
@@ -110,7 +110,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// How a program ended.
+/// Result of a program.
 #[derive(Debug)]
 pub struct Ended {
     /// Its exit status.
@@ -121,7 +121,7 @@ pub struct Ended {
     pub errors: Vec<u8>,
 }
 
-/// Starts programs with the variables it holds.
+/// Starts programs with these variables.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     variables: Vec<(OsString, OsString)>,
@@ -195,7 +195,7 @@ impl Launcher {
     }
 }
 
-/// Feeds a program and reads what it prints. Threads that a grandchild keeps waiting are left to themselves.
+/// Feeds a program and reads its output. Threads that wait for a grandchild are detached.
 fn follow(child: &mut Child, run: Run<'_>, end: Option<Instant>) -> io::Result<Ended> {
     if let Some(mut input) = child.stdin.take() {
         let bytes = run.input;
@@ -309,7 +309,7 @@ mod tests {
         let ended = launcher().run(run).unwrap();
         assert_eq!((ended.status.code(), ended.output.as_slice()), (Some(3), &b"hello"[..]));
         assert_eq!(ended.errors, b"problem\n");
-        // Nor does input that is not read keep it from ending.
+        // Unread input does not keep it from ending either.
         let run = Run {
             input: vec![b'x'; 1 << 20],
             ..shell("exit 0")

@@ -1,7 +1,7 @@
-//! The registry: every rule of olmkit. `olmkit explain`, the tables of the documentation and the metadata of SARIF files are
-//! made from it.
+//! The registry: every rule of olmkit. `olmkit explain`, the tables of the documentation and the metadata of SARIF
+//! files are generated from it.
 //!
-//! A rule is defined beside its check, by `define_rules!`; each file of checks is named here, once.
+//! A rule is defined next to its check, by `define_rules!`; each file of checks is listed here, once.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -103,7 +103,7 @@ fn family(rule: &Rule) -> &'static str {
     rule.id.split('-').next().unwrap_or_default()
 }
 
-/// 17 of `CSV-17`; 0 where an id has words instead of a number: such rules keep the order of their files.
+/// 17 for `CSV-17`; 0 for an id with words instead of a number: such rules keep the order of their files.
 fn number(rule: &Rule) -> u32 {
     let number = rule.id.split('-').nth(1).and_then(|number| number.parse().ok());
     number.unwrap_or_default()

@@ -1,10 +1,9 @@
-//! Files and directories that do not outlive their use: they go when they are dropped, when the process is asked to end
+//! Temporary files and directories: they are deleted when they are dropped, when the process is terminated
 //! ([`remove_all`]), and at the next start if the process was killed.
 //!
-//! Directories lie together in one directory of the process below the system's (`TMPDIR`), which is locked as long as
-//! the process lives. What is found there without a lock was abandoned, and is deleted. A [`File`] lies beside the file
-//! that it is to become, and is locked in the same way. So does a folder in the making ([`crate::files::Stage`]), which is
-//! registered here.
+//! Directories are created in one directory of the process below the system's (`TMPDIR`), which is locked while the
+//! process lives. Directories without a lock are abandoned, and are deleted. A [`File`] is created in the directory of
+//! its destination, and is locked in the same way. So is a stage ([`crate::files::Stage`]), which is registered here.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -17,9 +16,9 @@ use std::time::{Duration, Instant};
 
 use tempfile::{NamedTempFile, TempDir};
 
-/// How the directory of a process begins.
+/// Name prefix of a process's directory.
 const ROOT_PREFIX: &str = "olmkit-";
-/// How the names of our unfinished files begin. Other tools use shorter names, such as `.partial-`.
+/// Name prefix of our unfinished files. Other tools use shorter names, such as `.partial-`.
 pub const PARTIAL: &str = ".olmkit-partial-";
 /// File in it that is locked while the process lives.
 const LOCK_FILE: &str = ".olmkit-temporary.lock";
@@ -35,14 +34,14 @@ struct State {
     files: BTreeSet<PathBuf>,
     /// Directories elsewhere.
     registered: BTreeSet<PathBuf>,
-    /// Where was looked for abandoned files.
+    /// Directories already searched for abandoned files.
     looked: BTreeSet<PathBuf>,
     first_use: Option<fn()>,
 }
 
 struct Root {
     directory: TempDir,
-    // Held for its lock, which goes with it.
+    // Held for its lock, which is released with it.
     _lock: fs::File,
 }
 
@@ -55,17 +54,17 @@ static STATE: Mutex<State> = Mutex::new(State {
     first_use: None,
 });
 
-/// Held for reading by whoever makes something temporary, writes to it or puts it in its place, which is not broken off; for
-/// writing by [`remove_all`]. Locked before [`STATE`], and never twice by one thread.
+/// Locked for reading while a thread creates or writes a temporary file or moves it to its destination, which must not
+/// be interrupted; for writing by [`remove_all`]. Locked before [`STATE`], and never twice by one thread.
 static GATE: RwLock<()> = RwLock::new(());
-/// How long to delete a directory to which threads still write.
+/// Time limit for deleting a directory to which threads still write.
 const REMOVAL: Duration = Duration::from_secs(1);
 
 fn at_work() -> RwLockReadGuard<'static, ()> {
     GATE.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The state for whoever is about to make something temporary.
+/// The state, before a temporary file is created.
 fn state_for_use() -> MutexGuard<'static, State> {
     let mut state = state();
     if let Some(begin) = state.first_use.take() {
@@ -75,23 +74,23 @@ fn state_for_use() -> MutexGuard<'static, State> {
 }
 
 fn state() -> MutexGuard<'static, State> {
-    // A set of names is as good as before if a thread panicked meanwhile.
+    // The set of names remains consistent if a thread panics.
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What to do before something temporary is made for the first time: a program begins to watch for signals then. The action
-/// must not use this module before it returns, and must not return before it watches, or a signal could come in between.
+/// Action before the first temporary file is created: a program then starts to watch for signals. The action must not
+/// use this module before it returns, and must return only after it watches, or a signal could come in between.
 pub fn on_first_use(action: fn()) {
     state().first_use = Some(action);
 }
 
-/// Holds back whoever wants to make something temporary, write to it or put it in its place.
+/// Blocks threads that want to create or write a temporary file or move it to its destination.
 #[derive(Debug)]
 #[must_use = "without it, threads that still run leave new files"]
 pub struct Ended(#[expect(dead_code, reason = "held for its lock")] RwLockWriteGuard<'static, ()>);
 
-/// Deletes everything temporary of this process, for a process that ends without dropping all it has. What is just being
-/// written or taking its place does so first; nothing new is made until the result is dropped.
+/// Deletes all temporary files of this process, for a process that ends without dropping its values. Writes and moves
+/// in progress finish first; no new file is created until the result is dropped.
 pub fn remove_all() -> Ended {
     let ended = Ended(GATE.write().unwrap_or_else(PoisonError::into_inner));
     let mut state = state();
@@ -118,10 +117,10 @@ fn remove_directory(path: &Path) {
 pub(crate) struct Registration(PathBuf);
 
 impl Registration {
-    /// Makes a directory and registers it: no signal comes in between. What else was made with it is returned.
+    /// Creates and registers a directory: no signal comes in between. Returns the other result of `make` too.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be created.
     pub fn of<T>(make: impl FnOnce() -> io::Result<(TempDir, T)>) -> io::Result<(TempDir, T, Self)> {
         let _at_work = at_work();
         let mut state = state_for_use();
@@ -131,7 +130,7 @@ impl Registration {
         Ok((directory, other, Registration(path)))
     }
 
-    /// Holds [`remove_all`] up as long as the result lives.
+    /// Delays [`remove_all`] while the result lives.
     ///
     /// # Errors
     /// The directory has been deleted already.
@@ -150,7 +149,7 @@ impl Drop for Registration {
     }
 }
 
-/// A directory for this user alone, with all that is in it.
+/// A directory that only this user can access, with all its contents.
 #[derive(Debug)]
 pub struct Directory {
     // None only while it is dropped.
@@ -181,7 +180,7 @@ impl Directory {
         })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         self.directory.as_ref().map_or(Path::new(""), TempDir::path)
     }
@@ -226,7 +225,7 @@ fn root() -> io::Result<Root> {
     Ok(Root { directory, _lock: lock })
 }
 
-/// The file with its lock, if nobody holds it.
+/// The file with its lock, if no process has locked it.
 fn abandoned(path: &Path) -> Option<fs::File> {
     let metadata = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
     let age = metadata.modified().ok()?.elapsed().ok()?;
@@ -244,8 +243,8 @@ pub struct File {
 }
 
 impl File {
-    /// Makes an empty file for this user alone in the directory where it is to appear. Files of the same prefix that
-    /// killed processes left there are deleted.
+    /// Creates an empty file that only this user can access, in the directory of its destination. Leftovers of killed
+    /// processes with the same prefix are deleted there.
     ///
     /// # Errors
     /// The directory cannot be written.
@@ -256,7 +255,7 @@ impl File {
             remove_abandoned(directory, prefix);
         }
         let file = tempfile::Builder::new().prefix(prefix).tempfile_in(directory)?;
-        // Where locks are not supported, abandoned files stay.
+        // If locks are not supported, abandoned files are kept.
         let _ = file.as_file().try_lock();
         state.files.insert(file.path().to_owned());
         Ok(File { file: Some(file) })
@@ -266,21 +265,21 @@ impl File {
         self.file.as_mut().map(NamedTempFile::as_file_mut).ok_or_else(gone)
     }
 
-    /// Whoever copies from one file to another does not know which of the two failed.
+    /// A function that copies one file to another cannot distinguish which of the two failed.
     fn explain(&self, error: io::Error) -> io::Error {
         let folder = self.path().parent().unwrap_or(Path::new(""));
         io::Error::new(error.kind(), format!("cannot write to {}: {error}", folder.display()))
     }
 
-    /// Where it is until it gets its name.
+    /// Its temporary path.
     pub fn path(&self) -> &Path {
         self.file.as_ref().map_or(Path::new(""), NamedTempFile::path)
     }
 
-    /// Gives the file its name, at which it replaces what is there. Everybody may read it then.
+    /// Renames the file, replacing an existing one. All users may read it then.
     ///
     /// # Errors
-    /// The file cannot be written to disk, or the name cannot be taken; nothing has changed then.
+    /// The file cannot be written to disk, or renamed; nothing has changed then.
     pub fn persist(mut self, path: &Path, durability: Durability) -> io::Result<fs::File> {
         use std::os::unix::fs::PermissionsExt as _;
         let Some(file) = self.file.take() else {
@@ -339,7 +338,7 @@ impl Drop for File {
 pub enum Durability {
     /// File and directory are written to disk before its name counts.
     Synced,
-    /// It can be made again.
+    /// It can be regenerated.
     Unsynced,
 }
 
@@ -368,7 +367,7 @@ fn gone() -> io::Error {
     io::ErrorKind::NotFound.into()
 }
 
-/// Deletes files of a prefix that killed processes left in a directory.
+/// Deletes files with a prefix that killed processes left in a directory.
 pub fn remove_abandoned(directory: &Path, prefix: &str) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let begins = |name: &OsStr| name.as_encoded_bytes().starts_with(prefix.as_bytes());

@@ -34,7 +34,7 @@ fn check(name: &str, bundle: &Path) -> TestResult {
     result
 }
 
-/// The text of the file that holds the ClusterServiceVersion.
+/// The content of the file with the ClusterServiceVersion.
 fn csv_text(bundle: &Path) -> std::io::Result<String> {
     for entry in std::fs::read_dir(bundle.join("manifests"))? {
         let text = std::fs::read_to_string(entry?.path())?;

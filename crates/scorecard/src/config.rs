@@ -18,7 +18,7 @@ pub struct Configuration {
     pub metadata: Metadata,
     /// One stage runs after the other. A test that fails ends none.
     pub stages: Vec<Stage>,
-    /// For the tests without storage of their own.
+    /// Storage for tests that do not configure any.
     pub storage: Storage,
     /// The service account of the pods.
     #[serde(rename = "serviceaccount", skip_serializing_if = "String::is_empty")]
@@ -38,7 +38,7 @@ pub struct Metadata {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stage {
-    /// All at once, or in order.
+    /// Run the tests of a stage in parallel instead of in order.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub parallel: bool,
     /// The tests.
@@ -57,14 +57,14 @@ pub struct TestConfiguration {
     /// The command, in place of the image's entrypoint.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub entrypoint: Vec<String>,
-    /// What selectors select by.
+    /// Labels that selectors match.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Where the test leaves files.
+    /// Storage for the test's output files.
     pub storage: Storage,
 }
 
-/// Where a test leaves files.
+/// Storage for a test's output files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Storage {
@@ -76,12 +76,12 @@ pub struct Storage {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StorageSpec {
-    /// Where it is mounted.
+    /// Mount path.
     #[serde(rename = "mountPath")]
     pub mount_path: MountPath,
 }
 
-/// Where a storage is mounted.
+/// Mount path of a storage.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MountPath {

@@ -1,4 +1,4 @@
-//! The types of scorecard (`scorecard.operatorframework.io/v1alpha3`): what its configuration says, and what its tests print.
+//! The types of scorecard (`scorecard.operatorframework.io/v1alpha3`): its configuration and its test results.
 //!
 //! A custom test is a program in an image. It finds the bundle in [`bundle_directory`] and prints a [`TestStatus`]:
 //!
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 pub use config::{Configuration, Metadata, MountPath, Stage, Storage, StorageSpec, TestConfiguration};
 pub use result::{API_VERSION, State, Test, TestList, TestResult, TestStatus};
 
-/// The directory in which a test finds the bundle: `/bundle`.
+/// The directory of the bundle in a test's container: `/bundle`.
 #[must_use]
 pub fn bundle_directory() -> PathBuf {
     PathBuf::from("/bundle")

@@ -1,4 +1,4 @@
-//! What a test prints, and the list that scorecard prints.
+//! A test's result, and the list that scorecard prints.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::TestConfiguration;
 /// The version of the types.
 pub const API_VERSION: &str = "scorecard.operatorframework.io/v1alpha3";
 
-/// How a test ended.
+/// Result state of a test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum State {
     /// It passed.
@@ -21,14 +21,14 @@ pub enum State {
     /// It could not be carried out.
     #[serde(rename = "error")]
     Error,
-    /// It says nothing, or something else; scorecard takes that for a failure.
+    /// No state or an unknown one; scorecard treats it as a failure.
     #[default]
     #[serde(other, rename = "")]
     Unknown,
 }
 
 impl State {
-    /// The state as it is printed; empty for [`State::Unknown`].
+    /// The state in its printed form; empty for [`State::Unknown`].
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -47,15 +47,15 @@ pub struct TestResult {
     /// The check's name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Text for whoever looks for the reason.
+    /// Log output, for debugging.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub log: String,
-    /// How it ended.
+    /// Result state.
     pub state: State,
-    /// What is wrong.
+    /// Errors.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
     pub errors: Vec<String>,
-    /// What could be better.
+    /// Suggestions for improvement.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
     pub suggestions: Vec<String>,
     /// When the result was made, in RFC 3339.
@@ -74,7 +74,7 @@ impl TestResult {
         }
     }
 
-    /// Notes what is wrong; the check has failed then.
+    /// Adds an error; the test fails.
     pub fn fail(&mut self, error: impl Into<String>) {
         self.state = State::Fail;
         self.errors.push(error.into());
@@ -86,7 +86,7 @@ impl TestResult {
         self.errors.push(error.into());
     }
 
-    /// Notes what could be better; the state stays.
+    /// Adds a suggestion; the state does not change.
     pub fn suggest(&mut self, suggestion: impl Into<String>) {
         self.suggestions.push(suggestion.into());
     }
@@ -97,7 +97,7 @@ impl TestResult {
     }
 }
 
-/// What a test prints: as JSON by [`fmt::Display`].
+/// A test's output: printed as JSON by [`fmt::Display`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TestStatus {
@@ -135,10 +135,10 @@ pub struct Test {
     /// [`API_VERSION`]
     #[serde(rename = "apiVersion")]
     pub api_version: String,
-    /// What was to run.
+    /// The test's configuration.
     #[serde(default)]
     pub spec: TestConfiguration,
-    /// What came of it.
+    /// The test's results.
     #[serde(default)]
     pub status: TestStatus,
 }

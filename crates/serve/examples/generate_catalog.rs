@@ -1,10 +1,10 @@
 //! Writes a large file-based catalog with the variety of real ones, for benchmarks:
 //! `generate_catalog DIRECTORY PACKAGES SEED`.
 //!
-//! What varies, with the proportions of public catalogs: bundles per package (median 6, at most 85), bytes per bundle (3 kB
-//! to 400 kB, median about 20 kB), channels (mostly a few, at most 14) that hold all versions or those up to one, graph
-//! shapes (chains, skips, skip ranges), icons (none to 100 kB), descriptors, related images, and whether a package carries
-//! whole manifests or only `olm.csv.metadata`.
+//! Varies, with the proportions of public catalogs: bundles per package (median 6, at most 85), bytes per bundle (3 kB
+//! to 400 kB, median about 20 kB), channels (mostly a few, at most 14) with all versions or those up to one, graph
+//! shapes (chains, skips, skip ranges), icons (none to 100 kB), descriptors, related images, and packages with complete
+//! manifests or only `olm.csv.metadata`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // a test fails by panicking
 
 use std::io::Write as _;
@@ -63,7 +63,7 @@ fn digest(random: &mut StdRng) -> String {
     (0..32).map(|_| format!("{:02x}", random.random::<u8>())).collect()
 }
 
-/// How much a package has to say in comparison with others: most differ by some factor, few by ten.
+/// Relative size of a package's metadata: most differ by some factor, few by ten.
 #[derive(Clone, Copy)]
 struct Scale(f64);
 
@@ -128,7 +128,7 @@ fn package(random: &mut StdRng, name: &str) -> Result<(String, usize), olmkit::y
     };
     let channels = 1 + (14.0 * random.random::<f64>().powi(4)) as usize;
     for number in 0..channels {
-        // The first holds everything; the others often end at an earlier version, as channels of minor versions do.
+        // The first channel has all versions. The others often end at an earlier one, as channels of minor versions do.
         let (channel, held) = match number {
             0 => ("stable".to_owned(), count),
             1 => ("candidate".to_owned(), count),

@@ -1,9 +1,9 @@
-//! Starts a catalog server, lets clients misbehave and measures how others fare, for
+//! Starts a catalog server, lets clients misbehave and measures the effect on other clients, for
 //! `dev/bench/hostile-clients.sh`: `hostile_clients PORT CLIENTS SECONDS COMMAND ARGUMENT…`.
 //!
-//! Prints, separated by blanks: number of calls of good clients and how many failed, their median, 99th percentile and
-//! maximum in milliseconds, the same five for probes, each on a connection of its own, and megabytes resident before,
-//! the most during, and after the clients have gone.
+//! Prints, separated by spaces: number of calls of good clients and how many failed, their median, 99th percentile and
+//! maximum in milliseconds, the same five for probes, each on a new connection, and resident megabytes: before, the
+//! maximum during the test, and after the clients have disconnected.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // a test fails by panicking
 
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use olmkit_serve::probe;
 use test_support::hostile::{self, Kind};
 use tonic::transport::Channel;
 
-/// What clients do, in turn.
+/// Kinds of misbehavior, used in turn.
 const KINDS: [Kind; 7] = [
     Kind::Unread(50),
     Kind::Unread(16),
@@ -41,7 +41,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// A line of what the system says about memory, in megabytes.
+    /// A memory counter of the process, in megabytes.
     fn memory(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -107,7 +107,7 @@ async fn main() {
     let mut bad = tokio::task::JoinSet::new();
     for number in 0..clients.parse().unwrap() {
         let kind = KINDS[number % KINDS.len()];
-        // Whoever is disconnected comes back.
+        // A disconnected client reconnects.
         bad.spawn(async move {
             loop {
                 hostile::run(address, kind).await;

@@ -1,8 +1,8 @@
 //! Starts a catalog server and measures it, for benchmarks: `measure_server PORT SECONDS COMMAND ARGUMENT…`.
 //!
-//! Prints, separated by blanks: milliseconds from the start to the first answer of ListPackages, megabytes resident when
-//! settled, bundles that ListBundles gives per second of wall clock and per second of the server's processor time, the
-//! same for calls of GetPackage, and megabytes resident after that. Several connections ask at a time.
+//! Prints, separated by spaces: milliseconds from the start to the first answer of ListPackages, resident megabytes
+//! when idle, bundles that ListBundles returns per second of wall clock and per second of the server's processor time,
+//! the same for calls of GetPackage, and resident megabytes after that. Several connections send requests in parallel.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // a test fails by panicking
 
 use std::process::{Child, Command, Stdio};
@@ -14,7 +14,7 @@ use tonic::transport::Channel;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Connections that ask at a time.
+/// Parallel connections.
 const CONNECTIONS: usize = 4;
 /// Calls of GetPackage that each of them has under way at a time.
 const AT_A_TIME: usize = 8;
@@ -107,7 +107,7 @@ async fn first_answer(port: &str) -> Result<(Channel, Vec<String>), Failure> {
     Ok((channel, names))
 }
 
-/// Repeats `work` for a while: what it counts, per second of wall clock and of the server's processor time.
+/// Repeats `work` for a while: its count per second of wall clock and of the server's processor time.
 async fn rate<F: Future<Output = Result<usize, Failure>>>(
     server: &Server,
     span: Duration,
@@ -122,7 +122,7 @@ async fn rate<F: Future<Output = Result<usize, Failure>>>(
     Ok((count as f64 / begin.elapsed().as_secs_f64(), count as f64 / used))
 }
 
-/// Does the same on all connections at a time; the sum of what it counts.
+/// Runs the same work on all connections in parallel and returns the sum of the counts.
 async fn together<F: Future<Output = Result<usize, Failure>>>(
     channels: &[Channel],
     work: impl Fn(Channel) -> F,

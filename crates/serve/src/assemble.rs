@@ -1,8 +1,8 @@
 //! Reads a catalog and writes its index, in one pass over the files.
 //!
-//! A package that is wrong is left out, and the index says so; the others are served. Packages do not depend on each
-//! other for being valid, so each is checked by itself. A file that breaks off may have held anything: every package
-//! whose name it mentions counts as wrong.
+//! An invalid package is omitted and reported in the index; the others are served. The validity of a package does not
+//! depend on other packages, so each is checked separately. A truncated file may have contained anything: every package
+//! whose name it mentions counts as invalid.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -27,7 +27,7 @@ pub enum Error {
     /// The catalog cannot be read.
     #[error(transparent)]
     Load(#[from] load::Error),
-    /// The catalog is wrong; opm's text.
+    /// The catalog is invalid; opm's message.
     #[error("{0}")]
     Invalid(String),
     /// The index cannot be built.
@@ -39,19 +39,19 @@ pub enum Error {
     Enforced(index::OpenError),
 }
 
-/// What an index is to hold.
+/// Contents of an index.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wanted {
-    /// The text of every blob too, which the HTTP API serves.
+    /// Also the source of every blob, which the HTTP API serves.
     pub blobs: bool,
-    /// Everything or nothing: a package that is wrong is an error.
+    /// Everything or nothing: an invalid package is an error.
     pub whole: bool,
 }
 
 /// Reads the catalog at `root` and writes its index.
 ///
 /// # Errors
-/// A file cannot be read, nothing in the catalog is right, or something is wrong and all of it was wanted.
+/// A file cannot be read, no package is valid, or `whole` is set and a package is invalid.
 pub fn build<W: Write>(root: &Path, out: W, fingerprint: &[u8], wanted: Wanted) -> Result<W, Error> {
     let mut parts = Parts {
         builder: Builder::new(out),
@@ -61,7 +61,7 @@ pub fn build<W: Write>(root: &Path, out: W, fingerprint: &[u8], wanted: Wanted) 
         unreadable: Vec::new(),
         failure: None,
     };
-    let lighten = |blob: Blob, value: &Value<'_>| Ok(Light::of(blob, value, wanted.blobs));
+    let lighten = |blob: Blob, value: &Value<'_>| Ok(BlobSummary::of(blob, value, wanted.blobs));
     for batch in batches(walk::files(root).map_err(load::Error::from)?) {
         match batch.as_slice() {
             [file] => {
@@ -69,7 +69,7 @@ pub fn build<W: Write>(root: &Path, out: W, fingerprint: &[u8], wanted: Wanted) 
                 parts.end_of_file(end)?;
             }
             files => {
-                let read: Vec<(Vec<Light>, Result<(), load::Error>)> = files
+                let read: Vec<(Vec<BlobSummary>, Result<(), load::Error>)> = files
                     .par_iter()
                     .map(|file| {
                         let mut lights = Vec::new();
@@ -99,21 +99,21 @@ pub fn build<W: Write>(root: &Path, out: W, fingerprint: &[u8], wanted: Wanted) 
     })?)
 }
 
-/// What is kept of a blob while the index is built.
-struct Light {
+/// Summary of a blob that is kept while the index is built.
+struct BlobSummary {
     blob: Blob,
     /// A bundle's messages, or why there are none.
     prepared: Option<Result<Prepared, record::Error>>,
-    /// The text, and what it is found by.
+    /// The source, and the keys that find it.
     text: Option<(String, BlobSlot)>,
 }
 
-impl Light {
-    /// Takes the large parts out of a bundle and puts them into the form of the index.
+impl BlobSummary {
+    /// Removes the large parts from a bundle and converts them to the form of the index.
     fn of(mut blob: Blob, value: &Value<'_>, with_text: bool) -> Self {
         let mut prepared = None;
         if let Blob::Bundle(bundle) = &mut blob {
-            // Validation says why properties are not right.
+            // Validation reports why properties are invalid.
             if property::parse(bundle).is_ok() {
                 prepared = Some(record::prepare(bundle));
                 for property in &mut bundle.properties {
@@ -133,7 +133,7 @@ impl Light {
             };
             (blob::json_line(value), slot)
         });
-        Light { blob, prepared, text }
+        BlobSummary { blob, prepared, text }
     }
 }
 
@@ -142,9 +142,9 @@ struct Parts<W> {
     builder: Builder<W>,
     /// Without the large parts of bundles.
     catalog: Catalog,
-    /// Package and place of each blob whose text is stored.
+    /// Package and slot of each blob whose source is stored.
     blobs: Vec<(String, BlobSlot)>,
-    /// Packages, and what is wrong with them beside what validation finds.
+    /// Packages, and errors that validation does not report.
     wrong: Vec<(String, String)>,
     /// Files that break off.
     unreadable: Vec<load::Error>,
@@ -153,7 +153,7 @@ struct Parts<W> {
 }
 
 impl<W: Write> Parts<W> {
-    fn take(&mut self, light: Light) {
+    fn take(&mut self, light: BlobSummary) {
         if self.failure.is_some() {
             return;
         }
@@ -162,7 +162,7 @@ impl<W: Write> Parts<W> {
         }
     }
 
-    fn store(&mut self, Light { blob, prepared, text }: Light) -> Result<(), Error> {
+    fn store(&mut self, BlobSummary { blob, prepared, text }: BlobSummary) -> Result<(), Error> {
         if let Some((text, mut slot)) = text {
             slot.json = self.builder.blob(&text)?;
             self.blobs.push((blob.package().to_owned(), slot));
@@ -265,7 +265,7 @@ fn custom_can_be_served(custom: &Custom) -> Result<(), String> {
     record::custom(&custom.json).map(|_| ())
 }
 
-/// The catalog's packages, each as a catalog of its own. Blobs without a package stand under the empty name.
+/// The catalog's packages, each as a separate catalog. Blobs without a package have the empty name as key.
 fn by_package(catalog: Catalog) -> BTreeMap<String, Catalog> {
     let mut packages: BTreeMap<String, Catalog> = BTreeMap::new();
     for blob in olmkit::catalog::order::blobs(catalog) {
@@ -274,7 +274,7 @@ fn by_package(catalog: Catalog) -> BTreeMap<String, Catalog> {
     packages
 }
 
-/// Returns true if a name stands in a text, by itself and not as part of a longer one, an image's for instance.
+/// Returns true if a text contains a name, separately and not as part of a longer one, an image's for instance.
 fn mentions(text: &str, name: &str) -> bool {
     let part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"-_./:@".contains(byte));
     !name.is_empty()
@@ -284,7 +284,7 @@ fn mentions(text: &str, name: &str) -> bool {
         })
 }
 
-/// Runs of files of some megabytes; a large file is a run of its own.
+/// Batches of files with some megabytes each; a large file is a batch by itself.
 fn batches(files: Vec<PathBuf>) -> Vec<Vec<PathBuf>> {
     let mut batches: Vec<Vec<PathBuf>> = Vec::new();
     let mut room = 0;

@@ -1,4 +1,4 @@
-//! The blobs of a catalog as JSON lines, as catalogd's HTTP API gives them.
+//! The blobs of a catalog as JSON lines, as in catalogd's HTTP API.
 
 use std::io;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl Query {
     }
 }
 
-/// The texts of the blobs that a query takes, in the catalog's order, from one byte to another. Read piece by piece.
+/// The blobs that a query selects, in the catalog's order, from one byte to another. Read piece by piece.
 pub struct Texts {
     index: Arc<Index>,
     query: Query,
@@ -55,12 +55,12 @@ pub struct Texts {
     slots: std::vec::IntoIter<BlobSlot>,
     /// Bytes that are still to be passed over.
     skip: u64,
-    /// Bytes that are still to be given.
+    /// Bytes not returned yet.
     left: u64,
 }
 
 impl Texts {
-    /// The bytes from `skip` on, `length` of them.
+    /// `length` bytes from `skip` on.
     pub fn new(index: Arc<Index>, query: Query, skip: u64, length: u64) -> Self {
         Texts {
             index,
@@ -127,7 +127,7 @@ impl Iterator for Texts {
     }
 }
 
-/// Compresses what comes.
+/// Compresses a stream.
 pub struct Gzip<I> {
     texts: I,
     encoder: Option<flate2::write::GzEncoder<Vec<u8>>>,
@@ -149,7 +149,7 @@ impl<I: Iterator<Item = io::Result<Bytes>>> Iterator for Gzip<I> {
 
     fn next(&mut self) -> Option<io::Result<Bytes>> {
         use io::Write as _;
-        /// What is compressed is handed on in pieces of at least this many bytes.
+        /// Compressed data is sent in pieces of at least this many bytes.
         const PIECE: usize = 16 << 10;
 
         loop {

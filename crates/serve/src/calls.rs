@@ -48,7 +48,8 @@ where
         let answer = self.inner.call(request);
         Box::pin(async move {
             let response = answer.await?;
-            // A call that fails at once says so in its headers; one that answers says in its trailers that all is well.
+            // A call that fails immediately reports its status in the headers; one with an answer reports success in
+            // the trailers.
             let code = response
                 .headers()
                 .get("grpc-status")

@@ -1,4 +1,4 @@
-//! How messages are read and written: as protobuf, with buffers that a call which comes to nothing hardly touches.
+//! Message encoding: protobuf, with buffers that stay small for calls that fail.
 
 use std::marker::PhantomData;
 

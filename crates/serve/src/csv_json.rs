@@ -1,6 +1,6 @@
-//! The ClusterServiceVersion that is handed out for a bundle whose catalog blob holds only `olm.csv.metadata`.
+//! The ClusterServiceVersion for a bundle whose catalog blob has only `olm.csv.metadata`.
 //!
-//! packageserver shows packages from the CSV of each channel head, so one is put together from what there is. Its
+//! packageserver shows packages from the CSV of each channel head, so one is generated from the available data. Its
 //! install strategy is empty; the real one comes from the bundle image.
 
 use super::index::format::PackageDisplay;
@@ -32,11 +32,11 @@ const SPEC: &[(&str, Field)] = &[
     ("links", optional("links", Shape::List(&LINK))),
 ];
 
-/// The CSV as JSON, from the value of the bundle's `olm.csv.metadata` property. `related` holds names and images
-/// in turn.
+/// The CSV as JSON, from the value of the bundle's `olm.csv.metadata` property. `related` lists names and images
+/// alternately.
 ///
 /// # Errors
-/// The metadata does not fit its type, in Go's words.
+/// The metadata does not fit its type; Go's error message.
 pub fn synthesize(
     name: &str,
     version: &str,
@@ -86,7 +86,7 @@ pub fn synthesize(
     writer.mismatch.finish(writer.out)
 }
 
-/// The package's icon stands in for the CSV's, which the metadata does not carry.
+/// The package's icon replaces the CSV's, which the metadata omits.
 fn icon(writer: &mut TypedWriter, package: &PackageDisplay) {
     let [data, media_type] = package.icon.as_slice() else {
         return;

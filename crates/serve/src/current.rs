@@ -22,7 +22,7 @@ impl Current {
         self.0.borrow().clone()
     }
 
-    /// Puts an index in place. Calls that have begun end on the one they began with.
+    /// Activates an index. Calls in progress continue with the index with which they began.
     pub fn set(&self, index: Index) {
         self.0.send_replace(Some(Arc::new(index)));
     }

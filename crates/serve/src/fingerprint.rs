@@ -1,4 +1,4 @@
-//! Whether a catalog's files are still the same.
+//! Detects changes of a catalog's files.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -12,8 +12,8 @@ use olmkit::temporary::{self, Durability};
 
 use super::trusted;
 
-/// A fingerprint of the catalog's content: the names and bytes of all files that are part of it. Times and modes do
-/// not count, since copying changes them.
+/// A fingerprint of the catalog's content: the names and bytes of all its files. Times and modes are not included,
+/// because copying changes them.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -41,18 +41,18 @@ pub fn of(root: &Path) -> Result<Vec<u8>, load::Error> {
     Ok(all.digest128().to_le_bytes().to_vec())
 }
 
-/// What the file system says about the files of a catalog.
+/// File system metadata of a catalog's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stamp {
-    /// Names, places, lengths and times of all files.
+    /// Names, locations, lengths and times of all files.
     digest: u128,
-    /// When the last of them changed, in seconds.
+    /// Last change of any of them, in seconds.
     newest: i64,
 }
 
 impl Stamp {
-    /// Looks at the catalog's files without reading them; none where one cannot be looked at.
+    /// Reads the metadata of the catalog's files; `None` if that fails for one of them.
     pub fn of(root: &Path) -> Option<Stamp> {
         use std::os::unix::fs::MetadataExt as _;
         let root = root.canonicalize().ok()?;
@@ -61,7 +61,7 @@ impl Stamp {
             let metadata = file.metadata().ok()?;
             hasher.update(file.as_os_str().as_encoded_bytes());
             hasher.update(&[0]);
-            // The time of the last change is set by the kernel alone: copying or `touch` cannot bring an old one back.
+            // Only the kernel sets the change time: neither copying nor `touch` can restore an old one.
             for part in [metadata.dev(), metadata.ino(), metadata.size()] {
                 hasher.update(&part.to_le_bytes());
             }
@@ -89,12 +89,12 @@ impl Stamp {
     }
 }
 
-/// Name of the file in a cache directory that holds the last fingerprint and the stamp of the files it was taken of. The
-/// number changes with how fingerprints are taken.
+/// Name of the file in a cache directory that stores the last fingerprint and the stamp of its files. The number
+/// changes with the fingerprint's definition.
 const SEEN_FILE: &str = "olmkit-1.seen";
 
-/// As [`of`], without reading files that have not changed since their fingerprint was kept in the cache directory: a
-/// catalog of hundreds of megabytes is then known at once. Nothing is kept where it cannot be.
+/// As [`of`], without reading files that have not changed since their fingerprint was cached, so that a catalog of
+/// hundreds of megabytes is recognized immediately. If the cache is not writable, nothing is cached.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -149,7 +149,7 @@ fn keep(seen: &Path, stamp: Stamp, fingerprint: &[u8]) -> std::io::Result<()> {
 }
 
 fn hash_file(file: &Path, buffer: &mut Vec<u8>) -> std::io::Result<u128> {
-    // Small enough to stay in the processor's own memory between reading and hashing.
+    // Small enough for the processor's cache between reading and hashing.
     buffer.resize(64 << 10, 0);
     let mut hasher = Xxh3::new();
     let mut file = limits::open(file)?;
@@ -192,11 +192,11 @@ mod tests {
         settle(&configs);
         let first = remembered(&configs, &cache).unwrap();
         assert_eq!(first, of(&configs).unwrap());
-        // Something that only the kept file can say shows that the catalog is not read again.
+        // A value that only the cached file has shows that the catalog is not read again.
         let kept = vec![7; 16];
         keep(&cache.join(SEEN_FILE), Stamp::of(&configs).unwrap(), &kept).unwrap();
         assert_eq!(remembered(&configs, &cache).unwrap(), kept);
-        // The same length and, brought back, the same time of modification.
+        // The same length and, by `touch`, the same modification time.
         let file = configs.join("p.yaml");
         let modified = file.metadata().unwrap().modified().unwrap();
         std::fs::write(&file, "schema: b\n").unwrap();

@@ -1,4 +1,4 @@
-//! The HTTP side of the server: catalogd's API over the same index, metrics, and what is broken.
+//! HTTP API of the server: catalogd's API over the same index, metrics, and broken packages.
 //!
 //! | path | answer |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `/metrics` | OpenMetrics |
 //! | `/healthz` | 200, and the packages that are not served; 503 until the catalog is there |
 //!
-//! `/catalogs/<name>` may stand before `/api`, since that is where catalogd's clients look.
+//! `/catalogs/<name>` may precede `/api`, because catalogd's clients use that path.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -35,14 +35,14 @@ const COMPRESSED_FROM: u64 = 1400;
 
 type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 
-/// What a listener answers.
+/// Routes of a listener.
 #[derive(Debug, Clone)]
 pub struct Routes {
     /// The index that the catalog API answers from; none without that API.
     pub catalog: Option<Current>,
-    /// What `/metrics` shows; none without it.
+    /// Metrics for `/metrics`, if it is served.
     pub metrics: Option<Metrics>,
-    /// What `/healthz` looks at.
+    /// Health for `/healthz`.
     pub health: Current,
 }
 
@@ -62,8 +62,8 @@ impl Server {
         Self::bind_with(address, routes, Limits::default()).await
     }
 
-    /// Listens on an address, with limits of what clients may take; port 0 takes a free one. Its connections take at
-    /// most an eighth of the descriptors that the process may open.
+    /// Listens on an address, with limits for clients; port 0 selects a free one. Its connections use at most an eighth
+    /// of the file descriptors that the process may open.
     ///
     /// # Errors
     /// Listening on the address failed.
@@ -77,7 +77,7 @@ impl Server {
     /// The address it listens on.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The system does not report the address.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.listener.address()
     }
@@ -156,7 +156,7 @@ fn not_ready() -> Response<Body> {
     )
 }
 
-/// The index, if there is one and it holds the texts of the blobs.
+/// The index, if it exists and has the blobs' sources.
 fn with_blobs(catalog: &Current) -> Option<Arc<Index>> {
     catalog.get().filter(|index| index.has_blobs())
 }
@@ -173,7 +173,7 @@ fn health(current: &Current) -> Response<Body> {
     )
 }
 
-/// `/api/v1/all`: everything, or the range that is asked for.
+/// `/api/v1/all`: everything, or the requested range.
 fn all(catalog: &Current, request: &HeaderMap) -> Response<Body> {
     let Some(index) = with_blobs(catalog) else {
         return not_ready();
@@ -279,7 +279,7 @@ fn tag(index: &Index) -> String {
     format!("\"{hex}\"")
 }
 
-/// The answer to a conditional request whose condition says that nothing is to be sent.
+/// The answer to a conditional request whose condition makes a body unnecessary.
 fn condition(index: &Index, request: &HeaderMap) -> Option<Response<Body>> {
     let value = |name| request.get(name).and_then(|value| value.to_str().ok());
     let time = |name| {
@@ -309,7 +309,7 @@ fn condition(index: &Index, request: &HeaderMap) -> Option<Response<Body>> {
     }
 }
 
-/// First and last byte of a range request; several ranges at once are answered with everything.
+/// First and last byte of a range request. A request for several ranges gets everything.
 fn one_range(text: &str, total: u64) -> Option<Result<(u64, u64), ()>> {
     let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
     let end = total.checked_sub(1);

@@ -1,4 +1,4 @@
-//! Answers that are made only as fast as their client takes them.
+//! Answers that are produced only as fast as their client reads them.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -47,7 +47,7 @@ where
     }
 
     fn call(&mut self, request: http::Request<R>) -> Self::Future {
-        // The clone takes the place of the one that has said that it is ready.
+        // The clone replaces the service that reported itself ready.
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let time = self.time;
@@ -71,7 +71,7 @@ where
                 Ok(response) => {
                     let (parts, body) = response?.into_parts();
                     let mut body = Waiting::metered(body, handle, call, is_probe).taking(ANSWER_BYTES);
-                    // What the service made for this answer is thereby counted, or gone.
+                    // After the first poll, the service's data for this answer is counted or dropped.
                     std::future::poll_fn(|context| {
                         body.fill(context);
                         Poll::Ready(())

@@ -1,4 +1,4 @@
-//! What the server counts, for Prometheus.
+//! Prometheus metrics of the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,14 +32,14 @@ struct ResultLabel {
     result: &'static str,
 }
 
-/// How an attempt to get an index ended.
+/// Results of attempts to load an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexLoad {
     /// The prepared index was used.
     Prepared,
     /// A new one was built.
     Built,
-    /// The catalog could not be served; what was served before still is.
+    /// The catalog could not be served; the previous index remains in use.
     Failed,
 }
 
@@ -105,7 +105,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts a call. Those that do not exist count together: clients may make up any number of names.
+    /// Counts a call. Unknown calls count together, because clients may invent any number of names.
     pub fn call(&self, call: &str, code: tonic::Code, duration: Duration) {
         let call = if code == tonic::Code::Unimplemented {
             "other"
@@ -120,7 +120,7 @@ impl Metrics {
         self.0.seconds.observe(duration.as_secs_f64());
     }
 
-    /// Notes what is served from now on.
+    /// Records the index that is served from now on.
     pub fn serving(&self, index: &Index) {
         let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let (bundles, entries) = index.counts();
@@ -146,7 +146,7 @@ impl Metrics {
         self.0.indexes.get_or_create(&ResultLabel { result }).inc();
     }
 
-    /// All of it in the OpenMetrics text format.
+    /// All metrics in the OpenMetrics text format.
     pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.

@@ -15,15 +15,15 @@ pub enum Error {
     Connect {
         /// The address.
         address: String,
-        /// Why.
+        /// The reason.
         message: String,
     },
-    /// The call failed or took too long.
+    /// The call failed or timed out.
     #[error("health check of {address} failed: {message}")]
     Call {
         /// The address.
         address: String,
-        /// Why.
+        /// The reason.
         message: String,
     },
     /// The server answered something else than SERVING.
@@ -31,7 +31,7 @@ pub enum Error {
     Unhealthy {
         /// The address.
         address: String,
-        /// What it answered.
+        /// The status in the answer.
         status: &'static str,
     },
 }
@@ -47,10 +47,10 @@ impl Error {
     }
 }
 
-/// Asks a server whether it serves.
+/// Checks if a server serves.
 ///
 /// # Errors
-/// It does not, or cannot be asked.
+/// The server does not serve the service, or cannot be reached.
 pub async fn check(address: &str, service: &str, connect: Duration, call: Duration) -> Result<(), Error> {
     let target = if address.starts_with(':') {
         format!("localhost{address}")
@@ -88,7 +88,7 @@ pub async fn check(address: &str, service: &str, connect: Duration, call: Durati
     }
 }
 
-/// The innermost cause, which is the one that says something.
+/// The innermost cause, which is the informative one.
 fn source_text(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

@@ -1,4 +1,4 @@
-//! Which channel entries provide an API.
+//! Finds the channel entries that provide an API.
 
 use tonic::Status;
 
@@ -40,8 +40,8 @@ pub fn channel_entry(
     }
 }
 
-/// Channel entries whose bundle provides an API: one for what it replaces, and one for each skip. `latest` looks at
-/// channel heads only, and at skips that are in the channel.
+/// Channel entries whose bundle provides an API: one for the bundle that it replaces, and one for each skip. `latest`
+/// uses only channel heads, and skips that are in the channel.
 ///
 /// # Errors
 /// There are none, or the index is damaged.

@@ -1,7 +1,8 @@
 //! The API's messages for one bundle.
 //!
-//! A message is kept in three pieces, because protobuf messages may be joined end to end: what all channels share,
-//! what only the Get calls carry (CSV and manifests, by far the largest), and what a channel entry adds.
+//! A message is stored in three pieces, because protobuf messages may be joined end to end: the part that all channels
+//! share, the part that only the Get calls return (CSV and manifests, by far the largest), and the part of a channel
+//! entry.
 
 use prost::Message as _;
 
@@ -30,7 +31,7 @@ pub struct Error {
     pub package: String,
     /// The bundle.
     pub bundle: String,
-    /// Why.
+    /// The reason.
     pub message: String,
 }
 
@@ -128,10 +129,10 @@ pub fn prepare(bundle: &Bundle) -> Result<Prepared, Error> {
     Ok(Prepared { common, manifests })
 }
 
-/// CSV and manifests of a bundle, from what the index holds.
+/// CSV and manifests of a bundle, from the index.
 ///
 /// # Errors
-/// The metadata from which a CSV is to be made does not fit its type.
+/// The metadata for generating a CSV does not fit its type.
 pub fn manifests(
     piece: ManifestsPiece,
     name: &str,
@@ -187,7 +188,7 @@ fn custom_value(value: serde_json::Value) -> prost_types::Value {
     prost_types::Value { kind: Some(kind) }
 }
 
-/// What a channel entry adds to `ListBundles`; the Get calls leave out `replaces` and `skips`.
+/// Fields that a channel entry adds to `ListBundles`; the Get calls omit `replaces` and `skips`.
 pub fn entry(channel: &str, entry: &EntrySection, edges: bool) -> api::Bundle {
     let mut message = api::Bundle {
         channel_name: channel.to_owned(),

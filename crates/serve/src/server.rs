@@ -78,8 +78,8 @@ impl Server {
         Self::bind_with(address, Limits::default()).await
     }
 
-    /// Listens on an address, with limits of what clients may take; port 0 takes a free one. Its connections take at
-    /// most half of the descriptors that the process may open.
+    /// Listens on an address, with limits for clients; port 0 selects a free one. Its connections use at most half of
+    /// the file descriptors that the process may open.
     ///
     /// # Errors
     /// Listening on the address failed.
@@ -107,14 +107,14 @@ impl Server {
         self.current.clone()
     }
 
-    /// What it counts.
+    /// The server's metrics.
     pub fn metrics(&self) -> Metrics {
         self.metrics.clone()
     }
 
-    /// Serves until `stop` ends; then takes no new calls, lets open ones finish for a while, and returns. Whenever the
-    /// index is replaced, connections are asked to reconnect, since clients read a catalog again only then; calls that
-    /// have begun finish on the old one.
+    /// Serves until `stop` ends; then accepts no new calls, lets open ones finish for a while, and returns. When the
+    /// index is replaced, connections are asked to reconnect, because clients read a catalog again only then; calls
+    /// that have begun finish on the old index.
     ///
     /// # Errors
     /// The server broke off.
@@ -143,12 +143,12 @@ impl Server {
                     () = &mut stop => break true,
                     changed = changes.changed() => {
                         let replaced = std::mem::replace(&mut serving, changes.borrow_and_update().is_some());
-                        // The sender lives as long as `self.current`.
+                        // `self.current` keeps the sender alive.
                         if changed.is_ok() && replaced {
                             break false;
                         }
                     }
-                    // A generation that was asked to end may end; a failure ends the server.
+                    // A generation that was told to end may end; a failure ends the server.
                     Some(ended) = generations.join_next() => match ended {
                         Ok(Ok(())) => {}
                         Ok(Err(error)) => return Err(error),

@@ -22,7 +22,7 @@ use super::providers::{Wanted, channel_entry, providers};
 use super::record;
 use olmkit_go::strconv::quote;
 
-/// The services, over whatever index is current. A call that has begun stays with the index it began with.
+/// The services, on the current index. A call keeps the index with which it began.
 #[derive(Clone)]
 pub struct Service {
     current: Current,
@@ -43,7 +43,7 @@ impl Service {
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// The items one after the other. They are counted as long as the connection has them.
+/// Sends the items one after the other. The connection counts their memory until they are sent.
 fn stream<T: prost::Message + 'static>(items: Vec<T>, connection: Option<&Handle>) -> Response<Answers<T>> {
     let reserved = connection.map(|connection| connection.reserve(size_of_items(&items)));
     let items = items.into_iter().map(move |item| {
@@ -53,12 +53,12 @@ fn stream<T: prost::Message + 'static>(items: Vec<T>, connection: Option<&Handle
     Response::new(Box::pin(futures::stream::iter(items)))
 }
 
-/// About how many bytes of memory messages take.
+/// Approximate memory of messages in bytes.
 fn size_of_items<T: prost::Message>(items: &[T]) -> usize {
     items.iter().map(|item| item.encoded_len() + size_of::<T>()).sum()
 }
 
-/// The connection that a request came on.
+/// The connection of a request.
 fn connection<T>(request: &Request<T>) -> Option<Handle> {
     request.extensions().get::<Handle>().cloned()
 }
@@ -83,7 +83,7 @@ fn add_manifests(
 ) -> Result<(), Status> {
     let piece = index.piece(extent).map_err(|error| damaged(&error))?;
     let piece = ManifestsPiece::decode(piece).map_err(|_| Status::data_loss("the index is damaged"))?;
-    // Only a CSV that is put together shows what the package is.
+    // Only a generated CSV needs the package's display data.
     let package = piece
         .metadata
         .as_ref()
@@ -114,7 +114,7 @@ fn channel<'p>(package: &'p PackageSection, name: &str) -> Result<&'p ChannelSec
         })
 }
 
-/// The whole message of a channel entry, as the Get calls give it.
+/// The whole message of a channel entry, as the Get calls return it.
 fn bundle(
     index: &Index,
     package: &PackageSection,
@@ -302,8 +302,8 @@ impl Registry for Service {
     ) -> Result<Response<Self::ListBundlesStream>, Status> {
         let index = self.index()?;
         let connection = connection(&request);
-        // One block is read at a time, and of it one bundle, when the client has taken what came before: one that takes
-        // nothing costs little.
+        // One block is read at a time, and one bundle of it, after the client has read the previous data: a client that
+        // reads nothing costs little.
         let blocks = futures::stream::iter(0..index.blocks());
         let messages = blocks.flat_map(move |block| list_block(index.clone(), block, connection.as_ref()));
         Ok(Response::new(Box::pin(messages)))

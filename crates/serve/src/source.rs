@@ -11,22 +11,22 @@ use super::index::{self, Index, Storage};
 use super::trusted;
 use olmkit::temporary::{self, Durability};
 
-/// Name of the index file in a cache directory. The format is part of it, so that versions of this program can share a
-/// directory, and opm's own caches are left alone.
+/// Name of the index file in a cache directory. It includes the format, so that versions of olmkit can share a
+/// directory, and opm's caches are not touched.
 pub const INDEX_FILE: &str = "olmkit-2.index";
 
-/// What the index must hold, and where it may be kept.
+/// Contents and location of the index.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options<'p> {
     /// The cache directory.
     pub cache: Option<&'p Path>,
     /// Use the prepared index or fail.
     pub enforce: bool,
-    /// What the index is to hold.
+    /// Contents of the index.
     pub wanted: Wanted,
 }
 
-/// Where an index came from.
+/// Origin of an index.
 #[derive(Debug)]
 pub enum Provenance {
     /// The prepared one fits.
@@ -37,8 +37,8 @@ pub enum Provenance {
     Temporary(Option<String>),
 }
 
-/// The index in the cache directory, if it was made from exactly this catalog: what calls can be answered from at once
-/// while one that also holds the blobs is being built.
+/// The index in the cache directory, if it was made from exactly this catalog. It answers calls immediately, while an
+/// index with the blobs is being built.
 ///
 /// # Errors
 /// The catalog cannot be read.
@@ -54,11 +54,12 @@ pub fn prepared_without_blobs(root: &Path, options: Options<'_>) -> Result<Optio
     Ok(found.filter(|index| !index.has_blobs()))
 }
 
-/// Opens the index in the cache directory if it was made from exactly this catalog and holds what is wanted, else builds
-/// one. A cache that is missing, stale, damaged, foreign or cannot be written is not an error unless it is enforced.
+/// Opens the index in the cache directory if it was made from exactly this catalog and has the requested contents.
+/// Otherwise builds one. A cache that is missing, stale, damaged, owned by another user or not writable is an error
+/// only if it is enforced.
 ///
 /// # Errors
-/// The catalog cannot be read, or nothing in it is right, or something is wrong and all of it was wanted.
+/// The catalog cannot be read, no package is valid, or `whole` is set and a package is invalid.
 pub fn index(root: &Path, options: Options<'_>) -> Result<(Index, Provenance), Error> {
     let Options { cache, enforce, wanted } = options;
     let fingerprint = match cache {
@@ -85,7 +86,7 @@ pub fn index(root: &Path, options: Options<'_>) -> Result<(Index, Provenance), E
             Err(error) => return Err(error),
         }
     }
-    // No place to keep it: an unnamed temporary file, or memory where there is none or it is full.
+    // No cache directory: an unnamed temporary file, or memory if there is no directory for it or it is full.
     if let Ok(file) = tempfile::tempfile() {
         match build(root, BufWriter::new(file), &fingerprint, wanted) {
             Ok(out) => {
@@ -109,13 +110,13 @@ fn prepared(cache: &Path, fingerprint: &[u8], wanted: Wanted) -> Result<Index, i
         return Err(index::OpenError::WithoutBlobs);
     }
     if wanted.whole && !index.broken().is_empty() {
-        // Building it says what is wrong.
+        // Building it reports the errors.
         return Err(index::OpenError::Stale);
     }
     Ok(index)
 }
 
-/// Checks that an index is byte for byte what the catalog gives.
+/// Checks that an index is byte for byte the one that the catalog yields.
 fn verify(root: &Path, cache: &Path, fingerprint: &[u8], wanted: Wanted, index: &Index) -> Result<(), Error> {
     let opened = trusted::open(&cache.join(INDEX_FILE)).map_err(index::OpenError::Read);
     let compare = Compare {
@@ -137,7 +138,7 @@ fn verify(root: &Path, cache: &Path, fingerprint: &[u8], wanted: Wanted, index: 
     }
 }
 
-/// Fails where what is written is not what is in a file.
+/// A writer that fails if its data differs from a file's.
 struct Compare {
     file: BufReader<File>,
     buffer: Vec<u8>,
@@ -182,7 +183,7 @@ fn keep(root: &Path, cache: &Path, fingerprint: &[u8], wanted: Wanted) -> Result
     let file = build(root, BufWriter::new(file), fingerprint, wanted)?
         .into_inner()
         .map_err(|error| write(error.into_error()))?;
-    // Whoever serves later may be another user, who can read it then.
+    // The server may run as another user and must be able to read the file.
     let file = file
         .persist(&cache.join(INDEX_FILE), Durability::Synced)
         .map_err(write)?;
@@ -244,7 +245,8 @@ mod tests {
         index(&configs, in_cache(&cache, false)).unwrap();
         let file = cache.join(INDEX_FILE);
         let whole = std::fs::read(&file).unwrap();
-        // Root, as which tests in containers run, can give the file to somebody; others can only open it to all.
+        // Root, as which tests in containers run, can change the file's owner; other users can only make it writable
+        // for all.
         let foreign = |file: &Path| match std::os::unix::fs::chown(file, Some(65534), Some(65534)) {
             Ok(()) => "belongs to user 65534",
             Err(_) => {
@@ -260,7 +262,7 @@ mod tests {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
         let error = index(&configs, in_cache(&cache, true)).unwrap_err().to_string();
         assert!(error.contains("may be written by others (mode 666)"), "{error}");
-        // Neither is one that a link leads to, nor does a pipe hold anybody up.
+        // Files behind a symbolic link are not trusted either, and a pipe does not block.
         let elsewhere = configs.parent().unwrap().join("elsewhere");
         std::fs::write(&elsewhere, whole).unwrap();
         std::fs::remove_file(&file).unwrap();

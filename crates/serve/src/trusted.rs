@@ -1,4 +1,4 @@
-//! Files that nobody but this user and the administrator can have written.
+//! Files that only this user or root can have written.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,7 +8,7 @@ use std::path::Path;
 /// Opens a regular file that only this user or root can have written. A cache directory may be shared, `/tmp` for one.
 ///
 /// # Errors
-/// There is no such file, or it is of somebody else; the error says of whom.
+/// The file does not exist, or another user owns it; the error names the owner.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;

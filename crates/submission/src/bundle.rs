@@ -1,4 +1,4 @@
-//! A bundle of a repository, as far as the checks look into it.
+//! A bundle of a repository, as far as the checks need it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,12 +18,12 @@ pub(crate) const METADATA: &str = "operators.operatorframework.io.bundle.metadat
 pub(crate) const CHANNELS: &str = "operators.operatorframework.io.bundle.channels.v1";
 /// The annotation that names the default channel.
 pub(crate) const DEFAULT_CHANNEL: &str = "operators.operatorframework.io.bundle.channel.default.v1";
-/// Channels that a bundle may be in: for each of them the update graph is made.
+/// Maximum number of channels of a bundle: an upgrade graph is built for each of them.
 const MOST_CHANNELS: usize = 500;
 /// The annotation that names the versions of OpenShift.
 pub(crate) const OPENSHIFT: &str = "com.redhat.openshift.versions";
 
-/// A bundle: the folder `operators/OPERATOR/VERSION`.
+/// A bundle: the directory `operators/OPERATOR/VERSION`.
 pub(crate) struct Bundle {
     files: Arc<dyn Files>,
     pub(crate) operator: String,
@@ -33,7 +33,8 @@ pub(crate) struct Bundle {
     facts: OnceLock<Facts>,
 }
 
-/// What the rules on all bundles of an operator need of a ClusterServiceVersion, so that the rest need not stay in memory.
+/// Data of a ClusterServiceVersion for the rules on all bundles of an operator, so that the rest need not be kept in
+/// memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     /// `metadata.name`.
@@ -48,9 +49,9 @@ pub(crate) struct Facts {
 /// `metadata.name` of a ClusterServiceVersion in two parts.
 #[derive(Debug, Clone)]
 pub(crate) struct CsvName {
-    /// What stands before the first dot.
+    /// The part before the first dot.
     pub(crate) operator: String,
-    /// What follows, without `v`.
+    /// The rest, without `v`.
     pub(crate) version: String,
     pub(crate) semantic: Result<Semantic, String>,
 }
@@ -77,7 +78,7 @@ impl Bundle {
         &*self.files
     }
 
-    /// The folder.
+    /// The directory.
     pub(crate) fn root(&self) -> String {
         format!("operators/{}/{}", self.operator, self.version)
     }
@@ -89,15 +90,15 @@ impl Bundle {
 
     /// The file of the ClusterServiceVersion.
     pub(crate) fn csv_file(&self) -> Result<String, Raise> {
-        let folder = self.path("manifests");
-        let names = self.files.list(&folder);
+        let directory = self.path("manifests");
+        let names = self.files.list(&directory);
         for ending in [".clusterserviceversion.yaml", ".clusterserviceversion.yml"] {
             if let Some(name) = names.iter().find(|name| name.ends_with(ending)) {
-                return Ok(join(&folder, name));
+                return Ok(join(&directory, name));
             }
         }
-        let problem = format!("no file *.clusterserviceversion.yaml in {folder}");
-        Err(Raise::other(problem).in_file(&folder))
+        let problem = format!("no file *.clusterserviceversion.yaml in {directory}");
+        Err(Raise::other(problem).in_file(&directory))
     }
 
     /// Reads the ClusterServiceVersion.
@@ -111,7 +112,7 @@ impl Bundle {
         Ok(document)
     }
 
-    /// What the rules on all bundles need.
+    /// Data for the rules on all bundles.
     pub(crate) fn facts(&self) -> &Facts {
         if let Some(facts) = self.facts.get() {
             return facts;

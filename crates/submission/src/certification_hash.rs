@@ -1,4 +1,4 @@
-//! The hash by which preflight's result and the certification pipeline know the bundle that was tested.
+//! The hash by which preflight's result and the certification pipeline identify the tested bundle.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,7 +25,7 @@ pub fn certification_hash(repository: &Repository, operator: &str, version: &str
     Ok(md5(lines.as_bytes()))
 }
 
-/// The files of a bundle that preflight looks at, in the order in which it does.
+/// The files of a bundle that preflight hashes, in its order.
 fn tested(files: &dyn Files, root: &str) -> Vec<String> {
     let manifests = files.list(&join(root, "manifests")).into_iter();
     let manifests = manifests.filter(|name| name != "Dockerfile");
@@ -55,7 +55,7 @@ mod tests {
             ("manifests/z.yaml", "b: 2\n"),
             ("manifests/Dockerfile", "FROM scratch\n"),
             ("metadata/annotations.yaml", "annotations: {}\n"),
-            // Not in the image, or not taken out of it.
+            // Not in the image, or not unpacked from it.
             ("manifests/more/x.yaml", "c: 3\n"),
             ("metadata/dependencies.yaml", "dependencies: []\n"),
             ("tests/scorecard/config.yaml", "stages: []\n"),

@@ -1,4 +1,4 @@
-//! What a change to a repository touches.
+//! Detects which operators, bundles and catalogs a change affects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ use crate::repository::Repository;
 /// A pair such as operator and version of a bundle, or catalog and operator.
 pub(crate) type Pair = (String, String);
 
-/// What was added, modified and deleted.
+/// Added, modified and deleted items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Affected<T> {
     pub(crate) added: BTreeSet<T>,
@@ -47,7 +47,7 @@ impl<T: Ord + Clone> Affected<T> {
     }
 }
 
-/// What a change touches.
+/// Items that a change affects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     pub(crate) operators: Affected<String>,
@@ -58,7 +58,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Sorts the changed files of `head` against `base` by what they belong to.
+    /// Groups the changed files of `head` against `base` by operator, bundle and catalog.
     pub fn detect(head: &Repository, base: &Repository, files: &[String]) -> Self {
         let (mut operators, mut bundles) = (BTreeSet::new(), BTreeSet::new());
         let (mut catalogs, mut catalog_operators) = (BTreeSet::new(), BTreeSet::new());
@@ -105,7 +105,7 @@ impl Change {
         }
     }
 
-    /// The operator that the static checks look at, and its bundle.
+    /// The operator that the static checks test, and its bundle.
     pub fn target(&self) -> (Option<String>, Option<String>) {
         let operator = self.operators.all().into_iter().next();
         let operator = operator.or_else(|| Some(self.catalog_operators.all().into_iter().next()?.1));
@@ -113,7 +113,7 @@ impl Change {
         (operator, bundle.map(|(_, version)| version))
     }
 
-    /// The catalogs that the static checks look at, as `CATALOG/OPERATOR`.
+    /// The catalogs that the static checks test, as `CATALOG/OPERATOR`.
     pub fn affected_catalogs(&self) -> Vec<String> {
         joined(self.catalog_operators.all())
     }

@@ -1,4 +1,4 @@
-//! The rules of the hosted pipeline on a change as a whole.
+//! The hosted pipelines' rules on a change as a whole.
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
@@ -48,7 +48,7 @@ static MODIFIED: Rule = rule("pipeline/check_modified_bundles", "A released bund
     .because("Clusters have installed it; publish a new version instead.", "0.2.0");
 
 impl Change {
-    /// Checks the rules of the hosted pipeline on the change.
+    /// Checks the hosted pipelines' rules on the change.
     pub fn check(&self, head: &Repository, base: &Repository) -> Vec<Checked> {
         let mut found = Vec::new();
         let result = self.rules(head, base, &mut found);
@@ -103,14 +103,14 @@ impl Change {
             found.push(
                 Finding::of(&EXTRA, message)
                     .file(file)
-                    .hint("take these files out of the change"),
+                    .hint("remove these files from the change"),
             );
         }
         if !bundles.modified.is_empty() {
             let message = format!("The PR modifies existing bundles: {}", pairs(&bundles.modified));
             found.push(
                 first_bundle(&MODIFIED, message, &bundles.modified)
-                    .hint("leave it as it is, and add a bundle of a new version"),
+                    .hint("restore it, and add a bundle with a new version"),
             );
         }
         Ok(())

@@ -16,10 +16,7 @@ pub(crate) static DELETED: Rule = rule(
     CHANGE_SUITE,
     "A change must delete only bundles of operators with file-based catalogs, and only if no catalog contains them",
 )
-.because(
-    "A catalog would name an image that nothing describes any more.",
-    "0.2.0",
-);
+.because("A catalog would reference an image without a bundle.", "0.2.0");
 
 /// Checks the bundles that a change deletes.
 pub(crate) fn check(
@@ -55,14 +52,14 @@ pub(crate) fn check(
                 "The PR deletes a bundle ({operator}/{version}) that is in use by a catalog (Catalog({}))",
                 there.catalog
             );
-            let hint = "take the bundle out of the catalog first, in a pull request of its own";
+            let hint = "remove the bundle from the catalog first, in a separate pull request";
             found.push(Finding::of(&DELETED, message).file(&there.file).at(*at).hint(hint));
         }
     }
     Ok(())
 }
 
-/// What a catalog has of an operator.
+/// An operator's contents in a catalog.
 struct InCatalog {
     catalog: String,
     file: String,
@@ -70,7 +67,7 @@ struct InCatalog {
     bundles: Result<Vec<(Node, Position)>, Raise>,
 }
 
-/// What each catalog has of an operator; the files are read once, however many bundles are deleted.
+/// Each catalog's contents for an operator; the files are read once, regardless of the number of deleted bundles.
 fn published(repository: &Repository, operator: &str) -> Vec<InCatalog> {
     let in_catalog = |catalog: String| {
         let file = repository.operator_catalog_file(&catalog, operator)?;
@@ -134,12 +131,12 @@ mod tests {
         let published = [ci, catalog("v4.20"), catalog("v4.21")];
         let bundles: Vec<(String, String)> = (0..8)
             .flat_map(|version| {
-                let folder = format!("operators/a/{version}");
+                let directory = format!("operators/a/{version}");
                 let csv = format!("metadata:\n  name: a.v{version}\n");
                 [
-                    (format!("{folder}/manifests/a.clusterserviceversion.yaml"), csv),
+                    (format!("{directory}/manifests/a.clusterserviceversion.yaml"), csv),
                     (
-                        format!("{folder}/metadata/annotations.yaml"),
+                        format!("{directory}/metadata/annotations.yaml"),
                         "annotations: {}\n".to_owned(),
                     ),
                 ]

@@ -1,18 +1,18 @@
-//! What a Dockerfile says about the image that is built from it.
+//! Properties of the image that a Dockerfile builds.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// An instruction; its text by lines, without comments and the marks that join them.
+/// An instruction; its arguments by line, without comments and line continuations.
 #[derive(Debug, Default)]
 struct Instruction {
     keyword: String,
     lines: Vec<(u32, String)>,
 }
 
-/// The last stage, with what it inherits from other stages.
+/// The last stage, with the properties that it inherits from other stages.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Image {
     /// The image that it starts from; `None` for `scratch`, or without a `FROM`.
@@ -26,7 +26,7 @@ pub(crate) struct Image {
 /// `KEY=VALUE`, both with quotes or without.
 static PAIR: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"([^\s="]+|"[^"]*")=("(?:[^"\\]|\\.)*"|'[^']*'|[^\s]*)"#).ok());
-/// The word that ends a document within the file.
+/// The word that ends a here-document.
 static HERE_DOCUMENT: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"<<-?\s*["']?([A-Za-z_]\w*)"#).ok());
 
 fn instructions(text: &str) -> Vec<Instruction> {
@@ -98,7 +98,7 @@ fn unquoted(text: &str) -> String {
     inner.unwrap_or(text).replace("\\\"", "\"")
 }
 
-/// The labels of all stages with their lines; the last of a name wins.
+/// The labels of all stages with their lines; the last one of a name wins.
 pub(crate) fn labels(text: &str) -> BTreeMap<String, (u32, String)> {
     let all = instructions(text);
     let labels = all.iter().filter(|one| one.keyword == "LABEL");

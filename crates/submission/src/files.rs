@@ -1,4 +1,4 @@
-//! Where the files of a repository are: in a folder, in a commit, or in memory.
+//! The files of a repository: in a directory, in a commit, or in memory.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -13,9 +13,9 @@ use olmkit::limits::{self, Limit};
 pub trait Files: Send + Sync {
     /// Returns true if the path is a file.
     fn is_file(&self, path: &str) -> bool;
-    /// Returns true if the path is a folder.
+    /// Returns true if the path is a directory.
     fn is_directory(&self, path: &str) -> bool;
-    /// The names in a folder, sorted; empty if there is none.
+    /// The names in a directory, sorted; empty if it does not exist.
     fn list(&self, path: &str) -> Vec<String>;
     /// The content of a file.
     ///
@@ -23,24 +23,24 @@ pub trait Files: Send + Sync {
     /// The file cannot be read, or is larger than the limit.
     fn read(&self, path: &str) -> io::Result<Vec<u8>>;
 
-    /// A folder as a bundle.
+    /// A directory as a bundle.
     ///
     /// # Errors
-    /// It cannot be read, or holds more than a bundle may.
+    /// It cannot be read, or exceeds the limits of a bundle.
     fn bundle(&self, path: &str) -> io::Result<Tree> {
         let mut files = Vec::new();
         let mut folders = vec![String::new()];
         let (mut count, mut left) = (0, limits::BUNDLE_BYTES.get());
-        while let Some(folder) = folders.pop() {
-            if folder.split('/').count() > limits::BUNDLE_DEPTH.count() {
+        while let Some(directory) = folders.pop() {
+            if directory.split('/').count() > limits::BUNDLE_DEPTH.count() {
                 return Err(limits::BUNDLE_DEPTH.exceeded());
             }
-            for name in self.list(&join(path, &folder)) {
+            for name in self.list(&join(path, &directory)) {
                 count += 1;
                 if count > limits::BUNDLE_FILES.count() {
                     return Err(limits::BUNDLE_FILES.exceeded());
                 }
-                let inside = join(&folder, &name);
+                let inside = join(&directory, &name);
                 let whole = join(path, &inside);
                 if self.is_directory(&whole) {
                     folders.push(inside);
@@ -58,7 +58,7 @@ pub trait Files: Send + Sync {
     }
 }
 
-/// What a file may hold: a catalog is large, a file of a bundle is part of one, and the rest are settings.
+/// The size limit of a file: for a catalog, a file of a bundle, or settings.
 pub(crate) fn limit(path: &str) -> &'static Limit {
     let parts: Vec<&str> = path.splitn(4, '/').collect();
     match parts.as_slice() {
@@ -71,23 +71,23 @@ pub(crate) fn limit(path: &str) -> &'static Limit {
 }
 
 /// Two parts of a path.
-pub(crate) fn join(folder: &str, name: &str) -> String {
-    match (folder, name) {
+pub(crate) fn join(directory: &str, name: &str) -> String {
+    match (directory, name) {
         ("", _) => name.to_owned(),
-        (_, "") => folder.to_owned(),
-        _ => format!("{folder}/{name}"),
+        (_, "") => directory.to_owned(),
+        _ => format!("{directory}/{name}"),
     }
 }
 
-/// A directory on disk. A symbolic link that leads out of it is an error when it is read: the repository may come from an untrusted
-/// author.
+/// A directory on disk. A symbolic link to a path outside it is an error when it is read: the repository may come from
+/// an untrusted author.
 #[derive(Debug)]
 pub struct Folder {
     root: Directory,
 }
 
 impl Folder {
-    /// Opens a folder.
+    /// Opens a directory.
     ///
     /// # Errors
     /// It does not exist.
@@ -174,7 +174,7 @@ impl Files for Memory {
     }
 }
 
-/// Returns true if some path of a table lies below a folder.
+/// Returns true if some path of a table is below a directory.
 pub(crate) fn is_directory<T>(files: &BTreeMap<String, T>, path: &str) -> bool {
     if path.is_empty() {
         return true;
@@ -184,7 +184,7 @@ pub(crate) fn is_directory<T>(files: &BTreeMap<String, T>, path: &str) -> bool {
     after.next().is_some_and(|(name, _)| name.starts_with(&prefix))
 }
 
-/// The names in a folder of a table of paths.
+/// The names in a directory of a table of paths.
 pub(crate) fn list<T>(files: &BTreeMap<String, T>, path: &str) -> Vec<String> {
     let prefix = if path.is_empty() {
         String::new()
@@ -227,11 +227,11 @@ mod tests {
 
     #[test]
     fn a_large_file_of_settings_is_refused_before_it_is_read() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = std::fs::File::create(folder.path().join("config.yaml")).expect("a file");
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let file = std::fs::File::create(directory.path().join("config.yaml")).expect("a file");
         file.set_len(limits::SETTINGS_FILE.get() + 1)
             .expect("a hole takes no space");
-        let files = Folder::open(folder.path()).expect("it is there");
+        let files = Folder::open(directory.path()).expect("it is there");
         let error = files.read("config.yaml").expect_err("it is too large");
         assert!(error.to_string().contains("--limit settings-file"), "{error}");
     }

@@ -1,4 +1,4 @@
-//! A commit as the files of a repository, and what changed since. The program `git` does the work.
+//! A commit as the files of a repository, and the later changes. Runs the `git` command.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +13,7 @@ use crate::files::{Files, is_directory, limit, list};
 /// The working tree of a git repository.
 #[derive(Debug, Clone)]
 pub struct Git {
-    folder: PathBuf,
+    directory: PathBuf,
     repository: Repository,
 }
 
@@ -26,11 +26,11 @@ pub struct Commit {
 }
 
 impl Git {
-    /// The repository that a folder is the root of.
-    pub fn new(folder: &Path, launcher: Launcher) -> Self {
+    /// The repository whose root is a directory.
+    pub fn new(directory: &Path, launcher: Launcher) -> Self {
         Self {
-            folder: folder.to_path_buf(),
-            repository: Repository::new(folder, launcher),
+            directory: directory.to_path_buf(),
+            repository: Repository::new(directory, launcher),
         }
     }
 
@@ -47,7 +47,7 @@ impl Git {
     /// The commit that a reference names.
     ///
     /// # Errors
-    /// The text is no reference, or there is no such commit.
+    /// The string is not a reference, or the commit does not exist.
     pub fn resolve(&self, reference: &str) -> io::Result<String> {
         if !is_reference(reference) {
             let problem = format!("{reference:?} is not the name of a commit; pass a branch such as origin/main");
@@ -55,26 +55,24 @@ impl Git {
         }
         let prefix = self.read(&["rev-parse", "--show-prefix"]).map_err(|error| {
             if error.kind() == io::ErrorKind::Other {
-                let folder = self.folder.display();
-                io::Error::other(format!(
-                    "{folder} is not a git repository, which is needed here: {error}"
-                ))
+                let directory = self.directory.display();
+                io::Error::other(format!("{directory} is not a git repository: {error}"))
             } else {
                 error
             }
         })?;
         if !prefix.trim_ascii().is_empty() {
-            let folder = self.folder.display();
+            let directory = self.directory.display();
             return Err(io::Error::other(format!(
-                "{folder} is a folder inside of a git repository; its root is needed: pass that as --repo"
+                "{directory} is a directory inside a git repository: pass the repository's root as --repo"
             )));
         }
         let commit = format!("{reference}^{{commit}}");
         let found = self.read(&["rev-parse", "--verify", "--quiet", &commit]).map_err(|error| {
             if error.kind() == io::ErrorKind::Other {
                 io::Error::other(format!(
-                    "no commit {reference} in the git repository {}: fetch it first (git fetch origin), or name another one",
-                    self.folder.display()
+                    "no commit {reference} in the git repository {}: fetch it first (git fetch origin), or pass another one",
+                    self.directory.display()
                 ))
             } else {
                 error
@@ -83,10 +81,10 @@ impl Git {
         Ok(String::from_utf8_lossy(&found).trim().to_owned())
     }
 
-    /// Files that are not as in the last commit, new ones included.
+    /// Files that differ from the last commit, including new ones.
     ///
     /// # Errors
-    /// The folder is not the root of a git repository, or has no commit.
+    /// The directory is not the root of a git repository, or has no commit.
     pub fn uncommitted(&self) -> io::Result<Vec<String>> {
         self.resolve("HEAD")?;
         let mut files = self.lines(&["status", "--porcelain", "-z", "--ignore-submodules=dirty"])?;
@@ -97,10 +95,10 @@ impl Git {
         Ok(files)
     }
 
-    /// Commits files as they are, with the author's sign-off. Nothing stays staged if that fails.
+    /// Commits only the given files, with the author's sign-off. Nothing remains staged if that fails.
     ///
     /// # Errors
-    /// Git has no author, a hook refuses, or a file cannot be added.
+    /// Git has no author, a hook rejects the commit, or a file cannot be added.
     pub fn commit_files(&self, files: &[String], title: &str) -> io::Result<()> {
         let with = |command: &[&str]| -> Vec<String> {
             let command = command.iter().map(|part| (*part).to_owned());
@@ -136,7 +134,7 @@ impl Git {
         }
         let full = format!("refs/heads/{branch}");
         if self.read(&["show-ref", "--verify", "--quiet", &full]).is_ok() {
-            let problem = format!("the branch {branch} exists already");
+            let problem = format!("the branch {branch} already exists");
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
         }
         Ok(())
@@ -194,8 +192,8 @@ impl Git {
         })
     }
 
-    /// The files that differ between a commit and the working tree, new ones included, since the two parted. With `renames` a
-    /// renamed file counts under its new name only, as GitHub lists it.
+    /// The files that differ between the merge base with a commit and the working tree, including new ones. With
+    /// `renames` a renamed file counts only under its new name, as GitHub lists it.
     ///
     /// # Errors
     /// Git cannot compare them.
@@ -226,7 +224,7 @@ impl Git {
     }
 }
 
-/// Returns true if a text can name a commit, and cannot be taken for a flag or a path.
+/// Returns true if a string can name a commit, and cannot be mistaken for a flag or a path.
 fn is_reference(text: &str) -> bool {
     let allowed = |byte: u8| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'_' | b'-' | b'+' | b'@' | b'~' | b'^' | b'#')

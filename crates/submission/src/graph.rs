@@ -1,4 +1,4 @@
-//! The order of an operator's bundles and its update graph, as the hosted pipeline works them out.
+//! The order of an operator's bundles and its upgrade graph, as the hosted pipeline computes them.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -117,7 +117,7 @@ fn replaces_graph<'a>(bundles: &[&'a Bundle]) -> Result<Graph<'a>, Raise> {
     Ok(graph)
 }
 
-/// A text between single quotes, as the pipeline writes names.
+/// A string in single quotes, as the pipeline prints names.
 fn one_quoted(text: &str) -> String {
     format!("'{text}'")
 }

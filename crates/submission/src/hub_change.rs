@@ -35,22 +35,22 @@ static REBASE: Rule = rule(
     "All published versions of the operator must be present",
 )
 .because(
-    "A version that is missing would vanish from the index; mostly the fork is older than the last release.",
+    "A missing version would be removed from the index; usually the fork is older than the last release.",
     "0.2.0",
 );
 
 static EXISTING: Rule = rule(
     "operatorhub/existing-versions",
     Severity::Error,
-    "In a published version only texts, the icon and the examples may change",
+    "In a published version only descriptions, the icon and the examples may change",
 )
 .because(
-    "Clusters have installed it; publish a new version instead, or ask for the label allow/serious-changes-to-existing.",
+    "Clusters have installed it; publish a new version instead, or request the label allow/serious-changes-to-existing.",
     "0.2.0",
 )
 .example("spec.install of a published version changes", "spec.description of a published version changes");
 
-/// What may change in the ClusterServiceVersion of a published version.
+/// Fields that may change in the ClusterServiceVersion of a published version.
 const ALLOWED: [&str; 5] = [
     "metadata.annotations.alm-examples",
     "metadata.annotations.description",
@@ -66,7 +66,7 @@ impl Change {
         let outside: Vec<&String> = files.iter().filter(|file| !file.starts_with("operators/")).collect();
         if let Some(first) = outside.first() {
             let message = format!("the change touches files outside of operators/: {}", list(&outside));
-            let hint = "take these files out of the change; a maintainer can set the label allow/ci-changes";
+            let hint = "remove these files from the change; a maintainer can set the label allow/ci-changes";
             found.push(Finding::of(&FILES, message).file(first.as_str()).hint(hint));
         }
         let operators: BTreeSet<&str> = files
@@ -83,7 +83,8 @@ impl Change {
         }
         for (operator, version) in &self.bundles.deleted {
             let message = format!("the published version {version} of {operator} is missing");
-            let hint = "rebase the fork; to take a version out, ask a maintainer for the label allow/operator-version-overwrite";
+            let hint =
+                "rebase the fork; to remove a version, ask a maintainer for the label allow/operator-version-overwrite";
             found.push(
                 Finding::of(&REBASE, message)
                     .file(format!("operators/{operator}"))
@@ -103,7 +104,7 @@ impl Change {
     }
 }
 
-/// What changed in the ClusterServiceVersion of a published bundle.
+/// Changes in the ClusterServiceVersion of a published bundle.
 fn existing(head: &Repository, base: &Repository, operator: &str, version: &str, found: &mut Vec<Finding>) {
     let of = |repository: &Repository| repository.operator(operator)?.bundle(version)?.csv().ok();
     let (Some(new), Some(old)) = (of(head), of(base)) else {
@@ -115,8 +116,8 @@ fn existing(head: &Repository, base: &Repository, operator: &str, version: &str,
     if changed.is_empty() {
         return;
     }
-    let message = format!("a published version changes in {}", changed.join(", "));
-    let hint = "leave it as it is, and add a new version";
+    let message = format!("the change modifies {} of a published version", changed.join(", "));
+    let hint = "restore it, and add a new version";
     found.push(
         Finding::of(&EXISTING, message)
             .file(new.file)
@@ -125,7 +126,7 @@ fn existing(head: &Repository, base: &Repository, operator: &str, version: &str,
     );
 }
 
-/// The paths of values that differ, as deep as what is allowed to change.
+/// The paths of values that differ, to the depth of the allowed changes.
 fn differences(old: &Node, new: &Node, path: &str, changed: &mut Vec<String>) {
     let is_deep = matches!(path, "" | "metadata" | "metadata.annotations" | "spec");
     let (Value::Dict(before), Value::Dict(after), true) = (&old.value, &new.value, is_deep) else {
@@ -157,14 +158,14 @@ mod tests {
 
     fn repository(versions: &[(&str, &str)]) -> Repository {
         let files = versions.iter().flat_map(|(path, spec)| {
-            let folder = format!("operators/{path}");
+            let directory = format!("operators/{path}");
             [
                 (
-                    format!("{folder}/manifests/a.clusterserviceversion.yaml"),
+                    format!("{directory}/manifests/a.clusterserviceversion.yaml"),
                     format!("metadata:\n  name: a.v1\n{spec}"),
                 ),
                 (
-                    format!("{folder}/metadata/annotations.yaml"),
+                    format!("{directory}/metadata/annotations.yaml"),
                     "annotations: {}\n".to_owned(),
                 ),
             ]

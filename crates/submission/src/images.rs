@@ -9,9 +9,9 @@ use crate::python::{EMPTY, EMPTY_LIST, Node, Raise, Value, View};
 /// A reference to an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
-    /// The reference as it is written.
+    /// The reference as written.
     pub(crate) image: String,
-    /// What names it: `relatedImages`, `container manager`, ….
+    /// The field that names it: `relatedImages`, `container manager`, ….
     pub(crate) place: String,
     pub(crate) at: Position,
 }
@@ -33,7 +33,7 @@ pub(crate) fn is_pinned(image: &str) -> bool {
 /// Environment variables that name an image.
 pub(crate) const ENVIRONMENT: &str = "RELATED_IMAGE_";
 
-/// The images, each as often as it is named.
+/// All image references, including duplicates.
 pub(crate) fn of_csv(csv: View<'_>) -> Result<Vec<Named>, Raise> {
     let mut found = Vec::new();
     for image in list(csv, &["spec"], "relatedImages")? {
@@ -54,7 +54,7 @@ pub(crate) fn of_csv(csv: View<'_>) -> Result<Vec<Named>, Raise> {
                 continue;
             }
             if variable.node.get("valueFrom").is_some() {
-                return Err(variable.raise(format!("{key} has valueFrom; an image must be its value")));
+                return Err(variable.raise(format!("{key} has valueFrom; its value must be an image")));
             }
             let value = variable.item("value")?;
             found.push(named(value.text()?, format!("{key} of container {name}"), value));
@@ -110,7 +110,7 @@ fn named(image: &str, place: String, view: View<'_>) -> Named {
     }
 }
 
-/// What looks like a reference in the annotations of any object within.
+/// Strings in the annotations of nested objects that look like a reference.
 fn in_annotations(node: &Node, is_in_metadata: bool, found: &mut Vec<Named>) {
     let Value::Dict(entries) = &node.value else { return };
     let annotations = node.get("metadata").and_then(|metadata| metadata.get("annotations"));

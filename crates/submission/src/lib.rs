@@ -1,8 +1,9 @@
-//! The checks that hosted operator repositories run on a pull request, on your machine: the static checks of bundles, operators and
-//! catalogs, and the rules on the change itself. [`publish`] brings operators and bundles to file-based catalogs.
+//! The checks of the hosted operator repositories on a pull request, on your machine: the static checks of bundles,
+//! operators and catalogs, and the rules on the change itself. [`publish`] migrates operators and bundles to file-based
+//! catalogs.
 //!
-//! The originals are Python; `strict_compat` gives their verdict word for word, defects included. Otherwise the verdict is right where
-//! theirs is not, and says so. No network, no asynchronous runtime.
+//! The originals are Python. `strict_compat` reproduces their results word for word, including bugs. Otherwise the
+//! result is correct where theirs is not, and the finding mentions the difference. No network, no asynchronous runtime.
 //!
 //! ```
 //! use std::sync::Arc;

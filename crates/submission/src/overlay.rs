@@ -1,4 +1,4 @@
-//! A repository with changes that are not written yet.
+//! A repository with unwritten changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,11 +1,11 @@
-//! Versions of OpenShift: which are supported, and their Kubernetes. The hosted pipeline asks a service; here a dated table
-//! answers, which a file may replace.
+//! Versions of OpenShift: the supported ones, and their Kubernetes versions. The hosted pipeline queries a service;
+//! olmkit uses a dated table, which a file can replace.
 
 use serde::Deserialize;
 
 use crate::versions::Release;
 
-/// What the hosted pipeline's own table from OpenShift to Kubernetes ends with.
+/// The last version in the hosted pipeline's table from OpenShift to Kubernetes.
 pub(crate) const LAST_KNOWN_TO_PIPELINE: Release = Release::new(4, 17);
 
 /// One version of OpenShift.
@@ -16,7 +16,7 @@ pub struct Platform {
     pub openshift: String,
     /// `1.35`.
     pub kubernetes: String,
-    /// True if catalogs of this version still take bundles.
+    /// True if catalogs of this version still accept bundles.
     #[serde(default)]
     pub supported: bool,
 }
@@ -47,7 +47,7 @@ impl Platforms {
     /// Reads a table from JSON.
     ///
     /// # Errors
-    /// The text is not such a table; the message says what a table looks like.
+    /// The input is not such a table; the message describes the expected format.
     pub fn parse(text: &str) -> Result<Self, String> {
         let table: Self = serde_json::from_str(text).map_err(|error| {
             format!(
@@ -86,13 +86,14 @@ impl Platforms {
             platform.supported = Release::parse(&platform.openshift).map(same_release).is_ok_and(&wanted);
         }
         if self.supported().is_empty() {
-            return Err(format!("no known version of OpenShift lies in {range}"));
+            return Err(format!("no known version of OpenShift is in the range {range}"));
         }
         Ok(())
     }
 
-    /// Takes a version for supported because a repository has a directory of catalogs for it, such as `v5.0`. The hosted repositories
-    /// add a new version at different times. Versions that are older than the supported ones stay as they are.
+    /// Treats a version as supported because a repository has a directory of catalogs for it, such as `v5.0`. The
+    /// hosted repositories add a new version at different times. Versions older than the supported ones are not
+    /// changed.
     pub fn add_catalogs(&mut self, directory: &str) {
         let newest = self.supported().first().copied();
         let Some(version) = exact(directory).filter(|version| newest.is_some_and(|newest| newest < *version)) else {
@@ -139,7 +140,7 @@ impl Platforms {
         Some(versions)
     }
 
-    /// Every known OpenShift with its Kubernetes, oldest first; up to the last one that the pipeline knows, or all.
+    /// Every known OpenShift with its Kubernetes, oldest first; up to the last one in the pipeline's table, or all.
     pub(crate) fn kubernetes(&self, only_known_to_pipeline: bool) -> Vec<(Release, Release)> {
         let mut table: Vec<(Release, Release)> = self
             .versions
@@ -155,7 +156,7 @@ impl Platforms {
     }
 }
 
-/// `v4.12`: an optional `v`, two numbers, blanks around.
+/// `v4.12`: an optional `v`, two numbers, and surrounding whitespace.
 fn exact(text: &str) -> Option<Release> {
     let text = text.trim();
     let (major, minor) = text.strip_prefix('v').unwrap_or(text).split_once('.')?;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::checked::Checked;
 use crate::checks::{CHECKS, Suite, name_of};
 
-/// `results.json` of preflight. What was not run is not in it.
+/// preflight's `results.json`. It omits checks that did not run.
 #[derive(Debug, Clone, Serialize)]
 pub struct PreflightResults {
     image: String,

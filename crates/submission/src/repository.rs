@@ -24,7 +24,7 @@ impl Repository {
         }
     }
 
-    /// Returns true if there is anything to check: a folder `operators`.
+    /// Returns true if there is anything to check: a directory `operators`.
     pub fn is_repository(&self) -> bool {
         self.files.is_directory("operators")
     }
@@ -45,8 +45,8 @@ impl Repository {
         config.root.get("organization")?.as_str().map(str::to_owned)
     }
 
-    /// Returns true if it is a clone of operatorhub.io's repository: `config.yaml` names its cluster, or names no organization beside
-    /// operatorhub.io's list of categories.
+    /// Returns true if it is a clone of operatorhub.io's repository: `config.yaml` names its cluster, or names no
+    /// organization and operatorhub.io's list of categories exists.
     pub fn is_operator_hub(&self) -> bool {
         let config = self.config().ok();
         let cluster = config.and_then(|config| config.root.get("cluster")?.as_str());
@@ -60,27 +60,27 @@ impl Repository {
         names
     }
 
-    /// Returns true if there is an operator of that name: a folder with a bundle or a `ci.yaml`.
+    /// Returns true if an operator of that name exists: a directory with a bundle or a `ci.yaml`.
     pub fn has_operator(&self, name: &str) -> bool {
         if !is_name(name) {
             return false;
         }
-        let folder = join("operators", name);
-        self.files.is_file(&join(&folder, "ci.yaml"))
+        let directory = join("operators", name);
+        self.files.is_file(&join(&directory, "ci.yaml"))
             || self
                 .files
-                .list(&folder)
+                .list(&directory)
                 .iter()
                 .any(|version| self.has_bundle(name, version))
     }
 
-    /// Returns true if there is a bundle: a folder with `manifests` and `metadata`.
+    /// Returns true if the bundle exists: a directory with `manifests` and `metadata`.
     pub fn has_bundle(&self, operator: &str, version: &str) -> bool {
-        let folder = format!("operators/{operator}/{version}");
+        let directory = format!("operators/{operator}/{version}");
         is_name(operator)
             && is_name(version)
-            && self.files.is_directory(&join(&folder, "manifests"))
-            && self.files.is_directory(&join(&folder, "metadata"))
+            && self.files.is_directory(&join(&directory, "manifests"))
+            && self.files.is_directory(&join(&directory, "metadata"))
     }
 
     /// An operator.
@@ -125,7 +125,7 @@ impl Repository {
         names
     }
 
-    /// Returns true if there is a catalog of that name: a folder in which an operator has a catalog file.
+    /// Returns true if a catalog of that name exists: a directory in which an operator has a catalog file.
     pub(crate) fn has_catalog(&self, name: &str) -> bool {
         let operators = || self.files.list(&join("catalogs", name));
         is_name(name)
@@ -141,12 +141,12 @@ impl Repository {
 
     /// The file of an operator in a catalog. It need not be a file to be there.
     pub(crate) fn operator_catalog_file(&self, catalog: &str, operator: &str) -> Option<String> {
-        let folder = format!("catalogs/{catalog}/{operator}");
-        let names = self.files.list(&folder);
+        let directory = format!("catalogs/{catalog}/{operator}");
+        let names = self.files.list(&directory);
         let name = CATALOG_FILES
             .into_iter()
             .find(|name| names.iter().any(|there| there == name))?;
-        Some(join(&folder, name))
+        Some(join(&directory, name))
     }
 
     /// The catalogs that an operator is in, as `CATALOG/OPERATOR`.
@@ -159,7 +159,7 @@ impl Repository {
     }
 }
 
-/// One part of a path, not a way out of the folder.
+/// A single path segment that stays inside the directory.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains('/') && !matches!(name, "." | "..")
 }
@@ -187,18 +187,18 @@ impl Operator {
         self.config.get_or_init(read).as_ref().map_err(Clone::clone)
     }
 
-    /// Returns true if the operator is published through file-based catalogs, as `ci.yaml` says.
+    /// Returns true if the operator is published through file-based catalogs according to `ci.yaml`.
     pub(crate) fn uses_catalogs(&self) -> Result<bool, Raise> {
         let fbc = self.config()?.view().get_or("fbc", &crate::python::EMPTY)?;
         Ok(fbc.get("enabled")?.is_true())
     }
 
-    /// The versions of its bundles, which are the names of their folders.
+    /// The versions of its bundles, which are their directory names.
     pub fn versions(&self) -> Vec<String> {
         self.bundles.iter().map(|bundle| bundle.version.clone()).collect()
     }
 
-    /// The bundle in a folder.
+    /// The bundle in a directory.
     pub(crate) fn bundle(&self, version: &str) -> Option<&Bundle> {
         self.bundles.iter().find(|bundle| bundle.version == version)
     }

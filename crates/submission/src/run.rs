@@ -27,7 +27,7 @@ pub fn static_checks(suite: Suite) -> Vec<&'static str> {
     names
 }
 
-/// The rule with an id, in any case, with what stands before the slash or without.
+/// The rule with an id, in any case, with or without the part before the slash.
 pub fn find_rule(id: &str) -> Option<&'static Rule> {
     let matches = |rule: &&'static Rule| rule.id.eq_ignore_ascii_case(id) || name_of(rule.id).eq_ignore_ascii_case(id);
     rules().into_iter().find(matches)
@@ -63,7 +63,7 @@ pub fn check_bundle(repository: &Repository, operator: &Operator, version: &str,
     })
 }
 
-/// Checks catalogs, named `CATALOG/OPERATOR`; those that do not exist are left out.
+/// Checks catalogs, named `CATALOG/OPERATOR`; missing ones are skipped.
 pub fn check_catalogs(repository: &Repository, catalogs: &[String], options: &Options) -> Vec<Checked> {
     let mut there: Vec<(String, String)> = catalogs
         .iter()
@@ -80,7 +80,7 @@ pub fn check_catalogs(repository: &Repository, catalogs: &[String], options: &Op
     })
 }
 
-/// Leaves out what is not for operators with file-based catalogs.
+/// Skips checks that do not apply to operators with file-based catalogs.
 fn guarded(check: &Check, operator: &Operator, function: impl FnOnce() -> Result<(), Raise>) -> Result<(), Raise> {
     if check.without_catalogs && operator.uses_catalogs()? {
         return Ok(());
@@ -124,7 +124,7 @@ fn checks(suite: Suite) -> impl Iterator<Item = &'static Check> {
         .filter(move |check| check.suite == suite)
 }
 
-/// What stands for the traceback of the original.
+/// The finding that replaces the original's traceback.
 fn traceback(check: &Check, raise: Raise) -> Finding {
     // An error of a check that does not count does not count either.
     let mut finding = Finding::new(check.rule, check.rule.severity, raise.text);
@@ -136,7 +136,7 @@ fn traceback(check: &Check, raise: Raise) -> Finding {
     finding.hint(format!("{} cannot be checked; {}", check.name(), program(check.suite)))
 }
 
-/// What the original does where a check cannot be run.
+/// The original's behavior if a check cannot run.
 fn program(suite: Suite) -> &'static str {
     match suite {
         Suite::Common | Suite::Community | Suite::Isv => "the hosted pipeline prints a Python traceback",
@@ -145,7 +145,7 @@ fn program(suite: Suite) -> &'static str {
     }
 }
 
-/// One input can end many checks, and two of them can find the same: it is reported once, and names the others.
+/// One input can end many checks, and two of them can report the same: it is reported once, and names the others.
 fn once(all: Vec<Checked>) -> Vec<Checked> {
     let mut kept: Vec<(Checked, Vec<&'static str>)> = Vec::new();
     let mut places = HashMap::new();

@@ -5,11 +5,11 @@ use regex::Regex;
 use crate::python::Node;
 use crate::repository::Repository;
 
-/// Which checks are waived for which operators.
+/// Checks that are waived for operators.
 #[derive(Debug, Clone, Default)]
 pub struct Waivers {
     entries: Vec<(String, Regex)>,
-    /// What could not be understood.
+    /// Errors in the file.
     pub problems: Vec<String>,
 }
 

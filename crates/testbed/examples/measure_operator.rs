@@ -5,9 +5,9 @@
 //!     --operator 'rust=target/dist/memcached-operator,config/crd/bases/cache.example.com_memcacheds.yaml'
 //! ```
 //!
-//! An operator is a program that runs outside of a cluster with KUBECONFIG, makes a Deployment of the same name for each object of
-//! the kind in its definition, and whose objects have `spec.size`. There are no controllers: what others do takes no time. Requests are
-//! counted by a proxy between operator and API server.
+//! The operator must be a binary that runs outside a cluster with KUBECONFIG and creates a Deployment with the same
+//! name for each custom resource in its CRD. The custom resources must have `spec.size`. No controllers run, so other
+//! components take no time. A proxy between operator and API server counts requests.
 use std::{
     collections::HashMap,
     fmt::Debug,
@@ -81,10 +81,10 @@ fn column(text: &str) -> Result<Column, String> {
 
 /// So long without a request is a rest.
 const QUIET: Duration = Duration::from_secs(3);
-/// How often an operator is started without anything else to do.
+/// Number of measured starts on an idle cluster.
 const STARTS: usize = 5;
-/// The size of the objects that are there, and the one to which it changes. An operator that makes a budget for more than one server
-/// has made it then.
+/// The size of the existing custom resources, and the one to which it changes. An operator that creates a
+/// PodDisruptionBudget for more than one server has created it before the change.
 const SIZE: usize = 2;
 const OTHER_SIZE: usize = 3;
 /// The operators' account, and the namespace of everything.
@@ -97,7 +97,7 @@ struct Operator {
     started: Instant,
 }
 
-/// Where an operator with this kubeconfig logs.
+/// Log file of an operator with this kubeconfig.
 fn log(kubeconfig: &Path) -> PathBuf {
     kubeconfig.with_extension("log")
 }
@@ -212,7 +212,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Waits until the operator has sent nothing for a while. Returns what it has sent since `known`.
+    /// Waits until the operator has sent no request for a while. Returns its requests after `known`.
     async fn quiet(&self, known: usize) -> Vec<Seen> {
         let mut seen = (self.proxy.count(), Instant::now());
         while seen.1.elapsed() < QUIET {
@@ -296,12 +296,12 @@ fn mib(value: f64) -> String {
     format!("{value:.1} MiB")
 }
 
-/// Returns true if a request changes something. A question about rights is created, too.
+/// Returns true if a request changes something. Access reviews are created too, but change nothing.
 fn writes(seen: &Seen) -> bool {
     seen.verb.is_write() && seen.resource != "selfsubjectaccessreviews"
 }
 
-/// Reads and writes among requests. What opens a watch is neither.
+/// Counts reads and writes. Opening a watch is neither.
 fn requests(seen: &[Seen]) -> String {
     let writes = seen.iter().filter(|seen| writes(seen)).count();
     let reads = seen
@@ -338,7 +338,7 @@ async fn measure(plane: &ControlPlane, column: &Column, arguments: &Arguments) -
     let mut operator = None;
     for _ in 0..STARTS {
         drop(operator.take());
-        // One object that nobody has reconciled.
+        // One custom resource that has never been reconciled.
         bench.create(0..1, 1).await?;
         let known = bench.proxy.count();
         let running = Operator::start(&column.program, &bench.kubeconfig)?;
@@ -417,7 +417,7 @@ async fn measure(plane: &ControlPlane, column: &Column, arguments: &Arguments) -
     Ok(rows)
 }
 
-/// Ends all watches with the error that makes a client list anew.
+/// Ends all watches with the error that makes a client list again.
 async fn relist(
     bench: &Bench,
     operator: &Operator,
@@ -426,14 +426,14 @@ async fn relist(
 ) -> anyhow::Result<()> {
     let (known, before) = (bench.proxy.count(), operator.processor()?);
     bench.proxy.expire_watches();
-    // Each watch is opened anew at once, or after a pause.
+    // Each watch is reopened immediately, or after a pause.
     sleep(Duration::from_secs(10)).await;
     let seen = bench.quiet(known).await;
     let lists = seen
         .iter()
         .filter(|seen| matches!(seen.verb, Verb::List | Verb::Watch))
         .count();
-    anyhow::ensure!(lists > 0, "no watch was opened anew");
+    anyhow::ensure!(lists > 0, "no watch was opened again");
     let took = operator.processor()? - before;
     note(
         format!("processor time of a new list of {count}"),

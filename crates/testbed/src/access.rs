@@ -26,8 +26,8 @@ pub(crate) async fn config(kubeconfig: Kubeconfig, options: &KubeConfigOptions) 
     Ok(config)
 }
 
-/// What passes requests on to the server of `config`. Unlike a client of [`Client::try_from`] it repeats none, and no small packet waits
-/// until the one before is acknowledged.
+/// A service that forwards requests to the server of `config`. Unlike a client from [`Client::try_from`] it retries
+/// none, and disables Nagle's algorithm.
 pub(crate) fn passing_on(config: &Config) -> Result<Client, kube::Error> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
@@ -43,17 +43,17 @@ pub(crate) fn passing_on(config: &Config) -> Result<Client, kube::Error> {
 /// Address and credentials of the server.
 #[derive(Debug)]
 pub(crate) struct Access {
-    folder: PathBuf,
+    directory: PathBuf,
     authority: PathBuf,
     url: String,
     kubeconfig: PathBuf,
 }
 
 impl Access {
-    /// Writes the administrator's kubeconfig into `folder`.
-    pub(crate) fn administrator(folder: &Path, pki: &Pki, url: String) -> Result<Self, Error> {
+    /// Writes the administrator's kubeconfig into `directory`.
+    pub(crate) fn administrator(directory: &Path, pki: &Pki, url: String) -> Result<Self, Error> {
         let mut access = Self {
-            folder: folder.to_owned(),
+            directory: directory.to_owned(),
             authority: pki.path("ca.crt"),
             url,
             kubeconfig: PathBuf::new(),
@@ -126,7 +126,7 @@ impl Access {
             "contexts": [{"name": name, "context": {"cluster": "kube-testbed", "user": name, "namespace": namespace}}],
             "current-context": name,
         });
-        let path = self.folder.join(format!("{name}.kubeconfig"));
+        let path = self.directory.join(format!("{name}.kubeconfig"));
         fs::write(&path, format!("{kubeconfig:#}\n")).map_err(Error::io("write the kubeconfig", &path))?;
         Ok(path)
     }

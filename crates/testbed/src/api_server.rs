@@ -64,7 +64,7 @@ pub(crate) async fn start(
         arguments.push(flag("audit-log-maxsize", "1000"));
     }
     if programs.kube_controller_manager.is_none() {
-        // Nobody makes the service accounts without which it admits no pod.
+        // No controller creates the service accounts that this plugin requires for pods.
         arguments.push("--disable-admission-plugins=ServiceAccount".into());
     }
     arguments.extend(options.api_server_arguments.iter().map(OsString::from));
@@ -87,8 +87,7 @@ pub(crate) async fn start(
     Ok(Server { access, audit_log })
 }
 
-/// Starts kube-controller-manager and waits until it has created the default service account, without which no pod is
-/// admitted.
+/// Starts kube-controller-manager and waits until it has created the default service account, which pods require.
 pub(crate) async fn start_controller_manager(
     program: &Path,
     root: &Path,
@@ -110,7 +109,7 @@ pub(crate) async fn start_controller_manager(
         "--bind-address=127.0.0.1",
         "--use-service-account-credentials=true",
         "--leader-elect=false",
-        // By default 20 requests a second, which makes the start of all controllers take seconds longer.
+        // The default of 20 requests a second would delay the start of all controllers by seconds.
         "--kube-api-qps=200",
         "--kube-api-burst=400",
         // The one node has no kubelet that would renew its lease; these two would evict its pods.
@@ -142,7 +141,7 @@ fn etcd_arguments(root: &Path, url: &str, peer_port: u16, program: &Path) -> Vec
         flag("initial-cluster", format!("default={peers}")),
         "--logger=zap",
     ];
-    // Nothing here survives a crash, so nothing needs to reach the disk; versions before 3.5 do not know the flag.
+    // No data must survive a crash, so nothing is synced to the disk; versions before 3.5 do not support the flag.
     let help = std::process::Command::new(program).arg("--help").output();
     if help.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("unsafe-no-fsync")) {
         arguments.push("--unsafe-no-fsync".into());

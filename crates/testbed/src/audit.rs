@@ -1,4 +1,4 @@
-//! The API server's audit log: who sent which request.
+//! The API server's audit log: requests with their users.
 
 use std::fmt;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub struct AuditEvent {
     /// User agent of the client.
     #[serde(default)]
     pub user_agent: String,
-    /// Who sent it.
+    /// The user.
     pub user: AuditUser,
     /// Its object; absent for non-resource paths such as `/readyz`.
     #[serde(default)]
@@ -89,8 +89,8 @@ impl fmt::Display for Right {
 }
 
 impl AuditEvent {
-    /// The right that the request needs; `None` for paths without an object. Some requests need more than one: a patch that makes an
-    /// object is also authorized as `create`.
+    /// The permission that the request needs; `None` for paths without an object. Some requests need more than one: a
+    /// patch that creates an object is also authorized as `create`.
     #[must_use]
     pub fn right(&self) -> Option<Right> {
         let object = self.object_ref.as_ref()?;

@@ -1,4 +1,4 @@
-//! Servers that crash and come back.
+//! Crashes and restarts of servers.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use crate::{ControlPlane, Error};
 /// A server of the control plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Server {
-    /// The storage. The API server goes on, and answers with errors.
+    /// The storage. The API server continues, and answers with errors.
     Etcd,
-    /// The API server: connections are refused, and watches end.
+    /// The API server: connections are rejected, and watches end.
     ApiServer,
 }
 
@@ -23,8 +23,8 @@ impl Server {
 }
 
 impl ControlPlane {
-    /// Kills a server, as a crash does, starts it again after `down`, and waits until the API server is ready. What was stored
-    /// stays: only what was on its way is lost.
+    /// Kills a server, as a crash does, restarts it after `down`, and waits until the API server is ready. Stored data
+    /// is kept; only requests in flight are lost.
     ///
     /// # Errors
     /// When the server cannot be started, or is not ready in time.

@@ -61,7 +61,7 @@ async fn served(
     Ok(())
 }
 
-/// What the status says against it.
+/// The reason in the status for rejecting it.
 async fn reason(api: &Api<CustomResourceDefinition>, definition: &CustomResourceDefinition) -> Option<String> {
     let conditions = api.get(&definition.name_any()).await.ok()?.status?.conditions?;
     let good = |type_: &str| matches!(type_, "Established" | "NamesAccepted");

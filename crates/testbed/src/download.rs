@@ -1,4 +1,4 @@
-//! Downloads etcd, kube-apiserver and kubectl: the archives that `setup-envtest` downloads too, from the releases of
+//! Downloads etcd, kube-apiserver and kubectl: the same archives as `setup-envtest`, from the releases of
 //! controller-tools. Each archive is compared with a digest before anything of it is unpacked.
 
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ mod digests;
 /// The version that is downloaded unless another is named.
 pub const NEWEST: &str = digests::NEWEST;
 
-/// Where the archives are.
+/// Download address of the archives.
 const RELEASES: &str = "https://github.com/kubernetes-sigs/controller-tools/releases/download";
 /// The programs that an archive must have, and may have.
 const NEEDED: [&str; 2] = ["etcd", "kube-apiserver"];
@@ -25,16 +25,16 @@ const PROGRAMS: [&str; 3] = ["etcd", "kube-apiserver", "kubectl"];
 /// Bytes of an archive, and of the programs in it. Those of 1.36 have 74 and 240 MB.
 const ARCHIVE_LIMIT: u64 = 512 << 20;
 const UNPACKED_LIMIT: u64 = 2 << 30;
-/// A server that is silent for longer is given up.
+/// Timeout for a server that sends nothing.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// What to download.
+/// Programs to download.
 #[derive(Debug, Clone)]
 pub struct Download {
     version: String,
     from: String,
     sha512: Option<String>,
-    folder: Option<PathBuf>,
+    directory: Option<PathBuf>,
 }
 
 /// Why programs cannot be downloaded.
@@ -55,15 +55,15 @@ pub enum DownloadError {
         /// The versions with digests.
         known: String,
     },
-    /// There is no folder to put programs into.
-    #[error("found no cache folder: set KUBE_TESTBED_ASSETS, XDG_CACHE_HOME or HOME")]
+    /// No directory for the programs is known.
+    #[error("found no cache directory: set KUBE_TESTBED_ASSETS, XDG_CACHE_HOME or HOME")]
     NoFolder,
     /// The archive cannot be received.
     #[error("cannot download {url}: {reason}")]
     Request {
         /// Its address.
         url: String,
-        /// What went wrong.
+        /// The error.
         reason: String,
     },
     /// The archive is not the expected one.
@@ -71,7 +71,7 @@ pub enum DownloadError {
     Digest {
         /// Its address.
         url: String,
-        /// The digest of what was received.
+        /// The digest of the received data.
         found: String,
         /// The digest that it must have.
         expected: String,
@@ -81,13 +81,13 @@ pub enum DownloadError {
     Archive {
         /// Its address.
         url: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// A file cannot be written.
     #[error("cannot write {}: {source}", .path.display())]
     Io {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -100,7 +100,7 @@ impl Default for Download {
             version: NEWEST.to_owned(),
             from: RELEASES.to_owned(),
             sha512: None,
-            folder: None,
+            directory: None,
         }
     }
 }
@@ -130,28 +130,28 @@ impl Download {
         self
     }
 
-    /// The folder to make the folder of the version in, instead of [`tools::assets`].
+    /// The directory in which to create the version's directory, instead of [`tools::assets`].
     #[must_use]
-    pub fn into(mut self, folder: &Path) -> Self {
-        self.folder = Some(folder.to_owned());
+    pub fn into(mut self, directory: &Path) -> Self {
+        self.directory = Some(directory.to_owned());
         self
     }
 
-    /// Downloads the programs, unless they are there, and returns their folder.
+    /// Downloads the programs, unless they exist, and returns their directory.
     ///
     /// # Errors
-    /// See [`DownloadError`]. Nothing is left behind then.
+    /// See [`DownloadError`]. Leaves no files then.
     pub async fn run(&self) -> Result<PathBuf, DownloadError> {
         let (system, processor) = tools::platform();
         let version = &self.version;
         let parent = self
-            .folder
+            .directory
             .clone()
             .or_else(tools::assets)
             .ok_or(DownloadError::NoFolder)?;
-        let folder = parent.join(format!("{version}-{system}-{processor}"));
-        if NEEDED.iter().all(|name| folder.join(name).is_file()) {
-            return Ok(folder);
+        let directory = parent.join(format!("{version}-{system}-{processor}"));
+        if NEEDED.iter().all(|name| directory.join(name).is_file()) {
+            return Ok(directory);
         }
         let known = || digests::find(version, system, processor).map(str::to_owned);
         let expected = self
@@ -173,7 +173,7 @@ impl Download {
             move |source| DownloadError::Io { path, source }
         };
         fs::create_dir_all(&parent).map_err(write(&parent))?;
-        // In the same file system, so that the finished folder can be moved into its place.
+        // In the same file system, so that the finished directory can be moved to its destination.
         let work = tempfile::Builder::new()
             .prefix(".download-")
             .tempdir_in(&parent)
@@ -186,10 +186,10 @@ impl Download {
         let programs = work.path().join("programs");
         fs::create_dir(&programs).map_err(write(&programs))?;
         unpack(&archive, &programs).map_err(|reason| DownloadError::Archive { url, reason })?;
-        match fs::rename(&programs, &folder) {
+        match fs::rename(&programs, &directory) {
             // Another process was faster.
-            Err(_) if NEEDED.iter().all(|name| folder.join(name).is_file()) => Ok(folder),
-            moved => moved.map(|()| folder.clone()).map_err(write(&folder)),
+            Err(_) if NEEDED.iter().all(|name| directory.join(name).is_file()) => Ok(directory),
+            moved => moved.map(|()| directory.clone()).map_err(write(&directory)),
         }
     }
 }
@@ -225,7 +225,7 @@ async fn receive(url: &str, path: &Path) -> Result<String, DownloadError> {
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// An error with its causes, which say more than it does.
+/// An error with its causes, which are more specific.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -237,7 +237,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// Unpacks the programs of an archive, wherever in it they are, and nothing else.
-fn unpack(archive: &Path, folder: &Path) -> Result<(), String> {
+fn unpack(archive: &Path, directory: &Path) -> Result<(), String> {
     let file = File::open(archive).map_err(|error| error.to_string())?;
     let bounded = io::Read::take(GzDecoder::new(file), UNPACKED_LIMIT);
     let mut archive = tar::Archive::new(bounded);
@@ -250,7 +250,7 @@ fn unpack(archive: &Path, folder: &Path) -> Result<(), String> {
         let Some(program) = program.filter(|_| entry.header().entry_type().is_file()) else {
             continue;
         };
-        let at = folder.join(program);
+        let at = directory.join(program);
         let mut out = File::create(&at).map_err(|error| error.to_string())?;
         io::copy(&mut entry, &mut out).map_err(|error| format!("{program}: {error}"))?;
         #[cfg(unix)]

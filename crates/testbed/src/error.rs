@@ -11,16 +11,16 @@ pub enum Error {
     MissingProgram {
         /// Its file name.
         program: &'static str,
-        /// The folders, in the order of the search.
+        /// The directories, in search order.
         looked_in: Vec<String>,
     },
-    /// OLM's custom resource definitions are not in the cache folder.
+    /// OLM's custom resource definitions are not in the cache directory.
     #[error("OLM custom resource definitions not found in {}; get them with `make tools` in olmkit's repository", .0.display())]
     MissingCrds(PathBuf),
     /// A file operation failed.
     #[error("cannot {what} ({}): {source}", .path.display())]
     Io {
-        /// What was attempted.
+        /// The attempted action.
         what: &'static str,
         /// On which file.
         path: PathBuf,
@@ -32,7 +32,7 @@ pub enum Error {
     Ended {
         /// Its name.
         name: &'static str,
-        /// How it ended.
+        /// Its exit status.
         status: String,
         /// The last lines of its output.
         log: String,
@@ -42,9 +42,9 @@ pub enum Error {
     NotReady {
         /// The process.
         name: &'static str,
-        /// What was waited for.
+        /// The awaited condition.
         what: &'static str,
-        /// How long.
+        /// Time waited.
         seconds: u64,
         /// The last result.
         reason: String,
@@ -63,13 +63,13 @@ pub enum Error {
     Manifest {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: serde_yaml::Error,
     },
     /// The API server rejected a request.
     #[error("cannot {what}: {source}")]
     Request {
-        /// What was attempted, on which object.
+        /// The attempted action and its object.
         what: String,
         /// The client's error.
         source: Box<kube::Error>,
@@ -81,7 +81,7 @@ pub enum Error {
         name: String,
         /// The version.
         version: String,
-        /// What its status, or else the API server, says.
+        /// The reason from its status, or else from the API server.
         reason: String,
     },
     /// Programs cannot be downloaded.
@@ -104,16 +104,16 @@ pub enum Error {
         path: PathBuf,
         /// Its line, from 1.
         line: usize,
-        /// Why.
+        /// The reason.
         source: serde_json::Error,
     },
 }
 
-/// How to get a program that is not there.
+/// How to install a missing program.
 fn way_to_get(program: &str) -> &'static str {
     match program {
         "etcd" | "kube-apiserver" | "kubectl" => {
-            "run `kube-testbed download`, or set KUBEBUILDER_ASSETS to the folder that has it"
+            "run `kube-testbed download`, or set KUBEBUILDER_ASSETS to its directory"
         }
         _ => "build it with `make tools` in olmkit's repository, or start without controllers",
     }

@@ -2,9 +2,9 @@
 //! loopback and free ports, as an ordinary user, and on request the two operators of the Operator Lifecycle Manager (feature
 //! `olm`).
 //!
-//! It has no node. Pods that controllers create are marked scheduled, running and ready by a small helper
-//! ([`Options::pods_become_ready`]); nothing else is simulated. The end-to-end test covers what needs containers (images,
-//! probes, networks, pod security at run time) on a real node.
+//! It has no node. A small helper marks pods that controllers create as scheduled, running and ready
+//! ([`Options::pods_become_ready`]); nothing else is simulated. Behavior that needs containers (images, probes,
+//! networks, pod security at run time) requires a test on a real node.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), kube_testbed::Error> {
@@ -18,12 +18,12 @@
 //! # }
 //! ```
 //!
-//! Everything ends when the handle is dropped, and also when the test process panics, is interrupted or killed:
-//! each process is held by a pipe to this one. Several control planes may run at once; start one for each test binary
-//! or each test as isolation asks. On two cores one starts in 2.7 seconds without controllers, with about 310 MiB, and in 3.1 seconds
-//! with them, with 420 MiB (medians of 12; the longest took 3.6); OLM comes on top.
+//! All processes end when the handle is dropped, and also when the test process panics, is interrupted or killed: each
+//! process is bound by a pipe to this one. Several control planes may run in parallel; start one for each test binary
+//! or each test, as isolation requires. On two cores one starts in 2.7 seconds without controllers, with about 310 MiB,
+//! and in 3.1 seconds with them, with 420 MiB (medians of 12; the longest took 3.6). OLM adds to that.
 //!
-//! `kube-testbed download` gets etcd and kube-apiserver; [`tools`] says where programs are looked for.
+//! `kube-testbed download` installs etcd and kube-apiserver; [`tools`] documents the search path for programs.
 
 mod access;
 mod api_server;
@@ -57,7 +57,7 @@ use process::{Janitor, Process};
 #[doc = include_str!("../README.md")]
 struct ReadMe;
 
-/// What to start, beside etcd, kube-apiserver and kube-controller-manager.
+/// Components to start, in addition to etcd, kube-apiserver and kube-controller-manager.
 #[derive(Debug, Clone)]
 pub struct Options {
     controllers: bool,
@@ -84,9 +84,9 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Only etcd and kube-apiserver: starts faster and needs no more programs than `setup-envtest` downloads. Nothing acts
-    /// on objects then: Deployments make no pods, deleted owners leave their dependents behind, namespaces are not emptied,
-    /// and service accounts exist only where a test creates them. OLM needs the controllers.
+    /// Only etcd and kube-apiserver: starts faster and needs only the programs that `setup-envtest` downloads. No
+    /// controllers run: Deployments create no pods, dependents of deleted owners remain, namespaces are not emptied,
+    /// and service accounts exist only if a test creates them. OLM needs the controllers.
     #[must_use]
     pub fn without_controllers(mut self) -> Self {
         self.controllers = false;
@@ -117,7 +117,7 @@ impl Options {
         self
     }
 
-    /// Returns true if pods are bound to the simulated node and marked running and ready (the default). Without it they
+    /// Returns true if pods are bound to the simulated node and marked running and ready (the default). Otherwise they
     /// stay Pending until the test writes their status.
     #[must_use]
     pub fn pods_become_ready(mut self, yes: bool) -> Self {
@@ -143,7 +143,8 @@ impl Options {
 /// A running control plane. Dropping it ends every process and removes its state.
 #[derive(Debug)]
 pub struct ControlPlane {
-    // Fields drop in this order: the helper before the server it uses, the folder after all processes that write to it.
+    // Fields drop in this order: the helper before the server it uses, the directory after all processes that write to
+    // it.
     _pods: Option<pods::Helper>,
     processes: tokio::sync::Mutex<Vec<Process>>,
     access: access::Access,
@@ -153,11 +154,12 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts the processes and waits until they serve: the API server ready, the default service account made by the
-    /// controller manager if there is one, and with OLM its custom resources established and its OperatorGroup resolved.
+    /// Starts the processes and waits until they serve: the API server is ready, the controller manager, if there is
+    /// one, has created the default service account, and with OLM its CRDs are established and its OperatorGroup is
+    /// resolved.
     ///
-    /// Environment: [`tools`] has the variables for programs; `KUBE_TESTBED_KEEP` with any value keeps the state folder with
-    /// all logs, whose path is logged at info level.
+    /// Environment: [`tools`] lists the variables for programs; `KUBE_TESTBED_KEEP` with any value keeps the state
+    /// directory with all logs and logs its path at info level.
     ///
     /// # Errors
     /// A missing program (with the command that builds it), a process that exited or did not become ready in time (with
@@ -194,7 +196,7 @@ impl ControlPlane {
             olm::start(&programs, &root, &pki, &server.access, &mut processes).await?;
         }
         let directory = if keep_state() {
-            // Outside of the macro, which skips its arguments where nobody listens.
+            // Outside of the macro, which does not evaluate its arguments without a subscriber.
             let folder = directory.keep();
             tracing::info!(folder = %folder.display(), "keeping control plane state");
             None
@@ -221,7 +223,8 @@ impl ControlPlane {
         self.access.url()
     }
 
-    /// A new administrator's client. A client belongs to the runtime that made it: each `#[tokio::test]` asks for its own.
+    /// A new administrator's client. A client belongs to the runtime that created it, so each `#[tokio::test]` needs a
+    /// separate one.
     ///
     /// # Errors
     /// When the kubeconfig was changed on disk.
@@ -232,7 +235,8 @@ impl ControlPlane {
     /// Creates or updates custom resource definitions, and waits until the API server serves each of their versions.
     ///
     /// # Errors
-    /// A definition that the API server rejects, or does not serve within half a minute (with what its status says).
+    /// A definition that the API server rejects, or does not serve within half a minute (with the reason from its
+    /// status).
     pub async fn install(&self, definitions: impl IntoIterator<Item = CustomResourceDefinition>) -> Result<(), Error> {
         definitions::install(&self.client().await?, definitions).await
     }
@@ -258,9 +262,9 @@ impl ControlPlane {
         self.access.config().await
     }
 
-    /// A kubeconfig file that authenticates as a ServiceAccount and as nothing else, by a token from the TokenRequest
-    /// API (valid one hour); `namespace` becomes the context's namespace. So a process on this machine has exactly the
-    /// rights its pods would have.
+    /// A kubeconfig file that authenticates only as a ServiceAccount, by a token from the TokenRequest API (valid one
+    /// hour); `namespace` becomes the context's namespace. A process on this machine then has exactly the permissions
+    /// of the account's pods.
     ///
     /// # Errors
     /// When the ServiceAccount does not exist.
@@ -268,8 +272,9 @@ impl ControlPlane {
         self.access.service_account_kubeconfig(namespace, name).await
     }
 
-    /// A proxy in front of the API server that makes it fail on request; `seed` decides what is left to chance. Requests are those of
-    /// the user in the kubeconfig that goes through [`FaultProxy::kubeconfig`](faults::FaultProxy::kubeconfig).
+    /// A proxy in front of the API server that injects faults; `seed` makes random decisions reproducible. Requests are
+    /// those of the user in the kubeconfig that is passed to
+    /// [`FaultProxy::kubeconfig`](faults::FaultProxy::kubeconfig).
     ///
     /// # Errors
     /// When it cannot listen.
@@ -280,8 +285,8 @@ impl ControlPlane {
         faults::FaultProxy::start(config, false, seed)
     }
 
-    /// As [`faults`](Self::faults), but every request is one of the account in `kubeconfig`: for clients in Go, which send no credentials
-    /// over plain HTTP, the language of the proxy.
+    /// As [`faults`](Self::faults), but every request is sent as the account in `kubeconfig`: for Go clients, which
+    /// send no credentials over plain HTTP.
     ///
     /// # Errors
     /// When `kubeconfig` cannot be read, or the proxy cannot listen.
@@ -306,8 +311,8 @@ impl ControlPlane {
         audit::read(self.audit_log().ok_or(Error::NoAudit)?)
     }
 
-    /// What a user has asked for so far, such as `system:serviceaccount:NAMESPACE:NAME`: compare the [rights](AuditEvent::right) of
-    /// these requests with those that are granted.
+    /// Requests of a user so far, such as `system:serviceaccount:NAMESPACE:NAME`: compare their
+    /// [permissions](AuditEvent::right) with the granted ones.
     ///
     /// # Errors
     /// As [`Self::audit_events`].

@@ -1,4 +1,4 @@
-//! `kube-testbed`: starts a control plane for as long as a command runs, or until it is interrupted.
+//! `kube-testbed`: starts a control plane while a command runs, or until it is interrupted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -64,13 +64,14 @@ struct Fetch {
     /// SHA-512 of the archive, for a version without a known digest
     #[arg(long, value_name = "DIGEST")]
     sha512: Option<String>,
-    /// Folder to make the folder of the version in [default: KUBE_TESTBED_ASSETS, or kube-testbed in the cache folder]
-    #[arg(long, value_name = "FOLDER")]
+    /// Directory in which to create the version's directory [default: KUBE_TESTBED_ASSETS, or kube-testbed in the cache
+    /// directory]
+    #[arg(long, value_name = "DIRECTORY")]
     into: Option<PathBuf>,
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    // kube's client logs each refused connection while the server starts.
+    // kube's client logs each rejected connection while the server starts.
     let filter = Targets::new()
         .with_default(LevelFilter::INFO)
         .with_target("kube_client", LevelFilter::OFF);
@@ -97,11 +98,11 @@ async fn download(arguments: Fetch) -> anyhow::Result<ExitCode> {
     if let Some(digest) = &arguments.sha512 {
         download = download.sha512(digest);
     }
-    if let Some(folder) = &arguments.into {
-        download = download.into(folder);
+    if let Some(directory) = &arguments.into {
+        download = download.into(directory);
     }
-    let folder = download.run().await?;
-    println!("export KUBEBUILDER_ASSETS={}", folder.display());
+    let directory = download.run().await?;
+    println!("export KUBEBUILDER_ASSETS={}", directory.display());
     Ok(ExitCode::SUCCESS)
 }
 

@@ -37,10 +37,10 @@ pub(crate) async fn start(
 }
 
 /// The files below `deploy/chart/crds` of OLM's module, each one definition.
-async fn apply_definitions(client: &Client, folder: &Path) -> Result<(), Error> {
+async fn apply_definitions(client: &Client, directory: &Path) -> Result<(), Error> {
     let mut definitions = Vec::new();
-    for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
-        let path = entry.map_err(Error::io("read", folder))?.path();
+    for entry in fs::read_dir(directory).map_err(Error::io("read", directory))? {
+        let path = entry.map_err(Error::io("read", directory))?.path();
         let text = read_to_string(&path)?;
         let definition: Value = serde_yaml::from_str(&text).map_err(|source| Error::Manifest {
             path: path.clone(),
@@ -91,8 +91,8 @@ async fn established(client: &Client, definition: &DynamicObject) -> Result<(), 
     }
 }
 
-/// What OLM's own installation creates beside its Deployments. Not the catalog of operatorhub.io: an unreachable
-/// catalog in the global namespace makes every resolution fail.
+/// Objects that OLM's installation creates in addition to its Deployments. Without the catalog of operatorhub.io: an
+/// unreachable catalog in the global namespace makes every resolution fail.
 fn singletons() -> Vec<(&'static str, Value)> {
     let namespace = |name: &str, level: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"pod-security.kubernetes.io/enforce": level}}});
     vec![
@@ -135,7 +135,7 @@ async fn start_processes(
         arguments!["--namespace=olm"],
         &environment,
     )?;
-    // TLS moves the health server from 8080, which the other operator wants, to 8443.
+    // TLS moves the health server from 8080, which the other operator uses, to 8443.
     let arguments = arguments![
         flag("kubeconfig", access.kubeconfig()),
         "--namespace=olm",

@@ -1,4 +1,5 @@
-//! Certificates and keys: one authority, the server's certificate, client certificates, the service account key.
+//! Certificates and keys: a certificate authority, the server's certificate, client certificates, the service account
+//! key.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,10 +11,10 @@ use rcgen::{
 
 use crate::Error;
 
-/// The files of one control plane's public key infrastructure.
+/// The files of a control plane's public key infrastructure.
 #[derive(Debug)]
 pub(crate) struct Pki {
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 /// Names of a client certificate: user and group.
@@ -21,11 +22,11 @@ const ADMIN: (&str, &str) = ("admin", "system:masters");
 const CONTROLLER_MANAGER: (&str, &str) = ("system:kube-controller-manager", "system:kube-controller-manager");
 
 impl Pki {
-    /// Writes a new authority and everything it signs into `folder`.
-    pub(crate) fn generate(folder: &Path) -> Result<Self, Error> {
-        fs::create_dir_all(folder).map_err(Error::io("create the certificate directory", folder))?;
+    /// Writes a new authority and all certificates that it signs into `directory`.
+    pub(crate) fn generate(directory: &Path) -> Result<Self, Error> {
+        fs::create_dir_all(directory).map_err(Error::io("create the certificate directory", directory))?;
         let pki = Self {
-            folder: folder.to_owned(),
+            directory: directory.to_owned(),
         };
 
         let key = KeyPair::generate()?;
@@ -65,7 +66,7 @@ impl Pki {
 
     /// The path of one of the files.
     pub(crate) fn path(&self, file: &str) -> PathBuf {
-        self.folder.join(file)
+        self.directory.join(file)
     }
 
     fn sign(&self, file: &str, mut params: CertificateParams, issuer: &Issuer<'_, KeyPair>) -> Result<(), Error> {

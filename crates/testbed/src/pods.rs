@@ -1,5 +1,5 @@
-//! The helper that stands in for the scheduler and the kubelet: it binds pods to one Node object, marks them running
-//! and ready, and finishes their deletion. No container runs.
+//! The helper that replaces the scheduler and the kubelet: it binds pods to one Node object, marks them running and
+//! ready, and finishes their deletion. No container runs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,7 +23,7 @@ const NODE: &str = "testbed-node";
 /// Pause after a request that failed.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// A thread of its own, because a test's runtime may end while another test still uses the control plane.
+/// A separate thread, because a test's runtime may end while another test still uses the control plane.
 #[derive(Debug)]
 pub(crate) struct Helper {
     stop: Option<tokio::sync::oneshot::Sender<()>>,
@@ -126,7 +126,7 @@ impl Pods {
                 Ok(Some(pod)) => {
                     if let Err(error) = self.advance(&pod).await {
                         tracing::debug!(pod = pod.name_any(), %error, "pod helper");
-                        // No event would bring the pod back: list all again.
+                        // No event will return the pod: list all again.
                         sleep(AGAIN).await;
                         changes = begin();
                     }
@@ -178,7 +178,7 @@ impl Pods {
             Ok(())
         };
         match result {
-            // Deleted or changed meanwhile: the watch delivers the current state.
+            // Deleted or changed in the meantime: the watch delivers the current state.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
             other => other,
         }

@@ -1,8 +1,8 @@
 //! Processes that cannot outlive this one.
 //!
-//! Each program runs below a shell that waits for either of two things: the program's end, or the end of a pipe whose
-//! other side this process holds. The pipe closes when the handle is dropped and also when this process dies in any
-//! way, so no process is left behind. This needs neither signal handlers nor a thread.
+//! Each program runs below a shell that waits for either of two events: the program's end, or the end of a pipe whose
+//! other side this process holds. The pipe closes when the handle is dropped and also when this process ends in any
+//! way, so no process remains. This needs neither signal handlers nor a thread.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -30,7 +30,7 @@ kill $holder 2>/dev/null
 exit $code
 "#;
 
-/// Removes a folder once standard input has ended and the processes that write to it had a moment to die.
+/// Removes a directory after standard input has ended and the processes that write to it had a moment to exit.
 const REMOVE: &str = r#"while read -r _; do :; done; for pause in 0.2 0.5 2; do sleep $pause; rm -rf "$1" 2>/dev/null; [ -e "$1" ] || break; done"#;
 
 /// Lines of a log that an error shows.
@@ -183,18 +183,18 @@ impl Drop for Process {
     }
 }
 
-/// Removes the state folder when this process dies without dropping its handle.
+/// Removes the state directory when this process ends without dropping its handle.
 #[derive(Debug)]
 pub(crate) struct Janitor {
     shell: Option<Child>,
 }
 
 impl Janitor {
-    /// Watches over `folder`.
-    pub(crate) fn watch(folder: &Path) -> Result<Self, Error> {
+    /// Starts watching `directory`.
+    pub(crate) fn watch(directory: &Path) -> Result<Self, Error> {
         let shell = Command::new("sh")
             .args(["-c", REMOVE, "sh"])
-            .arg(folder)
+            .arg(directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -204,7 +204,7 @@ impl Janitor {
         Ok(Self { shell: Some(shell) })
     }
 
-    /// Keeps the folder.
+    /// Keeps the directory.
     pub(crate) fn none() -> Self {
         Self { shell: None }
     }
@@ -219,11 +219,11 @@ impl Drop for Janitor {
     }
 }
 
-/// Where [`free_ports`] looks: below the ports that Linux gives to outgoing connections, which would take one between the look
-/// and the start of its server.
+/// Range of [`free_ports`]: below the ports that Linux uses for outgoing connections, which could take a port between
+/// the check and the start of its server.
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
 
-/// Ports on loopback that are free, and that this process gives to nobody else. Processes begin in different places.
+/// Free ports on loopback that this process does not return twice. Processes start at different ports.
 pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N], Error> {
     static NEXT: OnceLock<AtomicUsize> = OnceLock::new();
     let next =
@@ -240,7 +240,7 @@ pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N], Error> {
     Ok(ports)
 }
 
-/// Reads a small file as text.
+/// Reads a small file as a string.
 pub(crate) fn read_to_string(path: &Path) -> Result<String, Error> {
     let mut text = String::new();
     File::open(path)

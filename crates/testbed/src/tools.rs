@@ -1,9 +1,10 @@
-//! Where the programs are.
+//! Search path of the programs.
 //!
 //! 1. `KUBEBUILDER_ASSETS`, as with other operator test kits;
-//! 2. what `kube-testbed download` has put into [`assets`], the newest version;
-//! 3. what `setup-envtest` has downloaded, the newest version;
-//! 4. what `dev/tools/build.sh` of olmkit's repository has built: [`cache`]. Only this has kube-controller-manager and OLM;
+//! 2. installed by `kube-testbed download` in [`assets`], the newest version;
+//! 3. installed by `setup-envtest`, the newest version;
+//! 4. built by `dev/tools/build.sh` of olmkit's repository in [`cache`]. Only this directory has
+//!    kube-controller-manager and OLM;
 //! 5. `PATH`.
 //!
 //! The first three have etcd, kube-apiserver and kubectl: start with
@@ -32,33 +33,34 @@ pub(crate) struct Olm {
     pub crds: PathBuf,
 }
 
-/// The folder that a variable names.
+/// The directory that a variable names.
 fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name)
         .filter(|value| !value.is_empty())
         .map(PathBuf::from)
 }
 
-/// A folder in the user's cache. `None` when neither `XDG_CACHE_HOME` nor `HOME` is set.
+/// A directory in the user's cache. `None` if neither `XDG_CACHE_HOME` nor `HOME` is set.
 fn cached(name: &str) -> Option<PathBuf> {
     variable("XDG_CACHE_HOME")
         .or_else(|| variable("HOME").map(|home| home.join(".cache")))
         .map(|cache| cache.join(name))
 }
 
-/// The folder of downloaded programs, with a folder for each version, system and processor: `KUBE_TESTBED_ASSETS`, else
-/// `kube-testbed` in `XDG_CACHE_HOME` or `~/.cache`. `None` when none of the variables nor `HOME` is set.
+/// The directory of downloaded programs, with a directory for each version, system and processor:
+/// `KUBE_TESTBED_ASSETS`, else `kube-testbed` in `XDG_CACHE_HOME` or `~/.cache`. `None` if none of the variables nor
+/// `HOME` is set.
 pub fn assets() -> Option<PathBuf> {
     variable("KUBE_TESTBED_ASSETS").or_else(|| cached("kube-testbed"))
 }
 
-/// The folder of the programs that olmkit's repository builds: `OLMKIT_DEV_CACHE`, else `olmkit` in `XDG_CACHE_HOME` or
-/// `~/.cache`. `None` when none of the variables nor `HOME` is set.
+/// The directory of the programs that olmkit's repository builds: `OLMKIT_DEV_CACHE`, else `olmkit` in `XDG_CACHE_HOME`
+/// or `~/.cache`. `None` if none of the variables nor `HOME` is set.
 pub fn cache() -> Option<PathBuf> {
     variable("OLMKIT_DEV_CACHE").or_else(|| cached("olmkit"))
 }
 
-/// The folder that `setup-envtest` keeps its downloads in.
+/// The download directory of `setup-envtest`.
 fn setup_envtest() -> Option<PathBuf> {
     let home = || variable("HOME");
     let data = if cfg!(target_os = "macos") {
@@ -71,7 +73,7 @@ fn setup_envtest() -> Option<PathBuf> {
     data.map(|data| data.join("k8s"))
 }
 
-/// The system and processor in names of archives and folders, as Go spells them.
+/// The system and processor in names of archives and directories, as Go spells them.
 pub(crate) fn platform() -> (&'static str, &'static str) {
     let system = match std::env::consts::OS {
         "macos" => "darwin",
@@ -85,15 +87,15 @@ pub(crate) fn platform() -> (&'static str, &'static str) {
     (system, processor)
 }
 
-/// The folder `VERSION-SYSTEM-PROCESSOR` of the newest version for this machine.
-fn newest(folder: &Path) -> Option<PathBuf> {
+/// The directory `VERSION-SYSTEM-PROCESSOR` of the newest version for this machine.
+fn newest(directory: &Path) -> Option<PathBuf> {
     let (system, processor) = platform();
     let ending = format!("-{system}-{processor}");
     let version = |name: &str| -> Option<Vec<u32>> {
         let version = name.strip_suffix(&ending)?;
         version.split('.').map(|part| part.parse().ok()).collect()
     };
-    let entries = std::fs::read_dir(folder).ok()?.flatten();
+    let entries = std::fs::read_dir(directory).ok()?.flatten();
     let known = entries.filter_map(|entry| Some((version(entry.file_name().to_str()?)?, entry.path())));
     known.max().map(|(_, path)| path)
 }
@@ -101,7 +103,7 @@ fn newest(folder: &Path) -> Option<PathBuf> {
 /// A program by its name: `kube-apiserver`, `kubectl`, …
 ///
 /// # Errors
-/// When it is not there, with the way to get it.
+/// If it is missing, with the command that installs it.
 pub fn program(name: &'static str) -> Result<PathBuf, Error> {
     let folders = folders(variable("KUBEBUILDER_ASSETS"), [assets(), setup_envtest()], cache());
     let in_path = variable("PATH");
@@ -109,9 +111,12 @@ pub fn program(name: &'static str) -> Result<PathBuf, Error> {
     first(name, &folders, &in_path)
 }
 
-/// Where programs may be, beside `PATH`, in this order.
+/// Directories that may contain programs, in addition to `PATH`, in this order.
 fn folders(named: Option<PathBuf>, downloads: [Option<PathBuf>; 2], cache: Option<PathBuf>) -> Vec<PathBuf> {
-    let downloads = downloads.into_iter().flatten().filter_map(|folder| newest(&folder));
+    let downloads = downloads
+        .into_iter()
+        .flatten()
+        .filter_map(|directory| newest(&directory));
     let built = cache.map(|cache| cache.join("bin"));
     named.into_iter().chain(downloads).chain(built).collect()
 }
@@ -121,11 +126,14 @@ fn first(name: &'static str, folders: &[PathBuf], in_path: &[PathBuf]) -> Result
     folders
         .iter()
         .chain(in_path)
-        .map(|folder| folder.join(name))
+        .map(|directory| directory.join(name))
         .find(|path| path.is_file())
         .ok_or_else(|| Error::MissingProgram {
             program: name,
-            looked_in: folders.iter().map(|folder| folder.display().to_string()).collect(),
+            looked_in: folders
+                .iter()
+                .map(|directory| directory.display().to_string())
+                .collect(),
         })
 }
 
@@ -165,17 +173,17 @@ mod tests {
 
     #[test]
     fn the_newest_download_for_this_machine_is_taken() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let (system, processor) = platform();
         for name in ["1.9.3", "1.36.0", "1.36.2"] {
-            std::fs::create_dir(folder.path().join(format!("{name}-{system}-{processor}"))).unwrap();
+            std::fs::create_dir(directory.path().join(format!("{name}-{system}-{processor}"))).unwrap();
         }
         for name in ["1.40.0-plan9-mips", "notes"] {
-            std::fs::create_dir(folder.path().join(name)).unwrap();
+            std::fs::create_dir(directory.path().join(name)).unwrap();
         }
-        let wanted = folder.path().join(format!("1.36.2-{system}-{processor}"));
-        assert_eq!(newest(folder.path()), Some(wanted));
-        assert_eq!(newest(&folder.path().join("nowhere")), None);
+        let wanted = directory.path().join(format!("1.36.2-{system}-{processor}"));
+        assert_eq!(newest(directory.path()), Some(wanted));
+        assert_eq!(newest(&directory.path().join("nowhere")), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The control plane itself: what its users rely on. Needs `make tools`.
+//! The public behavior of the control plane. Needs `make tools`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -168,16 +168,16 @@ async fn nothing_outlives_its_owner() {
         &mut kubeconfig,
     )
     .unwrap();
-    let folder = std::path::Path::new(kubeconfig.trim()).parent().unwrap().to_owned();
+    let directory = std::path::Path::new(kubeconfig.trim()).parent().unwrap().to_owned();
     assert!(
-        processes_with(&folder) >= 3,
+        processes_with(&directory) >= 3,
         "etcd, kube-apiserver and kube-controller-manager run"
     );
     owner.kill().unwrap();
     owner.wait().unwrap();
     let end = Instant::now() + Duration::from_secs(10);
-    while processes_with(&folder) > 0 || folder.exists() {
-        assert!(Instant::now() < end, "still there: {}", folder.display());
+    while processes_with(&directory) > 0 || directory.exists() {
+        assert!(Instant::now() < end, "still there: {}", directory.display());
         std::thread::sleep(Duration::from_millis(100));
     }
 }
@@ -185,28 +185,28 @@ async fn nothing_outlives_its_owner() {
 /// The programs in `KUBEBUILDER_ASSETS` are enough, and go before those of other places.
 #[test]
 fn kubebuilder_assets_are_enough() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for name in ["etcd", "kube-apiserver"] {
-        std::os::unix::fs::symlink(kube_testbed::tools::program(name).unwrap(), folder.path().join(name)).unwrap();
+        std::os::unix::fs::symlink(kube_testbed::tools::program(name).unwrap(), directory.path().join(name)).unwrap();
     }
     let start = || {
         Command::new(env!("CARGO_BIN_EXE_kube-testbed"))
             .args(["run", "--no-controllers", "true"])
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
-            .env("KUBEBUILDER_ASSETS", folder.path())
+            .env("KUBEBUILDER_ASSETS", directory.path())
             .output()
             .unwrap()
     };
     let output = start();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    std::fs::remove_file(folder.path().join("kube-apiserver")).unwrap();
+    std::fs::remove_file(directory.path().join("kube-apiserver")).unwrap();
     let errors = String::from_utf8(start().stderr).unwrap();
-    let wanted = format!("kube-apiserver not found in {} nor in PATH", folder.path().display());
+    let wanted = format!("kube-apiserver not found in {} nor in PATH", directory.path().display());
     assert!(errors.contains(&wanted), "{errors}");
 }
 
-/// What the README shows are tests here.
+/// The README's examples are tests here.
 #[test]
 fn examples_of_the_readme_are_tests() {
     let readme = include_str!("../README.md");
@@ -218,17 +218,17 @@ fn examples_of_the_readme_are_tests() {
     }
 }
 
-/// How many processes have the folder among their arguments.
-fn processes_with(folder: &std::path::Path) -> usize {
-    let folder = folder.to_str().unwrap();
+/// Number of processes with the directory among their arguments.
+fn processes_with(directory: &std::path::Path) -> usize {
+    let directory = directory.to_str().unwrap();
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     entries
         .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
-        .filter(|arguments| String::from_utf8_lossy(arguments).contains(folder))
+        .filter(|arguments| String::from_utf8_lossy(arguments).contains(directory))
         .count()
 }
 
-/// etcd and kube-apiserver alone: enough for a definition, its objects and its rules.
+/// Only etcd and kube-apiserver: enough for a CRD, its custom resources and its rules.
 #[tokio::test]
 async fn definitions_are_served_without_controllers() {
     let options = Options::default().without_controllers().pods_become_ready(false);
@@ -304,7 +304,8 @@ async fn what_was_stored_survives_crashes() {
     }
 }
 
-/// The clock of a client is wrong for others, and theirs for it; its watch ends with the error that makes it list anew.
+/// A client with a shifted clock: other clients read its times shifted, and it reads theirs shifted. Its watch ends
+/// with the error that makes it list again.
 #[tokio::test]
 async fn a_proxy_shifts_times_and_expires_watches() {
     let control_plane = ControlPlane::start(Options::default().without_controllers())

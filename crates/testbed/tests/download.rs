@@ -50,8 +50,8 @@ fn server(status: &'static str, content: Vec<u8>) -> String {
     address
 }
 
-fn names(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).unwrap().flatten();
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap().flatten();
     let mut names: Vec<String> = entries
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
@@ -68,13 +68,13 @@ const FILES: [(&str, &str); 4] = [
 
 #[tokio::test]
 async fn the_programs_are_unpacked_and_not_fetched_twice() {
-    let (content, folder) = (archive(&FILES), tempfile::tempdir().unwrap());
+    let (content, directory) = (archive(&FILES), tempfile::tempdir().unwrap());
     let download = |url: &str, digest: &str| {
         Download::default()
             .version("v9.8.7")
             .from(url)
             .sha512(digest)
-            .into(folder.path())
+            .into(directory.path())
     };
     let expected = digest(&content);
     let programs = download(&server("200 OK", content), &expected).run().await.unwrap();
@@ -82,7 +82,7 @@ async fn the_programs_are_unpacked_and_not_fetched_twice() {
     let etcd = programs.join("etcd");
     assert_eq!(std::fs::read_to_string(&etcd).unwrap(), "#!etcd");
     assert_eq!(etcd.metadata().unwrap().permissions().mode() & 0o777, 0o755);
-    assert_eq!(names(folder.path()).len(), 1, "nothing else is left");
+    assert_eq!(names(directory.path()).len(), 1, "nothing else is left");
 
     let again = download("http://127.0.0.1:1", &expected).run().await.unwrap();
     assert_eq!(again, programs);
@@ -90,7 +90,7 @@ async fn the_programs_are_unpacked_and_not_fetched_twice() {
 
 #[tokio::test]
 async fn what_is_not_as_expected_leaves_nothing() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let content = archive(&FILES);
     let half = archive(FILES.get(..1).unwrap());
     let cases = [
@@ -106,9 +106,9 @@ async fn what_is_not_as_expected_leaves_nothing() {
     ];
     for (status, content, digest, wanted) in cases {
         let download = Download::default().from(&server(status, content)).sha512(&digest);
-        let error = download.into(folder.path()).run().await.unwrap_err().to_string();
+        let error = download.into(directory.path()).run().await.unwrap_err().to_string();
         assert!(error.contains(wanted), "{error}");
-        assert_eq!(names(folder.path()), [""; 0], "{error}");
+        assert_eq!(names(directory.path()), [""; 0], "{error}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What each fault of the proxy, and each dead webhook, does to a client. Needs `make tools`.
+//! Effects of each proxy fault, and each failing webhook, on a client. Needs `make tools`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -25,7 +25,7 @@ use tokio::{
 
 const MOMENT: Duration = Duration::from_millis(300);
 
-/// One for all tests, each of which has a namespace of its own. It ends with the process.
+/// One for all tests, each of which has a separate namespace. It ends with the process.
 async fn plane() -> &'static ControlPlane {
     static PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
     let start = async || {
@@ -52,7 +52,7 @@ fn map(name: &str) -> ConfigMap {
     serde_json::from_value(json!({ "metadata": { "name": name } })).unwrap()
 }
 
-/// What a watch through the proxy brings after a change, and how long after it.
+/// The event of a watch through the proxy after a change, and its delay.
 async fn watched(through: &Api<ConfigMap>, direct: &Api<ConfigMap>, name: &str, limit: Duration) -> (String, Duration) {
     let version = direct
         .list(&ListParams::default())
@@ -129,7 +129,7 @@ async fn writes_are_refused_late_and_lost() {
     }
 }
 
-/// A black hole holds what is under way and what comes, and lets it go on afterwards.
+/// A black hole holds requests in flight and new ones, and releases them afterwards.
 #[tokio::test]
 async fn nothing_passes_a_black_hole() {
     let (direct, through, proxy) = maps("hole").await;
@@ -183,7 +183,7 @@ async fn what_was_checked_can_be_forgotten() {
     assert_eq!(proxy.requests_after(known + 1)[0].answer.unwrap().0, 200);
 }
 
-/// The certificate of one user is not that of another, and a token passes as it is.
+/// The certificates of two users are not mixed up, and a token is passed unchanged.
 #[tokio::test]
 async fn each_client_keeps_its_user() {
     let (_, administrator, proxy) = maps("users").await;
@@ -218,7 +218,7 @@ async fn dead_webhooks_admit_nothing() {
         let configuration = serde_json::from_value(configuration).unwrap();
         hooks.create(&PostParams::default(), &configuration).await.unwrap();
         let end = Instant::now() + Duration::from_secs(30);
-        // The API server learns of webhooks by a watch of its own.
+        // The API server learns of webhooks through a watch.
         let mut error = String::new();
         while !error.contains(reason) {
             assert!(Instant::now() < end, "{death:?}: {error}");

@@ -11,16 +11,16 @@ use super::mapping::{Duplicate, MappingBuilder};
 use super::resolve::{Scalar, resolve_plain, resolve_tagged};
 use super::{Error, MAX_DEPTH, MAX_DOCUMENT_BYTES, MAX_NODES, Node, Position, Style, Value, block, json, tags};
 
-/// One document and what a strict reader would say about it.
+/// One document and the errors that a strict reader would report.
 #[derive(Debug, Clone)]
 pub struct Document {
     /// The tree; null for a document without content.
     pub root: Node,
-    /// Keys given more than once, in source order.
+    /// Duplicate keys, in source order.
     pub duplicates: Vec<Duplicate>,
 }
 
-/// Reads the first document of a text, as `sigs.k8s.io/yaml` does. What follows a second `---` is not looked at.
+/// Reads the first document of a stream, as `sigs.k8s.io/yaml` does. Ignores everything after a second `---`.
 ///
 /// # Errors
 ///
@@ -42,7 +42,7 @@ pub fn parse_document(bytes: &[u8]) -> Result<Document, Error> {
 /// Reads a document that starts `lines_before` lines into its file.
 pub(super) fn parse_part(bytes: &[u8], lines_before: u32) -> Result<Document, Error> {
     let input = prepare(bytes).map_err(|error| shift_lines(error, lines_before))?;
-    // A block scalar that ends with the text is another one there if its line end was added.
+    // A block scalar at the end of a document would change if its line end was added.
     let quick = (!input.line_end_added).then(|| block::nodes::read(&input.text, lines_before));
     match quick.flatten() {
         Some(root) => Ok(Document {
@@ -53,14 +53,14 @@ pub(super) fn parse_part(bytes: &[u8], lines_before: u32) -> Result<Document, Er
     }
 }
 
-/// Reads a document with the event parser, which knows all of YAML.
+/// Reads a document with the event parser, which supports all of YAML.
 pub(super) fn parse_fully(input: &Input<'_>, lines_before: u32) -> Result<Document, Error> {
     tags::check(&input.text).map_err(|error| shift_lines(error, lines_before))?;
     compose(input, lines_before)
 }
 
-/// Builds the tree. The event parser is not ours and knows texts on which it panics; none of them may end a server, or a run over
-/// many files.
+/// Builds the tree. The event parser is a third-party crate and panics on some inputs. A panic must not end a server,
+/// or a run over many files.
 pub(super) fn compose(input: &Input<'_>, lines_before: u32) -> Result<Document, Error> {
     let composed = catch_unwind(AssertUnwindSafe(|| Composer::new(input, lines_before).run()));
     composed.unwrap_or_else(|_| Err(Error::without_line("the parser failed on this text", None)))
@@ -98,11 +98,11 @@ enum Content {
     Mapping(MappingBuilder),
 }
 
-/// What an anchor refers to.
+/// The target of an anchor.
 enum Anchor {
     /// Its node is still being read, so an alias to it would contain itself.
     Open,
-    /// Its node, how many decoding steps go-yaml takes for it, and the bytes of its texts.
+    /// Its node, the number of decoding steps in go-yaml, and the bytes of its strings.
     Done(Node, u64, usize),
 }
 
@@ -114,13 +114,13 @@ struct Composer<'a> {
     anchors: HashMap<String, Anchor>,
     root: Option<Node>,
     duplicates: Vec<Duplicate>,
-    /// go-yaml reads the whole document before it looks at aliases, tags and merges, so such an error waits until the
-    /// rest has proved sound.
+    /// go-yaml reads the whole document before it resolves aliases, tags and merges, so such an error is reported only
+    /// if the rest is valid.
     waiting: Option<Error>,
     nodes: usize,
-    /// Bytes of texts that anchors and aliases copy: go-yaml shares them, our tree does not.
+    /// Bytes of strings copied by anchors and aliases: go-yaml shares them, our tree does not.
     copied: usize,
-    /// Steps that go-yaml's decoder takes up to here, and those of them that aliases cause.
+    /// Steps of go-yaml's decoder so far, and those of them that aliases cause.
     decoded: u64,
     decoded_in_aliases: u64,
 }
@@ -425,8 +425,8 @@ impl<'a> Composer<'a> {
     }
 }
 
-/// go-yaml's guard against alias bombs: the larger a document, the smaller the share of it that aliases may make up,
-/// from 99 % below 400,000 steps down to 10 % from 4,000,000 on.
+/// go-yaml's protection against alias bombs: the larger a document, the smaller the allowed share of aliases, from 99 %
+/// below 400,000 steps down to 10 % from 4,000,000 on.
 fn too_many_aliases(decoded: u64, in_aliases: u64) -> bool {
     const LOW: f64 = 400_000.0;
     const HIGH: f64 = 4_000_000.0;
@@ -496,8 +496,7 @@ pub(super) fn position(mark: Mark, lines_before: u32) -> Position {
     }
 }
 
-/// go-yaml prints the line of scanner errors as people count, that of parser errors one too low, and no line where
-/// that gives 0.
+/// go-yaml prints the correct line of scanner errors, a line one too low for parser errors, and no line if that is 0.
 pub(super) fn syntax_error(error: &libyaml_safer::Error, lines_before: u32) -> Error {
     let line_of = |mark: Option<Mark>| {
         mark.map(|mark| u32::try_from(mark.line).unwrap_or(u32::MAX))
@@ -511,7 +510,7 @@ pub(super) fn syntax_error(error: &libyaml_safer::Error, lines_before: u32) -> E
     } else {
         problem_line
     };
-    // A text that is never closed goes wrong where it begins, not where the file ends.
+    // A string that is never closed is an error at its start, not at the end of the file.
     let never_closed = error.problem().contains("unexpected end of stream");
     let mark = error
         .context_mark()

@@ -89,7 +89,7 @@ fn reads_what_go_reads() {
         }
     }
     println!(
-        "error texts that differ: {}\n{}",
+        "error messages that differ: {}\n{}",
         texts_differ.len(),
         texts_differ.join("\n")
     );
@@ -127,8 +127,8 @@ fn splits_streams_as_go_does() {
     report("stream", vectors.len(), &failures);
 }
 
-/// go-yaml's order of keys is not an order on this set: `v10` < `v1alpha1` < `v2` < `v10`. What Go writes then depends on
-/// its random order of maps.
+/// go-yaml's order of keys is not transitive on this set: `v10` < `v1alpha1` < `v2` < `v10`. Go's output then depends
+/// on its random map order.
 const WITHOUT_ORDER: &str = "v1alpha1: 1\nv1beta1: 1\nv1beta2: 1";
 
 #[test]
@@ -154,7 +154,7 @@ fn writes_what_go_writes() {
     report("write", vectors.len(), &failures);
 }
 
-/// The struct that the vectors of typed decoding were made with.
+/// The struct of the vectors for typed decoding.
 #[derive(serde::Deserialize, serde::Serialize, Default, Debug)]
 #[serde(rename = "typed", default)]
 struct Typed {
@@ -240,6 +240,6 @@ fn decodes_into_types_as_go_does() {
             _ => failures.push(format!("{text:?}: ours {ours:?}, wanted {vector}")),
         }
     }
-    println!("error texts that differ: {texts_differ}");
+    println!("error messages that differ: {texts_differ}");
     report("typed", vectors.len(), &failures);
 }

@@ -1,5 +1,5 @@
 //! From the tree to typed values, by the rules of Go's `sigs.k8s.io/yaml`: field names match in any case (the exact one
-//! first), numbers and booleans become text where the type wants text, null counts as absent, bytes are base64.
+//! first), numbers and booleans become strings if the type requires a string, null counts as absent, bytes are base64.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -34,8 +34,8 @@ pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
 ///
 /// # Errors
 ///
-/// [`Error::Convert`] for values that JSON does not have, [`Error::Unmarshal`] with path and place of the value that
-/// does not fit.
+/// [`Error::Convert`] for values that JSON does not support, [`Error::Unmarshal`] with path and position of a value
+/// that does not fit.
 pub fn decode<T: DeserializeOwned>(node: &Node) -> Result<T, Error> {
     node.check_keys().map_err(|error| Error::Convert(Box::new(error)))?;
     T::deserialize(Decoder {
@@ -67,7 +67,7 @@ enum Path<'p> {
 }
 
 impl Path<'_> {
-    /// What Go's errors call a place: the innermost struct and the names of all fields on the way.
+    /// The path in Go's errors: the innermost struct and the names of all fields on the way.
     fn go_place(&self) -> String {
         let (mut names, mut innermost, mut at) = (Vec::new(), None, self);
         loop {
@@ -131,7 +131,7 @@ impl de::Error for Failure {
     }
 }
 
-/// Gives an error the place it does not have yet.
+/// Adds the position to an error without one.
 fn located(error: Error, node: &Node, at: &Path<'_>) -> Error {
     match error {
         Error::Decode {
@@ -154,7 +154,8 @@ struct Decoder<'n, 'p> {
 }
 
 impl<'n> Decoder<'n, '_> {
-    /// Infinities and NaN have a form as text only. Anything else fails on the way to JSON, before any type is asked.
+    /// Infinities and NaN can only become strings. Anything else fails when it is converted to JSON, before the target
+    /// type matters.
     fn check_finite(&self) -> Result<(), Failure> {
         if matches!(self.node.value, Value::Float(_)) {
             self.node.check_json().map_err(Failure)
@@ -182,7 +183,7 @@ impl<'n> Decoder<'n, '_> {
         ))
     }
 
-    /// Adds this place to an error that comes from a visitor.
+    /// Adds this position to an error of a visitor.
     fn place<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
         result.map_err(|Failure(error)| Failure(located(error, self.node, self.path)))
     }
@@ -206,7 +207,7 @@ impl<'n> Decoder<'n, '_> {
         T::try_from(value).map_err(|_| self.mismatch(&format!("number {value}"), wanted))
     }
 
-    /// Text, or a scalar as the text that the YAML reader turns it into.
+    /// A string, or a scalar as the string that the YAML reader converts it to.
     fn text(&self) -> Result<Cow<'n, str>, Failure> {
         Ok(match &self.node.value {
             Value::String(text) => Cow::Borrowed(text),
@@ -440,8 +441,8 @@ impl<'de> de::Deserializer<'de> for Decoder<'de, '_> {
     }
 }
 
-/// Which entry fills which field: the exact name first, then any case. Nulls are left out, they count as absent. Of
-/// several entries for one field the one whose name sorts last wins, which is the last that Go reads.
+/// Assigns entries to fields: the exact name first, then any case. Nulls count as absent and are dropped. If several
+/// entries match one field, the one whose name sorts last wins, because Go reads it last.
 fn by_field<'n>(
     entries: &'n [(Node, Node)],
     fields: &'static [&'static str],
@@ -497,7 +498,7 @@ impl<'de> de::SeqAccess<'de> for Items<'de, '_> {
 
 struct Entries<'n, 'p> {
     entries: std::vec::IntoIter<(&'n Node, Cow<'n, str>, &'n Node)>,
-    /// Name and node of the value that comes next.
+    /// Name and node of the next value.
     value: Option<(Cow<'n, str>, &'n Node)>,
     structure: Option<&'static str>,
     path: &'p Path<'p>,

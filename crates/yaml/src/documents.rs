@@ -5,18 +5,18 @@ use std::borrow::Cow;
 use super::json_text::{First, first_value};
 use super::{Document, Error, Node, Position, compose};
 
-/// How far opm looks into a stream to see whether it is JSON.
+/// Number of bytes that opm reads to detect JSON.
 const LOOKAHEAD: usize = 4096;
 
-/// The documents of a stream of YAML or JSON. A line that starts with `---` separates; several of them in a row make
-/// no empty documents, but anything between them does, even a comment. Such a document is null.
+/// The documents of a stream of YAML or JSON. A line that starts with `---` separates; several of them in a row form no
+/// empty documents, but anything between them does, even a comment. Such a document is null.
 ///
 /// JSON values may follow each other without separators. After the first error the iterator ends.
 pub fn documents(bytes: &[u8]) -> Documents<'_> {
     documents_with_lookahead(bytes, LOOKAHEAD)
 }
 
-/// As [`documents`], where only the first `lookahead` bytes decide whether the stream is JSON. The peers use different
+/// As [`documents`], but only the first `lookahead` bytes decide whether the stream is JSON. The peers use different
 /// values: 4096 for catalogs, 30 or 10 for manifests.
 pub fn documents_with_lookahead(bytes: &[u8], lookahead: usize) -> Documents<'_> {
     let head = bytes.get(..lookahead.min(bytes.len())).unwrap_or_default();
@@ -41,7 +41,7 @@ pub fn documents_with_lookahead(bytes: &[u8], lookahead: usize) -> Documents<'_>
 #[derive(Debug)]
 pub struct Documents<'a> {
     bytes: &'a [u8],
-    /// The same as text, when the stream is JSON in sound UTF-8. Checked once, not for every value.
+    /// The same as a string, if the stream is JSON in valid UTF-8. Checked once, not for every value.
     text: Option<&'a str>,
     at: usize,
     line: u32,
@@ -67,7 +67,7 @@ impl Iterator for Documents<'_> {
 }
 
 impl<'a> Documents<'a> {
-    /// The next document with its notes about duplicate keys; `next` gives the tree alone.
+    /// The next document with its duplicate keys; `next` returns only the tree.
     pub fn next_document(&mut self) -> Option<Result<Document, Error>> {
         let item = match self.mode {
             Mode::Json => self.next_json(),
@@ -95,7 +95,8 @@ impl<'a> Documents<'a> {
         ) {
             Ok(First::End) => None,
             Ok(First::Value(root, end)) => {
-                // Lossy conversion makes text longer than its bytes; streams with broken UTF-8 end after one value.
+                // Lossy conversion makes the string longer than its bytes; streams with invalid UTF-8 end after one
+                // value.
                 let end = if matches!(text, Cow::Borrowed(_)) {
                     end
                 } else {
@@ -113,7 +114,7 @@ impl<'a> Documents<'a> {
         }
     }
 
-    /// A stream that began with at most one JSON value may go on as YAML after the rest of that line.
+    /// A stream that began with at most one JSON value may continue as YAML after the rest of that line.
     fn turn_to_yaml(&mut self, json_error: Error) -> Option<Result<Document, Error>> {
         if self.skip_blanks_of_line().is_none() {
             return Some(Err(json_error));
@@ -122,8 +123,8 @@ impl<'a> Documents<'a> {
         self.next_yaml().map(|item| item.map_err(|_| json_error))
     }
 
-    /// Skips white space up to and with the first line end. The decoder reads four bytes at a time here and gives up
-    /// when fewer are left.
+    /// Skips white space up to and including the first line end. The decoder reads four bytes at a time here and stops
+    /// if fewer are left.
     fn skip_blanks_of_line(&mut self) -> Option<()> {
         loop {
             let head = self.rest().get(..4)?;
@@ -154,7 +155,7 @@ impl<'a> Documents<'a> {
         Some(document.map_err(|error| Error::Convert(Box::new(error))))
     }
 
-    /// The text of the next document and the line it starts on.
+    /// The next document's bytes and the line it starts on.
     fn next_chunk(&mut self) -> Option<Result<(&'a [u8], u32), Error>> {
         let (start, first_line) = (self.at, self.line);
         loop {
@@ -220,7 +221,7 @@ fn with_last_line_end(chunk: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned([chunk, b"\n"].concat())
 }
 
-/// What follows the dashes of a separator, if it is more than blanks and a comment.
+/// The rest of a separator line after the dashes, if it is more than spaces and a comment.
 fn not_a_comment(after: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(after);
     let text = text.trim();

@@ -1,25 +1,25 @@
-//! Lays out values as go-yaml's emitter does: block style, two blanks a level, lists not indented under their key,
-//! long plain and quoted texts folded after column 80.
+//! Lays out values as go-yaml's emitter does: block style, two spaces a level, lists not indented under their key, long
+//! plain and quoted strings folded after column 80.
 
 use super::scalar_style::{ScalarStyle, is_break, is_multiline, is_printable, of_string};
 
-/// Blanks for each level.
+/// Spaces for each level.
 const INDENT: usize = 2;
 
-/// A text is folded at the first blank beyond this column.
+/// A string is folded at the first space beyond this column.
 const WIDTH: usize = 80;
 
 /// Longest key that is written as `key:`; a longer one is introduced by `?`.
 const LONGEST_SIMPLE_KEY: usize = 128;
 
-/// True if texts are in a place where they may be folded.
+/// Position of a string: foldable or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Value,
     SimpleKey,
 }
 
-/// Writes values. It keeps the state that decides about line ends: the column, and whether the line so far holds only
+/// Writes values. It keeps the state that decides about line breaks: the column, and whether the line so far has only
 /// indentation.
 #[derive(Debug)]
 pub(super) struct Emitter {
@@ -27,9 +27,9 @@ pub(super) struct Emitter {
     column: usize,
     /// Column of the current level; `None` before the first collection.
     indent: Option<usize>,
-    /// The last thing written was a blank.
+    /// The last character written was a space.
     whitespace: bool,
-    /// This line holds only blanks and `-`, `?`, `:`.
+    /// The line so far has only spaces and `-`, `?`, `:`.
     indention: bool,
 }
 
@@ -44,7 +44,7 @@ impl Emitter {
         }
     }
 
-    /// Ends the document and gives its text.
+    /// Ends the document and returns it.
     pub(super) fn finish(mut self) -> String {
         self.write_indent(0);
         self.out
@@ -57,8 +57,8 @@ impl Emitter {
         self.indicator(close, false, false, false);
     }
 
-    /// Writes a sequence: `item` is called for each entry. `after_key` is set for the value of a mapping key, with
-    /// which its dashes are aligned.
+    /// Writes a sequence: `item` is called for each entry. `after_key` is set for the value of a mapping key, so that
+    /// its dashes align with the key.
     pub(super) fn sequence<T>(&mut self, items: &[T], after_key: bool, mut item: impl FnMut(&mut Self, &T)) {
         let outer = self.indent;
         let level = match outer {
@@ -178,7 +178,7 @@ impl Emitter {
 
     fn double_quoted(&mut self, text: &str, place: Place, level: usize) {
         self.indicator("\"", true, false, false);
-        // go-yaml looks for a byte order mark at the start of the text whatever character it is at, and escapes all.
+        // go-yaml tests for a byte order mark at the start of the string at each character, and then escapes all.
         let escape_all = text.starts_with('\u{feff}');
         let mut spaces = false;
         for (at, character) in text.char_indices() {

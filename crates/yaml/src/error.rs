@@ -2,64 +2,64 @@
 
 use super::Position;
 
-/// Why a text could not be read, decoded or written.
+/// Why a value could not be read, decoded or written.
 ///
-/// The text of each variant is the one the Go libraries give, because operator-sdk prints it and people search for it.
-/// That includes go-yaml's line numbers, which are one too low for errors of its parser stage; [`Error::position`] is
-/// the true place.
+/// The messages of each variant are those of the Go libraries, because operator-sdk prints them and people search for
+/// them. That includes go-yaml's line numbers, which are one too low for errors of its parser stage;
+/// [`Error::position`] is the true position.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The text is not YAML, or uses it in a way that go-yaml refuses.
+    /// The input is not YAML, or go-yaml does not support it.
     #[error("yaml: {}{problem}", go_line(.line))]
     Yaml {
-        /// What is wrong, in go-yaml's words.
+        /// go-yaml's error message.
         problem: String,
         /// The line as go-yaml counts it; it leaves out the line of some errors.
         line: Option<u32>,
         /// The true place.
         position: Option<Position>,
     },
-    /// The document is valid but larger, deeper or more expanded than we are willing to hold.
+    /// The document is valid but exceeds a limit on size, depth or expansion.
     #[error("yaml: {problem}")]
     Limit {
-        /// Which limit, and its value.
+        /// The limit and its value.
         problem: String,
-        /// Where the limit was reached.
+        /// Position at which the limit was reached.
         position: Option<Position>,
     },
     /// The value has no form in JSON: `.nan`, `.inf`, a null key.
     #[error("{problem}")]
     NotJson {
-        /// What cannot be expressed, in Go's words.
+        /// Go's error message.
         problem: String,
-        /// Where it is.
+        /// Position of the value.
         position: Option<Position>,
     },
     /// A stream that started as JSON cannot be read on.
     #[error("{problem}")]
     Json {
-        /// What is wrong.
+        /// The error.
         problem: String,
-        /// Where.
+        /// Position.
         position: Option<Position>,
     },
     /// A line starts with `---` but something other than a comment follows.
     #[error("invalid Yaml document separator: {text}")]
     Separator {
-        /// What follows the dashes.
+        /// The rest of the line after the dashes.
         text: String,
-        /// Where the line starts.
+        /// Start of the line.
         position: Position,
     },
     /// The document is sound, but a value has the wrong type for the field it is decoded into.
     #[error("{problem}")]
     Decode {
-        /// What does not fit, in the words of Go's encoding/json.
+        /// Error message of Go's encoding/json.
         problem: String,
         /// Path of the value, such as `spec.install.spec.deployments[0].name`.
         path: String,
-        /// Where the value is.
+        /// Position of the value.
         position: Option<Position>,
     },
     /// A document could not be read while a typed value was wanted.
@@ -71,7 +71,7 @@ pub enum Error {
     /// A value could not be serialized.
     #[error("error marshaling into JSON: {problem}")]
     Marshal {
-        /// What serde says.
+        /// serde's error message.
         problem: String,
     },
 }

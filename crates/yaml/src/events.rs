@@ -1,4 +1,4 @@
-//! The events of a text, for readers with rules of their own about what a scalar means.
+//! The events of a YAML stream, for readers that interpret scalars themselves.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,7 +11,7 @@ use super::{Error, MAX_DEPTH, MAX_NODES, Position, Style, tags};
 /// One event with its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// What begins, ends or stands here.
+    /// The kind of event.
     pub data: EventKind,
     /// Where it starts.
     pub start: Position,
@@ -19,7 +19,7 @@ pub struct Event {
     pub source: std::ops::Range<usize>,
 }
 
-/// What an event is.
+/// Kinds of events.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EventKind {
     /// A document begins.
@@ -75,7 +75,7 @@ fn all(text: &str, line_end_added: bool) -> Result<Vec<Event>, Error> {
         let event = parser.parse().map_err(|error| syntax_error(&error, 0))?;
         let start = position(event.start_mark, 0);
         let source = offset(event.start_mark)..offset(event.end_mark);
-        // The parser looks at each open list for each token.
+        // The parser scans each open list for each token.
         match event.data {
             EventData::SequenceStart { .. } | EventData::MappingStart { .. } => depth += 1,
             EventData::SequenceEnd | EventData::MappingEnd => depth = depth.saturating_sub(1),

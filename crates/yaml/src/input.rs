@@ -5,8 +5,8 @@ use std::io::{BufRead, Read};
 
 use super::{Error, MAX_DOCUMENT_BYTES, Position};
 
-/// How much text the event parser takes at a time. It keeps every character in four bytes, so small pieces stay in the
-/// processor's cache, and a document is never held a second time.
+/// Size of the pieces that the event parser reads. It stores every character in four bytes, so small pieces fit into
+/// the processor's cache, and a document is never held a second time.
 const PIECE: usize = 4096;
 
 /// Feeds a text to the event parser in pieces that end on a character boundary.
@@ -145,8 +145,8 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, Error> {
         .map_err(|_| problem("unexpected low surrogate area"))
 }
 
-/// Offset of the first character that YAML does not allow: C0 but for tab and line ends, DEL, C1 but for U+0085,
-/// U+FFFE and U+FFFF.
+/// Offset of the first character that YAML does not allow: C0 except tab and line ends, DEL, C1 except U+0085, U+FFFE
+/// and U+FFFF.
 fn first_forbidden(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(offset) = bytes.get(at..)?.iter().position(|byte| suspicious(*byte)) {
@@ -167,7 +167,7 @@ fn suspicious(byte: u8) -> bool {
     byte < 0x20 && byte != b'\n' || matches!(byte, 0x7f | 0xc2 | 0xef)
 }
 
-/// The position of a byte offset, with the line breaks that YAML 1.1 knows.
+/// The position of a byte offset, by the line breaks of YAML 1.1.
 pub(super) fn position_of(text: &str, offset: usize) -> Position {
     let before = text.get(..offset).unwrap_or(text);
     let (mut line, mut column) = (1, 1);

@@ -5,8 +5,8 @@ use serde_json::{Map, Number};
 use super::{Error, Node, Value, number};
 
 impl Node {
-    /// The node as a JSON value. Keys become strings (`y` becomes `true`, `1.0` becomes `1`), floats without a fraction
-    /// become integers, which is what they are once Go has written them as JSON and read them back.
+    /// The node as a JSON value. Keys become strings (`y` becomes `true`, `1.0` becomes `1`), and floats without a
+    /// fraction become integers, as when Go writes them as JSON and reads them back.
     ///
     /// # Errors
     ///

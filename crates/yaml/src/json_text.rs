@@ -1,13 +1,13 @@
 //! Reads one JSON value out of a stream into the tree.
 //!
-//! serde_json decides what is JSON and where a value ends; the walk here only finds the places of its parts. JSON is
+//! serde_json decides what is JSON and where a value ends; this module only finds the positions of its parts. JSON is
 //! not read through the YAML parser because it is not quite YAML: escapes such as `\/`, surrogate pairs, long keys.
 
 use serde::de::IgnoredAny;
 
 use super::{Error, MAX_DEPTH, MAX_NODES, Node, Position, Style, Value};
 
-/// What a text starts with.
+/// The first character of a document, which decides between JSON and YAML.
 pub(super) enum First {
     /// A value, and the offset of the byte after it.
     Value(Node, usize),

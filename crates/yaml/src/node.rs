@@ -20,7 +20,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// How a node is spelled in the source.
+/// The spelling of a node in the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
     /// A scalar without quotes, or a block collection.
@@ -38,7 +38,7 @@ pub enum Style {
     Flow,
 }
 
-/// What a node means under the YAML 1.1 rules of go-yaml v2.
+/// The value of a node under the YAML 1.1 rules of go-yaml v2.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// `null`, `~` or nothing.
@@ -68,7 +68,7 @@ pub struct Node {
     pub start: Position,
     /// Where it ends (the first character after it).
     pub end: Position,
-    /// How it is spelled.
+    /// Its spelling in the source.
     pub style: Style,
     /// The source spelling of a scalar that is not a string: `0x1F`, `yes`, `~`. Strings are their own spelling.
     spelling: Option<Box<str>>,
@@ -92,7 +92,7 @@ impl Node {
         self
     }
 
-    /// The bytes of all texts in it, as a copy of it takes them.
+    /// The bytes of all strings in the node, which a copy of it allocates.
     pub(super) fn text_bytes(&self) -> usize {
         let own = self.spelling.as_deref().map_or(0, str::len);
         own + match &self.value {
@@ -106,7 +106,7 @@ impl Node {
         }
     }
 
-    /// The text of a scalar as the source has it (without quotes and folding); `None` for collections.
+    /// The source spelling of a scalar (without quotes and folding); `None` for collections.
     pub fn spelling(&self) -> Option<&str> {
         match &self.value {
             Value::String(text) => Some(text),
@@ -200,7 +200,7 @@ impl Node {
         matches!(self.value, Value::Sequence(_))
     }
 
-    /// The object key that this node becomes in JSON; `None` for null and collections, which Go refuses as keys.
+    /// The object key that this node becomes in JSON; `None` for null and collections, which Go rejects as keys.
     pub fn key(&self) -> Option<Cow<'_, str>> {
         match &self.value {
             Value::String(text) => Some(Cow::Borrowed(text)),
@@ -220,7 +220,7 @@ impl Node {
         }
     }
 
-    /// What Go's JSON errors call the kind of this value: `string`, `number`, `bool`, `array`, `object`, `null`.
+    /// The name of this value's kind in Go's JSON errors: `string`, `number`, `bool`, `array`, `object`, `null`.
     pub fn json_kind(&self) -> &'static str {
         match self.value {
             Value::Null => "null",

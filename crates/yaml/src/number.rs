@@ -3,7 +3,7 @@
 use olmkit_go::json;
 use olmkit_go::strconv::{format_g, format_g32};
 
-/// What a float becomes as an object key.
+/// The object key of a float.
 pub(crate) fn key_text(value: f64) -> String {
     yaml_special(format_g32(value))
 }
@@ -30,7 +30,7 @@ fn yaml_special(text: String) -> String {
     }
 }
 
-/// A float's JSON text where a YAML reader takes it for an integer: no fraction, no exponent, within 64 bits.
+/// A float's JSON form if a YAML reader reads it as an integer: no fraction, no exponent, within 64 bits.
 pub(crate) fn as_plain_integer(value: f64) -> Option<String> {
     // 2^64; whole numbers from there on are floats to a YAML reader.
     const LIMIT: f64 = 18_446_744_073_709_551_616.0;

@@ -1,4 +1,4 @@
-//! What a scalar means: the YAML 1.1 resolution of go-yaml v2.
+//! Resolves scalars by the YAML 1.1 rules of go-yaml v2.
 
 use olmkit_go::strconv::{parse_int, parse_uint};
 
@@ -37,7 +37,7 @@ impl Kind {
     }
 }
 
-/// A resolved scalar. Text is not copied: [`Scalar::Text`] stands for the scalar's own spelling.
+/// A resolved scalar. The string is not copied: [`Scalar::Text`] means the scalar's own spelling.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Scalar {
     /// The scalar is its own text.
@@ -61,7 +61,7 @@ pub(super) fn resolve_tagged(tag: &str, text: &str) -> Result<Scalar, String> {
         Some("float") => Kind::Float,
         Some("null") => Kind::Null,
         Some("timestamp") => Kind::Timestamp,
-        // go-yaml gives the text of a scalar with a tag it does not know.
+        // go-yaml keeps a scalar with an unknown tag as a string.
         _ => return Ok(Scalar::Text),
     };
     let (kind, scalar) = resolve_hinted(text, wanted == Kind::Timestamp);
@@ -83,7 +83,7 @@ fn decode_binary(text: &str) -> Result<Scalar, String> {
     )))
 }
 
-/// The first byte decides what a scalar may be, and settles most texts.
+/// The first byte limits the possible types of a scalar, and decides most of them.
 fn resolve_hinted(text: &str, may_be_timestamp: bool) -> (Kind, Scalar) {
     let Some(first) = text.bytes().next() else {
         return (Kind::Null, Scalar::Value(Value::Null));
@@ -105,7 +105,7 @@ fn resolve_hinted(text: &str, may_be_timestamp: bool) -> (Kind, Scalar) {
     }
 }
 
-/// The words of YAML 1.1 that are not text.
+/// The YAML 1.1 words that are not strings.
 fn word(text: &str) -> Option<(Kind, Value)> {
     Some(match text {
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
@@ -139,7 +139,7 @@ fn dotted_float(text: &str) -> Option<f64> {
     float(&text.replace('_', ""))
 }
 
-/// Integers in any base Go knows, and floats. `_` may appear anywhere but at the start.
+/// Integers in any base that Go supports, and floats. `_` may appear anywhere except at the start.
 fn number(text: &str) -> Option<(Kind, Value)> {
     let cleaned;
     let plain = if text.contains('_') {

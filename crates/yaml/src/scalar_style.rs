@@ -1,4 +1,4 @@
-//! Which of YAML's five scalar styles go-yaml picks for a string.
+//! Selects the YAML scalar style as go-yaml does for a string.
 
 use super::resolve::{Kind, resolve_plain};
 
@@ -11,7 +11,7 @@ pub(super) enum ScalarStyle {
     Literal,
 }
 
-/// What matters about the characters of a string.
+/// Properties of a string's characters that decide its style.
 #[derive(Debug, Default, Clone, Copy)]
 struct Traits {
     indicators: bool,
@@ -36,7 +36,7 @@ pub(super) fn of_string(text: &str, simple_key: bool) -> ScalarStyle {
     allowed(wanted, text, simple_key)
 }
 
-/// Returns true if a string holds a line break of any kind, which keeps it from being a simple key.
+/// Returns true if a string contains a line break of any kind, so that it cannot be a simple key.
 pub(super) fn is_multiline(text: &str) -> bool {
     text.chars().any(is_break)
 }
@@ -116,7 +116,7 @@ pub(super) fn is_break(character: char) -> bool {
     matches!(character, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// What go-yaml v2 writes without an escape. It knows no characters beyond the basic plane.
+/// Characters that go-yaml v2 writes without an escape. It supports none beyond the basic plane.
 pub(super) fn is_printable(character: char) -> bool {
     matches!(character, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') && character != '\u{feff}'
 }

@@ -1,5 +1,5 @@
-//! Keeps a text from the event parser on which it would crash: a tag that ends at a comma, as in `[!!str, a]`. go-yaml
-//! refuses such a text, so nothing is lost.
+//! Keeps input from the event parser on which it would crash: a tag that ends at a comma, as in `[!!str, a]`. go-yaml
+//! rejects such input too.
 
 use libyaml_safer::Scanner;
 
@@ -20,7 +20,7 @@ pub(super) fn check(text: &str) -> Result<(), Error> {
         };
         looks += 1;
         if looks > MOST_LOOKS {
-            let problem = format!("more than {MOST_LOOKS} texts look like a tag before a comma");
+            let problem = format!("more than {MOST_LOOKS} values look like a tag before a comma");
             return Err(Error::Limit {
                 problem,
                 position: Some(position_of(text, start)),
@@ -40,11 +40,11 @@ pub(super) fn check(text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Finds the commas behind what may be tags, for offsets that grow.
+/// Finds the commas after possible tags, for increasing offsets.
 struct Commas<'t> {
     bytes: &'t [u8],
     plain: Run,
-    /// From the first angle bracket to what closes it, and what follows there.
+    /// From the first angle bracket to the closing one, and the next character.
     in_brackets: Run,
     after_brackets: Run,
 }
@@ -77,7 +77,7 @@ fn is_of_tag(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_;/?:@&=+$.%!~*'()<>[]".contains(&byte)
 }
 
-/// The last run of characters that was looked at. What begins within it ends with it, so a text of one long run is read once, not
+/// The last run of characters that was scanned. Tags that begin in it end with it, so one long run is scanned once, not
 /// once for each `!` in it.
 #[derive(Default)]
 struct Run {
@@ -86,7 +86,7 @@ struct Run {
 }
 
 impl Run {
-    /// Where the run of such characters ends that begins at `at`.
+    /// End of the run of such characters that begins at `at`.
     fn end(&mut self, bytes: &[u8], at: usize, belongs: impl Fn(u8) -> bool) -> usize {
         if !(self.begin..self.end).contains(&at) {
             let rest = bytes.get(at..).unwrap_or_default();
@@ -111,12 +111,13 @@ fn may_start_token(text: &str, start: usize) -> bool {
         return true;
     }
     let mut words = trimmed.rsplit([' ', '\t', '\n', '\r', '[', '{', ',']);
-    // The blank first: without one, each `!` of a long run would look at what is before it in the run.
+    // The space comes first: without one, each `!` of a long run would scan the part of the run before it.
     trimmed.len() < before.len() && words.next().is_some_and(|word| word.contains('&'))
 }
 
-/// Returns true if the scanner takes `!` for a tag. It sees the text up to there and a brace, with which no tag goes on: the only error that
-/// begins at this place is that of a tag. (Its tokens do not tell: a later error takes those away that wait to become keys.)
+/// Returns true if the scanner reads `!` as a tag. It scans the input up to there and a brace, which cannot continue a
+/// tag, so an error at this position is that of a tag. (Its tokens do not show it: a later error drops the tokens that
+/// wait to become keys.)
 fn is_tag(text: &str, start: usize) -> bool {
     let head = format!("{}{{\n", text.get(..=start).unwrap_or_default());
     let Position { line, column } = position_of(text, start);

@@ -1,4 +1,4 @@
-//! Behaviour that is stated here in our own words, and runs everywhere.
+//! Behavior that needs no recorded data, and runs everywhere.
 
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
@@ -183,7 +183,7 @@ fn a_misfit_is_reported_at_its_place() {
     assert_eq!(error.position(), Some(Position { line: 4, column: 13 }));
 }
 
-/// JSON values with the texts that YAML writers get wrong.
+/// JSON values with strings that YAML writers often get wrong.
 fn values() -> impl Strategy<Value = Json> {
     let text = prop_oneof![
         "[ -~\u{a0}-\u{2ff}\u{4e00}-\u{4e10}\u{1f600}\n\t]{0,40}",

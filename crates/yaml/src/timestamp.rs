@@ -1,4 +1,4 @@
-//! Which plain scalars go-yaml takes for timestamps. They are read as strings, but the writer must quote them.
+//! Plain scalars that go-yaml reads as timestamps. They are read as strings, but the writer must quote them.
 
 /// Returns true if `text` is a date, or a date and time, in one of the four forms of go-yaml v2: `2006-1-2`,
 /// `2006-1-2 15:4:5.9`, `2006-1-2T15:4:5.9Z` (or `t`, or an offset such as `+01:00`).
@@ -29,7 +29,7 @@ fn parse(text: &str) -> Option<()> {
     zone(clock(rest.strip_prefix(['T', 't'])?)?)
 }
 
-/// Hours, minutes, seconds and an optional fraction; gives what follows.
+/// Hours, minutes, seconds and an optional fraction; returns the rest.
 fn clock(text: &str) -> Option<&str> {
     let (hour, rest) = number(text)?;
     let (minute, rest) = number(rest.strip_prefix(':')?)?;

@@ -1,7 +1,8 @@
 //! Writes values byte for byte as `sigs.k8s.io/yaml`'s `Marshal`.
 //!
-//! That function goes from value to JSON, reads the JSON with its YAML reader, and writes what it read. The detour
-//! shows: some strings cannot be written, U+0085 turns into a blank, and floats without a fraction become integers.
+//! That function converts the value to JSON, reads the JSON with its YAML reader, and writes the result. This has
+//! visible effects: some strings cannot be written, U+0085 turns into a space, and floats without a fraction become
+//! integers.
 
 use std::borrow::Cow;
 
@@ -22,7 +23,7 @@ const LONGEST_KEY: usize = 1024;
 ///
 /// # Errors
 ///
-/// [`Error::Marshal`] when serde cannot serialize the value; [`Error::Yaml`] for texts that Go cannot write either:
+/// [`Error::Marshal`] if serde cannot serialize the value; [`Error::Yaml`] for strings that Go cannot write either:
 /// control characters, keys over 1022 characters; [`Error::Limit`] beyond [`super::MAX_DEPTH`].
 pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, Error> {
     let value = serde_json::to_value(value).map_err(|error| Error::Marshal {
@@ -43,8 +44,8 @@ pub fn value_to_string(value: &Value) -> Result<String, Error> {
     Ok(emitter.finish())
 }
 
-/// JSON text as YAML, byte for byte what `sigs.k8s.io/yaml`'s `JSONToYAML` prints. It differs from
-/// [`value_to_string`] in numbers: `1e15` stays a float when it is spelled so.
+/// JSON as YAML, byte for byte what `sigs.k8s.io/yaml`'s `JSONToYAML` prints. It differs from [`value_to_string`] in
+/// numbers: `1e15` remains a float if it is spelled so.
 ///
 /// # Errors
 ///
@@ -149,7 +150,7 @@ fn number_text(number: &serde_json::Number) -> String {
     }
 }
 
-/// Refuses what does not survive the detour through the YAML reader.
+/// Rejects values that the YAML reader would change.
 fn check(value: &Value, depth: usize) -> Result<(), Error> {
     if depth > MAX_DEPTH {
         return Err(too_deep());

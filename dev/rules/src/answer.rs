@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What the server said.
+/// The server's answer.
 pub struct Answer {
     pub status: u16,
     pub message: String,
@@ -11,7 +11,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What was found in the cluster.
+    /// An observation in the cluster.
     pub fn of(message: String) -> Self {
         Self {
             status: 200,

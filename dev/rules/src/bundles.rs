@@ -1,4 +1,4 @@
-//! The bundles, what they hold for the API server, and what our rules say about it.
+//! The bundles, their objects for the API server, and olmkit's findings about them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use olmkit::validate::source::{Source, find_bundles};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-/// What one bundle asks of an API server.
+/// The objects of one bundle for an API server.
 pub struct Subject {
     /// The directory.
     pub bundle: String,
@@ -25,7 +25,7 @@ pub struct Subject {
     pub objects: Vec<Value>,
     /// True if operator-sdk passes it.
     pub passed: bool,
-    /// What was found.
+    /// The findings.
     pub findings: Vec<Finding>,
 }
 
@@ -35,9 +35,9 @@ pub struct Definition {
     pub name: String,
     /// The object.
     pub object: Value,
-    /// Findings that say the API server refuses it.
+    /// Findings that predict a rejection by the API server.
     pub refusals: Vec<Finding>,
-    /// Findings that say the API server drops a field.
+    /// Findings that predict that the API server drops a field.
     pub dropped: Vec<Finding>,
 }
 
@@ -86,7 +86,7 @@ impl Definition {
     }
 }
 
-/// The bundles below the folders.
+/// The bundles below the directories.
 pub fn find(folders: &[PathBuf], newest: bool, sample: Option<usize>, seed: u64) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for folder in folders {

@@ -1,4 +1,5 @@
-//! Small bundles of our own, each with what the real OLM made of it: a file that the tests of the rules read without a cluster.
+//! Small synthetic bundles, each with the result of the real OLM: a file that the tests of the rules read without a
+//! cluster.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +18,7 @@ pub struct MadeUp {
 }
 
 impl MadeUp {
-    /// Reads the rows, and writes the bundles: each is the demo bundle under a name of its own, with changes of its files.
+    /// Reads the rows, and writes the bundles: each is the demo bundle with a separate name and changed files.
     pub fn write(file: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
         let rows: Vec<Value> =
@@ -40,7 +41,7 @@ impl MadeUp {
         })
     }
 
-    /// Where the bundles are.
+    /// Directory of the bundles.
     pub fn folder(&self) -> PathBuf {
         self.folder.path().to_owned()
     }

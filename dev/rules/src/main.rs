@@ -1,4 +1,5 @@
-//! Compares what rules of olmkit claim about the API server and OLM with what real ones do, over folders of bundles.
+//! Compares the statements of olmkit's rules about the API server and OLM with the behavior of real ones, over
+//! directories of bundles.
 #![allow(clippy::indexing_slicing)] // of JSON values, where an absent entry is null
 
 mod answer;
@@ -25,28 +26,28 @@ use tally::Tally;
 /// Ask a real API server, or OLM, about bundles, and count how often our rules are right.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Folders that are searched for bundles.
+    /// Directories that are searched for bundles.
     #[arg(required_unless_present = "record")]
     folders: Vec<PathBuf>,
-    /// Only the bundle with the highest version in each folder that holds bundles.
+    /// Only the bundle with the highest version in each directory with bundles.
     #[arg(long)]
     newest: bool,
-    /// Only so many bundles, chosen by chance.
+    /// Only this number of bundles, randomly selected.
     #[arg(long)]
     sample: Option<usize>,
     /// The start of the chance.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Write a line of JSON for each answer of the server that differs from what a rule says.
+    /// Write a line of JSON for each answer of the server that contradicts a rule.
     #[arg(long)]
     facts: Option<PathBuf>,
-    /// Install the bundles with OLM, and ask what came of it, instead of asking the API server about their objects.
+    /// Install the bundles with OLM and check the result, instead of sending their objects to the API server.
     #[arg(long)]
     olm: bool,
     /// With `--olm`: for all namespaces if the operator supports that, otherwise for one.
     #[arg(long, requires = "olm")]
     everywhere: bool,
-    /// Install the made-up bundles of a file instead, and record in it what happens.
+    /// Install the synthetic bundles of a file instead, and record the results in it.
     #[arg(long, requires = "olm", conflicts_with = "folders", value_name = "FILE")]
     record: Option<PathBuf>,
     /// CRDs that exist at the same time.
@@ -114,7 +115,7 @@ async fn ask_server(subjects: &[Subject], together: usize, tally: &mut Tally) ->
     Ok(())
 }
 
-/// As many bundles as may stand beside each other: no two have an API group in common, in which names could clash.
+/// The largest set of bundles without a common API group, in which names could conflict.
 fn next_wave(waiting: Vec<&Subject>, together: usize) -> (Vec<&Subject>, Vec<&Subject>) {
     let (mut groups, mut count) = (BTreeSet::new(), 0);
     waiting.into_iter().partition(|subject| {

@@ -13,7 +13,7 @@ use crate::tally::Tally;
 /// Requests at the same time.
 const AT_ONCE: usize = 6;
 
-/// How long definitions may take to be served.
+/// Time limit until CRDs are served.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -46,9 +46,9 @@ pub async fn definitions(server: &Server, subjects: &[Subject], tally: &mut Tall
             .collect();
         let refused = !answer.accepted();
         if refused && lints.is_empty() && !crd.refusals.is_empty() {
-            // A rule of operator-sdk says it.
+            // A rule of operator-sdk reports it.
             tally.count(
-                "CRD-1 to CRD-29: the API server refuses the CRD",
+                "CRD-1 to CRD-29: the API server rejects the CRD",
                 about,
                 &crd.refusals,
                 true,
@@ -56,7 +56,7 @@ pub async fn definitions(server: &Server, subjects: &[Subject], tally: &mut Tall
             );
         } else {
             tally.count(
-                "CRD-30: the API server refuses the CRD",
+                "CRD-30: the API server rejects the CRD",
                 about,
                 &lints,
                 refused,
@@ -111,14 +111,14 @@ pub async fn deployments(server: &Server, subjects: &[Subject], tally: &mut Tall
             let refused = all.iter().find(|answer| !answer.accepted());
             let of_deployments = of(&["POD-2", "POD-3"]);
             tally.count(
-                "POD-2: the API server refuses a Deployment",
+                "POD-2: the API server rejects a Deployment",
                 about,
                 &of_deployments,
                 refused.is_some(),
                 refused.unwrap_or(first),
             );
             let violating = all.iter().find(violates);
-            // A Deployment that is refused is not looked at.
+            // A rejected Deployment is not checked further.
             if refused.is_none() {
                 tally.count(
                     "POD-1, POD-4: restricted namespaces do not admit the pods",
@@ -133,7 +133,8 @@ pub async fn deployments(server: &Server, subjects: &[Subject], tally: &mut Tall
     Ok(())
 }
 
-/// Installs the CRDs of some bundles, asks about their examples, and starts to remove the CRDs: that takes seconds for each.
+/// Installs the CRDs of some bundles, tests their examples, and starts to remove the CRDs, which takes seconds for
+/// each.
 pub async fn examples(server: &Server, wave: &[&Subject], tally: &mut Tally) -> anyhow::Result<()> {
     let definitions: Vec<&Definition> = wave.iter().flat_map(|subject| subject.used_definitions()).collect();
     let created: Vec<anyhow::Result<Answer>> = stream::iter(&definitions)
@@ -183,7 +184,7 @@ pub async fn examples(server: &Server, wave: &[&Subject], tally: &mut Tally) -> 
     Ok(())
 }
 
-/// Installs a CRD without its conversion webhook, which nobody serves.
+/// Installs a CRD without its conversion webhook, which has no server.
 async fn install(server: &Server, crd: &Definition) -> anyhow::Result<Answer> {
     let mut object = crd.object.clone();
     if let Some(object) = object.as_object_mut() {
@@ -192,7 +193,7 @@ async fn install(server: &Server, crd: &Definition) -> anyhow::Result<Answer> {
     if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
         spec.insert("conversion".into(), json!({"strategy": "None"}));
     }
-    // One of the name may still be on its way out.
+    // A CRD of that name may still be in deletion.
     let end = Instant::now() + PATIENCE;
     loop {
         let answer = server.ask("POST", DEFINITIONS, Some(&object)).await?;
@@ -256,7 +257,7 @@ async fn create(server: &Server, example: &Example, crd: &Definition) -> anyhow:
     }
 }
 
-/// Compares the answer with what the rules say.
+/// Compares the answer with the rules' findings.
 fn judge(subject: &Subject, example: &Example, crd: &Definition, answer: &Answer, tally: &mut Tally) {
     let what = format!("example {} of {}", example.number, crd.name);
     let about = (subject.bundle.as_str(), what.as_str());
@@ -268,7 +269,7 @@ fn judge(subject: &Subject, example: &Example, crd: &Definition, answer: &Answer
     let incomplete = not_served || nameless && !answer.accepted();
     tally.examples += 1;
     tally.count(
-        "EX-3: the API server refuses an example without name or of a version that is not served",
+        "EX-3: the API server rejects an example without name or of a version that is not served",
         about,
         &example.incomplete,
         incomplete,
@@ -282,13 +283,13 @@ fn judge(subject: &Subject, example: &Example, crd: &Definition, answer: &Answer
         return;
     }
     tally.count(
-        "EX-1: the API server refuses an example",
+        "EX-1: the API server rejects an example",
         about,
         &example.refusals,
         !answer.accepted(),
         answer,
     );
-    // A refused object may be refused before its fields are looked at.
+    // The server may reject an object before it checks its fields.
     if answer.accepted() {
         tally.count(
             "EX-2: the API server drops a field of an example",

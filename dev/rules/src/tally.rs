@@ -1,4 +1,4 @@
-//! How often each rule was right.
+//! Counts for each rule how often it was correct.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,11 +12,11 @@ use crate::answer::Answer;
 /// The counts, and the answers that differ.
 #[derive(Default)]
 pub struct Tally {
-    /// CRDs that were asked about.
+    /// Tested CRDs.
     pub definitions: usize,
-    /// Examples that were asked about.
+    /// Tested examples.
     pub examples: usize,
-    /// Deployments that were asked about.
+    /// Tested Deployments.
     pub deployments: usize,
     /// Operators that OLM installed.
     pub installed: usize,
@@ -26,7 +26,7 @@ pub struct Tally {
     answers: BTreeMap<String, BTreeMap<&'static str, bool>>,
     /// Own warnings of each bundle.
     warnings: Vec<usize>,
-    /// In how many bundles a lint speaks.
+    /// Number of bundles with a finding, for each lint.
     bundles: BTreeMap<(&'static str, &'static str), usize>,
 }
 
@@ -97,7 +97,7 @@ impl Tally {
         }
     }
 
-    /// The claims that were asked of a bundle, and whether they happen.
+    /// The tested rules of a bundle, and whether their effects occurred.
     pub fn answers(&self, bundle: &str) -> impl Iterator<Item = (&'static str, bool)> {
         let answers = self.answers.get(bundle).into_iter().flatten();
         answers.map(|(claim, happens)| (*claim, *happens))

@@ -15,7 +15,7 @@ fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a pattern of ours")
 }
 
-/// Replaces the targets of links for which there is another. Fenced code is left alone.
+/// Replaces the link targets for which `other` returns another. Fenced code is not changed.
 pub fn in_markdown(text: &str, mut other: impl FnMut(&str) -> Option<String>) -> String {
     let mut fenced = false;
     let lines = text.split_inclusive('\n').map(|line| {
@@ -36,7 +36,7 @@ pub fn in_markdown(text: &str, mut other: impl FnMut(&str) -> Option<String>) ->
     lines.collect()
 }
 
-/// A path relative to a folder, without `..`; none when it leaves the root.
+/// A path relative to a directory, without `..`; `None` if it leaves the root.
 pub fn joined(folder: &Path, file: &str) -> Option<PathBuf> {
     let mut path = PathBuf::new();
     for part in folder.join(file).components() {

@@ -1,7 +1,8 @@
 //! Builds the documentation site from `docs/` and checks its links: `site REPOSITORY OUTPUT`.
 //!
-//! The pages are read on the code host too, so they link as files do. Links that leave `docs/` become links to the repository; a link
-//! to a page, a heading or a file that is not there fails the build. Links to other sites are not followed.
+//! The pages are also read on the code host, so their links refer to files. Links that leave `docs/` become links to
+//! the repository; a link to a page, a heading or a file that does not exist fails the build. Links to other sites are
+//! not checked.
 
 mod links;
 
@@ -35,7 +36,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Where the repository is browsed, from its Cargo.toml.
+/// The repository's web address, from its Cargo.toml.
 fn host(repository: &Path) -> Result<String> {
     let manifest = std::fs::read_to_string(repository.join("Cargo.toml"))?;
     let mut lines = manifest.lines();
@@ -94,7 +95,7 @@ impl Outward {
             let path = links::joined(folder, file)?;
             let is_page = path.starts_with("docs") && !path.extension().is_some_and(|ending| ending == "json");
             if is_page {
-                // mdBook serves a README as the index of its folder.
+                // mdBook serves a README as the index of its directory.
                 return target.contains("README.md").then(|| target.replace("README.md", "index.md"));
             }
             if !self.repository.join(&path).exists() {

@@ -1,9 +1,9 @@
-//! The recorded inputs and answers of the Go tools, which stand outside the repository.
+//! The recorded inputs and answers of the Go tools, which are outside the repository.
 
 use std::path::{Path, PathBuf};
 
-/// A file or folder of the recordings, `""` for all of them: in `OLMKIT_CORPUS`, else in `../shared/corpus` beside the
-/// workspace. Where it is absent, says so: the test that asked has nothing to compare with.
+/// A file or directory of the recordings, `""` for all of them: in `OLMKIT_CORPUS`, else in `../shared/corpus` relative
+/// to the workspace. If it is absent, prints this: the test has nothing to compare with.
 pub fn corpus(part: &str) -> Option<PathBuf> {
     let root = std::env::var_os("OLMKIT_CORPUS").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),

@@ -9,26 +9,27 @@ use tempfile::TempDir;
 pub const CSV: &str = "manifests/demo.clusterserviceversion.yaml";
 /// Its CustomResourceDefinition.
 pub const CRD: &str = "manifests/demo.example.com_widgets.yaml";
-/// A Service beside them.
+/// An additional Service.
 pub const SERVICE: &str = "manifests/demo-metrics_v1_service.yaml";
 /// Its annotations.
 pub const ANNOTATIONS: &str = "metadata/annotations.yaml";
 /// A digest for image references.
 pub const DIGEST: &str = "@sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
-/// Where the bundle is.
+/// Directory of the bundle.
 pub fn path() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/data/demo-bundle"))
 }
 
-/// A folder with a copy of the bundle in `demo`, changed file by file: (file, text, replacement).
+/// A directory with a copy of the bundle in `demo`, changed file by file: (file, text, replacement).
 pub fn folder(changes: &[(&str, &str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().expect("folder");
     copy(folder.path(), "demo", changes);
     folder
 }
 
-/// Copies the bundle to `folder/name` and changes it. A change of no text appends, if need be to a new file.
+/// Copies the bundle to `folder/name` and changes it. A change with an empty text appends, and creates the file if it
+/// does not exist.
 pub fn copy(folder: &Path, name: &str, changes: &[(&str, &str, &str)]) {
     let source = path();
     for directory in ["manifests", "metadata"] {
@@ -52,7 +53,7 @@ pub fn copy(folder: &Path, name: &str, changes: &[(&str, &str, &str)]) {
     }
 }
 
-/// Copies the bundle to `folder/name` with `name` in place of its own name, so that copies can stand beside each other.
+/// Copies the bundle to `folder/name` and renames it to `name`, so that copies do not conflict.
 pub fn copy_renamed(folder: &Path, name: &str, changes: &[(&str, &str, &str)]) {
     copy(folder, name, changes);
     for directory in ["manifests", "metadata"] {

@@ -1,5 +1,5 @@
-//! Clients of a gRPC server that do not behave. They speak HTTP/2 by hand, so that a thousand of them cost little and none
-//! does what a well-made client would do by itself.
+//! Misbehaving clients of a gRPC server. They implement HTTP/2 by hand, so that a thousand of them are cheap and none
+//! has the default behavior of a client library.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// What a client does wrong.
+/// Kinds of misbehavior.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// It connects and sends nothing.
@@ -20,7 +20,7 @@ pub enum Kind {
     Drip,
     /// It sends a call byte by byte, one a second.
     SlowRequest,
-    /// It asks for a page of HTTP/1 and reads nothing.
+    /// It requests a page with HTTP/1 and reads nothing.
     UnreadPage,
 }
 
@@ -74,18 +74,18 @@ pub async fn run(address: SocketAddr, kind: Kind) -> bool {
     closed(&mut stream).await
 }
 
-/// Little of what the server sends fits into the buffer of such a client.
+/// The receive buffer of such a client is small.
 async fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.set_recv_buffer_size(4096)?;
     socket.connect(address).await
 }
 
-/// Waits until the server has closed the connection, without taking what it sends.
+/// Waits until the server has closed the connection, without reading its data.
 async fn closed(stream: &mut TcpStream) -> bool {
     loop {
         tokio::time::sleep(Duration::from_millis(200)).await;
-        // A closed connection refuses bytes sooner or later; frames of an unknown kind are ignored.
+        // A closed connection eventually rejects bytes; frames of an unknown kind are ignored.
         if stream.try_write(&[]).is_err() || stream.take_error().ok().flatten().is_some() || hung_up(stream).await {
             return true;
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-/// What changes something on a disk, or makes it last.
+/// System calls that change or sync data on a disk.
 const CALLS: [&str; 11] = [
     "openat",
     "write",
@@ -20,19 +20,19 @@ const CALLS: [&str; 11] = [
     "mkdir",
     "flock",
 ];
-/// Names the folder for the writer.
+/// Passes the directory to the writer.
 const FOLDER: &str = "TEST_KILLED_FOLDER";
-/// Where in it the writer has its temporary files.
+/// Subdirectory for the writer's temporary files.
 pub const TEMPORARY: &str = "temporary";
 
-/// The folder to write to, in the process that is to be killed.
+/// The output directory, in the process that is to be killed.
 pub fn folder() -> Option<OsString> {
     std::env::var_os(FOLDER)
 }
 
-/// Runs the test `writer` of the running test program, which writes to [`folder`], again and again in a folder that
-/// `prepare` has filled. Each time it is killed at another system call, and `check` looks at what is left. Returns how
-/// often; `None`, with a line that says so, if strace is not installed.
+/// Runs the test `writer` of the running test program, which writes to [`folder`], repeatedly in a directory that
+/// `prepare` has filled. Each time it is killed at another system call, and `check` inspects the remaining files.
+/// Returns the number of runs. Prints a line and returns `None` if strace is not installed.
 pub fn at_each_call(writer: &str, prepare: impl Fn(&Path), check: impl Fn(&Path, &str)) -> Option<usize> {
     if Command::new("strace")
         .arg("--version")
@@ -74,7 +74,7 @@ pub fn at_each_call(writer: &str, prepare: impl Fn(&Path), check: impl Fn(&Path,
     Some(killed)
 }
 
-/// Makes what is in a folder as old as if the writer had been killed a while ago.
+/// Ages the contents of a directory as if the writer had been killed a while ago.
 pub fn age(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_type().unwrap().is_dir() {

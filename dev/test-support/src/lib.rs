@@ -1,4 +1,4 @@
-//! What the tests of several crates share: the recordings of the Go tools, a demo bundle, a registry, child processes.
+//! Shared code of several crates' tests: the recordings of the Go tools, a demo bundle, a registry, child processes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // a test fails by panicking
 
 mod corpus;

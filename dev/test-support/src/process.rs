@@ -9,7 +9,7 @@ use std::time::Duration;
 pub struct Running {
     /// The process.
     pub child: Child,
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
 }
 

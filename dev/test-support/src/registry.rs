@@ -17,14 +17,14 @@ pub struct Registry {
     child: Child,
     /// Its configuration, certificates, data and log.
     pub folder: TempDir,
-    /// Where it listens on localhost.
+    /// Its port on localhost.
     pub port: u16,
 }
 
-/// What to start.
+/// Options for the registry.
 #[derive(Debug, Default)]
 pub struct Setup {
-    /// Serve TLS with a certificate of an authority of its own.
+    /// Serve TLS with a certificate of a private authority.
     pub tls: bool,
     /// Ask for the user "user" with the password "secret".
     pub basic: bool,
@@ -44,7 +44,7 @@ pub fn free_port() -> u16 {
 }
 
 impl Registry {
-    /// Starts a registry; `None`, with a line that says so, if the program is not installed.
+    /// Starts a registry. Prints a line and returns `None` if the program is not installed.
     pub fn start(setup: &Setup) -> Option<Self> {
         let Some(program) = find_program("docker-registry") else {
             eprintln!("skipped: no docker-registry on PATH");
@@ -81,7 +81,7 @@ impl Registry {
         format!("localhost:{}", self.port)
     }
 
-    /// What it has logged so far.
+    /// Its log so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
@@ -136,7 +136,7 @@ fn configuration(setup: &Setup, folder: &Path, port: u16) -> String {
     text
 }
 
-/// An authority of our own, a certificate for localhost and a made-up host, and one for a client.
+/// A private authority, a certificate for localhost and an invented host, and one for a client.
 fn make_certificates(folder: &Path) {
     use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
     let authority_key = KeyPair::generate().unwrap();

@@ -4,7 +4,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What to save, and when.
+/// A backup schedule.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "backup.example.com",
@@ -21,11 +21,11 @@ pub struct BackupSpec {
     /// When, as a cron line.
     #[schemars(extend("x-olm-descriptor" = {"displayName": "Cron line"}))]
     pub schedule: String,
-    /// Where to.
+    /// Destination of the backups.
     pub target: Option<Target>,
 }
 
-/// Where backups go: an enum with data becomes `oneOf`, with its fields declared where the API server wants them.
+/// Destination of backups: an enum with data becomes `oneOf`, with its fields declared as the API server requires.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Target {
@@ -41,7 +41,7 @@ pub enum Target {
     },
 }
 
-/// What was saved.
+/// Observed backups.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupStatus {
@@ -66,7 +66,7 @@ pub struct OldBackupSpec {
     pub volume: String,
 }
 
-/// How backups are kept.
+/// Retention of backups.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "backup.example.com",

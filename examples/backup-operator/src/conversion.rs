@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::api::Target;
 
-/// The annotation that keeps what the first version has no field for. Without it, whoever updates a Backup through that
-/// version would reset these fields.
+/// The annotation with the fields that the first version lacks. Without it, an update of a Backup through that version
+/// would reset these fields.
 pub const KEPT: &str = "backup.example.com/v1";
 
 /// When Backups of the first version are made.
@@ -45,7 +45,7 @@ pub fn convert(mut object: Value, wanted: &str) -> Result<Value, String> {
     match wanted {
         "backup.example.com/v1" => {
             let kept = annotations.remove(KEPT);
-            // People can change annotations; what they made unreadable is as good as absent.
+            // Users can change annotations; an unreadable value is ignored.
             let kept = kept.and_then(|kept| serde_json::from_str::<Kept>(kept.as_str()?).ok());
             let fields = serde_json::to_value(kept.unwrap_or_default()).map_err(part)?;
             spec.extend(fields.as_object().cloned().unwrap_or_default());

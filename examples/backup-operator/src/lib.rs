@@ -1,7 +1,7 @@
 //! An operator's types and its packaging; `docs/guides/rust-operators.md` walks through it.
 //!
-//! It has what the memcached operator lacks: two versions of a kind with a conversion webhook, a kind without namespace, and
-//! a validating webhook.
+//! It covers features that the memcached operator lacks: two versions of a kind with a conversion webhook, a
+//! cluster-scoped kind, and a validating webhook.
 
 pub mod api;
 pub mod conversion;

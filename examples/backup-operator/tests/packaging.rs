@@ -65,7 +65,8 @@ fn only_what_has_no_namespace_is_asked_for_in_the_cluster() {
         resources(&install["permissions"][0]["rules"]),
         ["backups", "backups/status"]
     );
-    // What it needs in its own namespace only is a Role of the bundle: OLM would grant permissions wherever it watches.
+    // Permissions that it needs only in its own namespace are a Role of the bundle: OLM would grant permissions in all
+    // watched namespaces.
     let mut roles = generated
         .manifests
         .iter()
@@ -106,7 +107,7 @@ fn enums_with_data_have_a_structural_schema() {
     assert_eq!(target["properties"]["bucket"]["properties"]["url"]["type"], "string");
 }
 
-/// What the page shows after the scaffolded project stands in this crate, but for white space.
+/// The code on the page after the scaffolded project must be in this crate, except for white space.
 #[test]
 fn the_page_quotes_this_crate() {
     let dense = |text: &str| -> String { text.split_whitespace().collect() };

@@ -10,7 +10,7 @@ use crate::types::{Shape, Type};
 struct Items {
     first: Type,
     second: Type,
-    /// What the only variable of a macro with one is.
+    /// Type of the only variable, if a macro has one.
     only: Type,
 }
 

@@ -1,4 +1,4 @@
-//! Checks of what is written as a constant: lists and maps of one type, times and durations.
+//! Checks of constants: lists and maps of one type, times and durations.
 
 use super::Checker;
 use crate::ast::{Call, Expr, Literal, Node};
@@ -64,7 +64,7 @@ impl<'c> Checker<'c> {
         }
     }
 
-    /// The API server refuses lists and maps of mixed types, although CEL knows them.
+    /// The API server rejects lists and maps of mixed types, although CEL supports them.
     pub(super) fn check_aggregates(&mut self) -> Result<(), ParseError> {
         for elements in std::mem::take(&mut self.aggregates) {
             let mut wanted: Option<Type> = None;
@@ -86,9 +86,9 @@ impl<'c> Checker<'c> {
         Ok(())
     }
 
-    /// Constant arguments of `duration` and `timestamp` are read when the expression is compiled, and so are constant regular
-    /// expressions. The server reads the first argument of `matches`, which is the text when nothing stands before the dot, and
-    /// then every expression.
+    /// The compiler reads constant arguments of `duration` and `timestamp`, and constant regular expressions. The
+    /// server reads the first argument of `matches`, which is the string if there is no receiver, and then every
+    /// expression.
     pub(super) fn check_literal(&self, call: &Call) -> Result<(), ParseError> {
         if !self.env.has(Library::Core) {
             return Ok(());
@@ -106,7 +106,7 @@ impl<'c> Checker<'c> {
                     return refuse("invalid timestamp argument".to_owned());
                 }
                 ("matches", false, _) | ("matches" | "find" | "findAll", true, 0) => {
-                    // Where only Go can judge nothing is reported.
+                    // If only Go can decide, nothing is reported.
                     if let Err(Failure::Error(problem)) = GoRegex::check(text) {
                         return refuse(format!("invalid {} argument: {problem}", call.name));
                     }

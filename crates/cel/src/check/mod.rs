@@ -1,4 +1,4 @@
-//! Finds the type of an expression, and what the API server's compiler refuses.
+//! Finds the type of an expression, and the errors that the API server's compiler reports.
 
 mod fold;
 mod literals;
@@ -16,7 +16,7 @@ use crate::library::signature::{Overload, type_named};
 use crate::types::{Shape, Type};
 use unify::{Bindings, instantiate, most_general};
 
-/// What the checker learns of an expression.
+/// Result of checking an expression.
 pub(crate) struct Checked {
     pub(crate) result: Type,
     pub(crate) libraries: BTreeSet<Library>,
@@ -28,14 +28,14 @@ pub(crate) struct Checked {
 pub(crate) struct Notes {
     /// The type of each value.
     pub(crate) types: HashMap<usize, Type>,
-    /// The name of each function and the parameters of all its signatures that fit.
+    /// The name of each function and the parameters of all its matching signatures.
     pub(crate) calls: HashMap<usize, (String, Vec<Vec<Type>>)>,
 }
 
-/// Checks an expression. With `notes`, keeps what it found at each node.
+/// Checks an expression. With `notes`, keeps what the type and overload found at each node.
 ///
 /// # Errors
-/// What the compiler of the API server says.
+/// The API server's compiler error.
 pub(crate) fn check(env: &Env, text: &str, node: &Node, notes: Option<&mut Notes>) -> Result<Checked, ParseError> {
     let mut checker = Checker {
         env,
@@ -75,9 +75,9 @@ struct Checker<'c> {
     /// Variables of macros, the innermost last.
     scope: Vec<(&'c str, Type)>,
     bindings: Bindings,
-    /// Lists, or keys or values of maps, whose types must be equal: place and type of each.
+    /// Lists, or keys or values of maps, whose types must be equal: position and type of each.
     aggregates: Vec<Vec<(usize, Type)>>,
-    /// How many calls of `format` are around, which may take a mixed list.
+    /// Number of enclosing `format` calls, which accept a mixed list.
     exempt: usize,
     libraries: BTreeSet<Library>,
     variables: BTreeSet<String>,
@@ -295,7 +295,7 @@ impl<'c> Checker<'c> {
             result = Some(match result {
                 None => found,
                 Some(known) if known.is_dyn() || known == found => known,
-                // Were the arguments known, it would be one of them.
+                // With known arguments, it would be one of them.
                 Some(_) if found == Type::Unknown || args.iter().any(Type::holds_unknown) => Type::Unknown,
                 Some(_) => Type::Dyn,
             });

@@ -1,4 +1,4 @@
-//! Which types fit which: the rules of cel-go's checker, with a journal instead of copies.
+//! Type unification by the rules of cel-go's checker, with a journal instead of copies.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::types::{Shape, Type};
 /// Most comparisons of types in one expression.
 const WORK: u64 = 2_000_000;
 
-/// What the type variables stand for.
+/// Types bound to the type variables.
 #[derive(Default)]
 pub(crate) struct Bindings {
     bound: HashMap<u32, Type>,
@@ -23,7 +23,7 @@ impl Bindings {
         Type::Param(self.next - 1)
     }
 
-    /// Several new variables; gives the first one's number.
+    /// Several new variables; returns the first one's number.
     pub(crate) fn fresh_block(&mut self, count: u32) -> u32 {
         let first = self.next;
         self.next = self.next.saturating_add(count);
@@ -59,7 +59,7 @@ impl Bindings {
         self.journal.push((variable, before));
     }
 
-    /// Returns true if a value of type `from` may stand where `to` is wanted. Keeps what variables stand for only then.
+    /// Returns true if a value of type `from` may be used as `to`. Keeps new bindings of variables only then.
     pub(crate) fn is_assignable(&mut self, from: &Type, to: &Type) -> bool {
         let mark = self.mark();
         let fits = self.assign(from, to);
@@ -96,7 +96,7 @@ impl Bindings {
         }
     }
 
-    /// Returns true if `variable` may stand for `wanted`, and whether it stood for something already.
+    /// Returns true if `variable` may be bound to `wanted`, and whether it already had a binding.
     fn substitutes(&mut self, wanted: &Type, variable: u32) -> (bool, bool) {
         if *wanted == Type::Param(variable) {
             return (true, true);
@@ -137,7 +137,7 @@ impl Bindings {
         }
     }
 
-    /// The type with its variables resolved. What no variable stands for becomes `dyn` at the end.
+    /// The type with its variables resolved. At the end, unbound variables become `dyn`.
     pub(crate) fn resolve(&mut self, of: &Type, is_end: bool) -> Type {
         if self.worked() {
             return Type::Unknown;

@@ -7,7 +7,7 @@ use crate::ast::{Call, Expr, Literal, Node};
 use crate::cost::key;
 use crate::types::{Shape, Type};
 
-/// The cost of each character of a regular expression, for each character of the text.
+/// Cost of each character of a regular expression, for each character of the input.
 const PER_REGEX_CHARACTER: f64 = 0.25;
 
 /// The cost of a call besides its arguments, and the size of its result.
@@ -29,7 +29,7 @@ impl Answer {
         Self { cost, size: Some(size) }
     }
 
-    /// Reads a text once.
+    /// Reads a string once.
     fn reading(size: Size) -> Self {
         Self::of(size.cost(PER_CHARACTER))
     }
@@ -47,7 +47,7 @@ impl Coster<'_> {
             return cost.saturating_add(CALL);
         }
         let args: Vec<Argument<'_>> = call.args.iter().map(|arg| self.argument(arg)).collect();
-        // The text before the dot is a part of the name of some functions.
+        // The part before the dot belongs to the name of some functions.
         let target = call.target.as_ref().filter(|_| !name.contains('.'));
         let target = target.map(|target| self.argument(target));
         self.call(node, &name, target.as_ref(), &args)
@@ -318,7 +318,7 @@ fn sort_factor(of: Option<&Type>) -> f64 {
     }
 }
 
-/// A call that makes a list.
+/// A call that creates a list.
 fn allocating(factor: f64, size: Size) -> Answer {
     let cost = size.cost(factor).saturating_add(CALL).saturating_add(NEW_LIST);
     Answer::sized(cost, size)
@@ -353,7 +353,7 @@ fn equal(args: &[Argument<'_>]) -> Option<Answer> {
 
 /// The size of a string in which each part is replaced.
 fn replaced(text: Size, from: Size, to: Size) -> Size {
-    /// How many parts of a string of this size are replaced, and how much of it is kept.
+    /// How many parts of a string of this size are replaced, and how much of it remains.
     fn parts(size: u64, part: u64, is_kept: bool) -> (u64, u64) {
         if part == 0 {
             (size.saturating_add(1), size)

@@ -1,5 +1,5 @@
-//! Macros. The API server estimates the loops that they stand for: what is added here for each item is the cost of the
-//! accumulator of that loop.
+//! Macros. The API server estimates the loops to which they expand: the cost added here for each item is that of the
+//! loop's accumulator.
 
 use super::path::Path;
 use super::size::{Entry, Size};
@@ -65,7 +65,7 @@ impl Coster<'_> {
         size.unwrap_or(Size::UNKNOWN)
     }
 
-    /// Adds the variables of a macro; gives how many there were before.
+    /// Adds the variables of a macro; returns the previous number.
     fn push_items(&mut self, fold: &Fold) -> usize {
         let before = self.scope.len();
         let entry = self.entry(&fold.range);

@@ -1,5 +1,6 @@
-//! Where a value comes from: the variable and the fields behind it. The estimator of the API server extends the path of a variable
-//! in place where Go's slice has room, so that a later path may change an earlier one. The estimate depends on it, so it is kept.
+//! The origin of a value: the variable and the fields after it. The API server's estimator extends a variable's path in
+//! place if Go's slice has spare capacity, so that a later path may change an earlier one. The estimate depends on
+//! this, so it is reproduced.
 
 use std::cell::RefCell;
 use std::rc::Rc;

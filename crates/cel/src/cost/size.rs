@@ -1,6 +1,6 @@
 //! Sizes of strings, lists and maps.
 
-/// The least and the largest number of characters, items or entries.
+/// Minimum and maximum number of characters, items or entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) least: u64,
@@ -21,7 +21,7 @@ impl Size {
         Self { least: 0, most }
     }
 
-    /// The start of a union: of nothing, or of what comes.
+    /// The start of a union: empty, or the next operand.
     pub(super) const fn none(is_empty: bool) -> Self {
         Self {
             least: if is_empty { 0 } else { u64::MAX },
@@ -68,7 +68,7 @@ pub(super) fn scaled(number: u64, factor: f64) -> u64 {
     (number as f64 * factor).ceil() as u64
 }
 
-/// The sizes of what a list or a map holds.
+/// The sizes of the items of a list, or of the keys and values of a map.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub(super) is_list: bool,

@@ -8,7 +8,7 @@ use crate::budget::Failure;
 use crate::runtime::{ITEM, Outcome};
 use crate::value::{Value, compare};
 
-/// What a macro runs over: for each item its position or key, and the value.
+/// The items of a macro's range: the position or key of each, and its value.
 enum Range {
     List(Vec<Value>),
     Map(Vec<(Value, Value)>),

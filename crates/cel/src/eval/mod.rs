@@ -174,7 +174,7 @@ impl<'e> Evaluator<'e> {
         self.found(found, is_optional, || format!("no such key: {}", select.field))
     }
 
-    /// A found field or item, as an optional if that is asked for.
+    /// The field or item, as an optional if `is_optional` is set.
     fn found(&mut self, found: Option<&Value>, is_optional: bool, problem: impl Fn() -> String) -> Outcome {
         match found {
             Some(value) if is_optional => {

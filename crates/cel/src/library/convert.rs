@@ -93,7 +93,7 @@ fn string(runtime: &mut Runtime, value: &Value) -> Found {
     Some(runtime.text(&text))
 }
 
-/// The text of a value whose text is short.
+/// The string form of a value, if it is short.
 pub(super) fn plain_text(value: &Value) -> Option<String> {
     Some(match value {
         Value::Bool(value) => value.to_string(),

@@ -1,5 +1,5 @@
-//! The table of functions: `receiver name(parameters) result`, or `name(parameters) result` for those without receiver. A capital
-//! letter stands for any type, `{a|b}` for one line with each of them.
+//! The table of functions: `receiver name(parameters) result`, or `name(parameters) result` for those without receiver.
+//! A capital letter means any type, `{a|b}` for one line with each of them.
 
 use super::Library;
 

@@ -72,11 +72,11 @@ fn validate(runtime: &mut Runtime, name: &str, text: &str) -> Result<Value, Fail
     if fits {
         return Ok(Value::Optional(None));
     }
-    // That there are messages is known, their words are not.
+    // The call returns messages, but their wording is unknown.
     Ok(Value::some(Value::list(vec![Value::broken(undecided())])))
 }
 
-/// A prefix that ends with a dash stands for names that go on.
+/// A prefix that ends with a dash is followed by the rest of a name.
 fn masked(text: &str) -> String {
     match text.strip_suffix('-') {
         Some(head) if !head.is_empty() => {
@@ -112,7 +112,7 @@ fn is_name(text: &str) -> bool {
     text.len() <= 63 && text.starts_with(is_end) && text.ends_with(is_end) && text.bytes().all(is_inner)
 }
 
-/// Five groups of hexadecimal digits, whose dashes may be left out.
+/// Five groups of hexadecimal digits; the dashes are optional.
 fn is_uuid(text: &str) -> bool {
     let mut rest = text;
     for (at, count) in [8, 4, 4, 4, 12].into_iter().enumerate() {

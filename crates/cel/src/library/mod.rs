@@ -1,4 +1,4 @@
-//! The functions of CEL and of the Kubernetes API server, and since when the server has them.
+//! The functions of CEL and of the Kubernetes API server, with the versions that introduced them.
 
 mod convert;
 pub(crate) mod declarations;
@@ -16,16 +16,16 @@ use std::fmt;
 
 use crate::runtime::Outcome;
 
-/// What a group of functions gives for a call; `None` when the function is not one of the group.
+/// Result of a call in a group of functions; `None` if the function is not in the group.
 type Found = Option<Outcome>;
 
-/// A group of functions or a part of the language that came with one version of Kubernetes.
+/// A group of functions or a part of the language that one version of Kubernetes introduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]
 pub enum Library {
     /// The language and its standard functions.
     Standard,
-    /// What Kubernetes had besides from the beginning.
+    /// Functions that Kubernetes had from the beginning.
     Core,
     Optional,
     Quantity,
@@ -71,8 +71,9 @@ impl Library {
         Self::Lists,
     ];
 
-    /// The first version whose API server takes new CustomResourceDefinitions that use it, in its default configuration. A server
-    /// knows a library one version earlier, for definitions that stand already: so that a cluster can be rolled back.
+    /// The first version whose API server accepts new CustomResourceDefinitions with this library, in its default
+    /// configuration. A server supports a library one version earlier for existing definitions, so that a cluster can
+    /// be rolled back.
     pub fn since(self) -> KubernetesVersion {
         let minor = match self {
             Self::Standard | Self::Core => 25,
@@ -87,7 +88,7 @@ impl Library {
         KubernetesVersion { major: 1, minor }
     }
 
-    /// What people call it.
+    /// The usual name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Standard => "the standard functions",

@@ -28,7 +28,7 @@ pub(super) fn call(runtime: &mut Runtime, name: &str, is_member: bool, args: &[V
     }
 }
 
-/// Functions that make such values of others.
+/// Functions that construct such values from others.
 fn made(runtime: &mut Runtime, name: &str, args: &[Value]) -> Found {
     if let [Value::String(text), ..] = args
         && let Err(failure) = runtime.budget.read(text.len())
@@ -75,7 +75,7 @@ fn non_zero(value: &Value) -> Found {
         Value::Bytes(bytes) => bytes.is_empty(),
         Value::List(list) => list.items.is_empty(),
         Value::Duration(nanos) => *nanos == 0,
-        // Go's maps of literals know what an empty one is, those of objects do not.
+        // In Go, map literals report whether they are empty. Maps of objects do not.
         Value::Map(map) if !map.entries.is_empty() => false,
         Value::Optional(None) => true,
         Value::Optional(Some(_)) => false,

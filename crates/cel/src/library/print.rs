@@ -1,4 +1,4 @@
-//! `format`: texts with the values of a list put in.
+//! `format`: inserts list values into a format string.
 
 use olmkit_go::strconv;
 
@@ -30,14 +30,14 @@ pub(super) fn format(runtime: &mut Runtime, template: &str, args: &[Value]) -> R
     runtime.text(&out)
 }
 
-/// Adds a text, counted.
+/// Appends a string and takes its cost.
 fn push(runtime: &mut Runtime, out: &mut String, text: &str) -> Result<(), Failure> {
     runtime.budget.allocate(text.len())?;
     out.push_str(text);
     Ok(())
 }
 
-/// Prints one value as the clause at the start of `rest` says; gives back what follows.
+/// Prints one value by the clause at the start of `rest` and returns the remaining format string.
 fn clause<'t>(runtime: &mut Runtime, out: &mut String, rest: &'t str, arg: &Value) -> Result<&'t str, Failure> {
     let (precision, rest) = match rest.strip_prefix('.') {
         None => (6, rest),

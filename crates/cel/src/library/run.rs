@@ -25,7 +25,7 @@ pub(crate) fn call(runtime: &mut Runtime, name: &str, is_member: bool, args: &[V
             return result;
         }
     }
-    // What is known but got other types than it takes, and what is not known at all.
+    // Distinguishes unknown functions from known ones with arguments of the wrong types.
     if super::signature::overloads(name).is_empty() {
         return Err(Failure::undecided(format!("the function {name}")));
     }
@@ -84,7 +84,7 @@ mod tests {
         }
     }
 
-    /// A function that is declared but not there would make objects look wrong that the API server accepts.
+    /// A function that is declared but not implemented would cause findings for objects that the API server accepts.
     #[test]
     fn every_declared_function_is_there() {
         assert_eq!(TYPES.len(), 6);

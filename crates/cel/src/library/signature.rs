@@ -11,11 +11,11 @@ use crate::types::{Shape, Type};
 #[derive(Debug)]
 pub(crate) struct Overload {
     pub(crate) library: Library,
-    /// True if the first parameter stands in front of the dot.
+    /// True if the first parameter is the receiver.
     pub(crate) is_member: bool,
     pub(crate) params: Vec<Type>,
     pub(crate) result: Type,
-    /// How many type variables the signature has; they are 0, 1, ….
+    /// Number of type variables in the signature; they are 0, 1, ….
     pub(crate) variables: u32,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn all() -> impl Iterator<Item = (&'static str, &'static Overload)> {
     named.flat_map(|(name, overloads)| overloads.iter().map(move |overload| (name.as_str(), overload)))
 }
 
-/// The type that a name stands for, as a type of types.
+/// The type with this name, as a type of types.
 pub(crate) fn type_named(name: &str) -> Option<Type> {
     let inner = match name {
         "list" => Type::list(Type::Dyn),
@@ -61,7 +61,7 @@ pub(crate) fn type_named(name: &str) -> Option<Type> {
     Some(Type::of(Shape::Type, vec![inner]))
 }
 
-/// A line with `{a|b}` stands for one line with each.
+/// Expands a line with `{a|b}` to one line for each.
 fn expanded(line: &str) -> Vec<String> {
     let choices = line.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
     let Some((choices, _)) = choices else {
@@ -71,7 +71,7 @@ fn expanded(line: &str) -> Vec<String> {
     choices.split('|').map(|choice| line.replace(&group, choice)).collect()
 }
 
-/// Reads `receiver name(parameters) result`; functions without receiver leave out the first word.
+/// Reads `receiver name(parameters) result`; functions without a receiver omit the first word.
 fn read(library: Library, line: &str) -> Option<(&str, Overload)> {
     let words: Vec<&str> = line.split(' ').collect();
     let (receiver, call, result) = match words.as_slice() {

@@ -1,4 +1,4 @@
-//! Functions of texts.
+//! String functions.
 
 use super::Found;
 use super::print;
@@ -78,10 +78,10 @@ fn find_all(runtime: &mut Runtime, text: &str, pattern: &str, most: i64) -> Outc
         if items.len() >= most {
             break;
         }
-        // Each search begins anew, and may look at all that is left.
+        // Each search starts at the end of the last match, and may read the whole rest.
         runtime.budget.step(compiled.steps(text.len() - found.end()))?;
         runtime.budget.allocate(found.len() + 2 * ITEM)?;
-        // Go leaves out an empty match behind another match.
+        // Go omits an empty match after another match.
         if !(found.is_empty() && last_end == Some(found.start())) {
             items.push(Value::string(found.as_str()));
         }
@@ -94,7 +94,7 @@ fn out_of_range(at: i64) -> Failure {
     Failure::error(format!("index out of range: {at}"))
 }
 
-/// The bytes before so many characters; `None` when there are fewer.
+/// The number of bytes before this number of characters; `None` if there are fewer.
 fn byte_at(text: &str, characters: usize) -> Option<usize> {
     let mut ends = text.char_indices().map(|(at, _)| at).chain(std::iter::once(text.len()));
     ends.nth(characters)
@@ -141,7 +141,7 @@ fn last_index_of(runtime: &mut Runtime, text: &str, other: &str, from: Option<i6
         return Ok(Value::Int(-1));
     };
     let end = (start + other.len()).min(text.len());
-    // The end may lie within a character, where no match can end either.
+    // The end may be inside a character, where no match can end either.
     let end = (end..=text.len())
         .find(|end| text.is_char_boundary(*end))
         .unwrap_or(text.len());
@@ -192,7 +192,7 @@ fn split(runtime: &mut Runtime, text: &str, separator: &str, most: i64) -> Outco
     runtime.list(items)
 }
 
-/// Each character; the last part is what is left.
+/// Splits into characters; the last part is the rest.
 fn by_characters(text: &str, most: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;

@@ -1,10 +1,10 @@
-//! Macros: calls that bind variables or look at the form of their argument.
+//! Macros: calls that bind variables or inspect the form of their argument.
 
 use super::Parser;
 use crate::ast::{Expr, Fold, FoldKind, Node};
 use crate::error::ParseError;
 
-/// The macro that a method with so many arguments is.
+/// The macro for a method with this number of arguments.
 pub(super) fn kind_of(name: &str, arguments: usize) -> Option<FoldKind> {
     Some(match (name, arguments) {
         ("all", 2 | 3) => FoldKind::All,

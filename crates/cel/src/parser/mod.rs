@@ -1,4 +1,4 @@
-//! Reads an expression: a descent over the brackets, with a stack of its own for the operators.
+//! Parses an expression: recursive descent for brackets, and an explicit stack for operators.
 
 mod macros;
 mod primary;
@@ -12,9 +12,9 @@ use crate::token::Token;
 /// Reads an expression.
 ///
 /// # Errors
-/// A fault of syntax with its place, or a bound of [`limits`] that the text passes.
+/// A syntax error with its position, or an exceeded limit of [`limits`].
 pub fn parse(text: &str) -> Result<Node, ParseError> {
-    // Characters are at least one byte each, so that most texts are not counted.
+    // A character has at least one byte, so most expressions need no count.
     if text.len() > limits::EXPRESSION_CHARACTERS {
         let size = text.chars().count();
         if size > limits::EXPRESSION_CHARACTERS {
@@ -96,7 +96,7 @@ impl Operator {
 }
 
 impl Parser<'_> {
-    /// Reads the next token; gives back the one before.
+    /// Reads the next token; returns the previous one.
     fn advance(&mut self) -> Result<Token, ParseError> {
         let (offset, token) = self.lexer.next()?;
         self.offset = offset;
@@ -165,7 +165,7 @@ impl Parser<'_> {
         Ok(node)
     }
 
-    /// `a ? b : c`, or what binds tighter.
+    /// `a ? b : c`, or an expression that binds tighter.
     fn expression(&mut self) -> Result<Node, ParseError> {
         self.depth += 1;
         if self.depth > limits::DEPTH {
@@ -205,7 +205,7 @@ impl Parser<'_> {
         operands.pop().ok_or_else(|| self.unexpected())
     }
 
-    /// Joins the operands of all waiting operators that bind at least as tight as `strength`.
+    /// Joins the operands of all pending operators that bind at least as tight as `strength`.
     fn reduce(
         &self,
         operands: &mut Vec<Node>,
@@ -218,7 +218,7 @@ impl Parser<'_> {
             };
             let node = match (operator, left) {
                 (Operator::Binary(binary), left) => self.node(offset, Expr::Binary(binary, Box::new((left, right))))?,
-                // A chain stays one node, whose height need not be counted over all terms again.
+                // A chain remains one node, whose height need not be recomputed for each term.
                 (
                     Operator::And,
                     Node {
@@ -259,7 +259,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `!x`, `-x`, or what binds tighter. An even number of signs means nothing.
+    /// `!x`, `-x`, or an expression that binds tighter. An even number of signs has no effect.
     fn unary(&mut self) -> Result<Node, ParseError> {
         let offset = self.offset;
         for (punct, operator) in [("!", Unary::Not), ("-", Unary::Negate)] {
@@ -284,7 +284,7 @@ impl Parser<'_> {
         self.member(offset, false)
     }
 
-    /// A value and the fields, items and methods behind it.
+    /// A value with its fields, items and methods.
     fn member(&mut self, offset: usize, is_negative: bool) -> Result<Node, ParseError> {
         let mut node = if is_negative {
             self.negative_literal(offset)?

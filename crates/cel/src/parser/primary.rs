@@ -1,4 +1,4 @@
-//! What stands at the leaves and between brackets.
+//! Primary expressions: literals, names, calls and brackets.
 
 use super::Parser;
 use crate::ast::{Call, Entry, Expr, Literal, Node};
@@ -113,7 +113,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands between the parentheses of a call, and these.
+    /// The arguments of a call, with the parentheses.
     pub(super) fn arguments(&mut self) -> Result<Vec<Node>, ParseError> {
         self.expect("(")?;
         let mut args = Vec::new();

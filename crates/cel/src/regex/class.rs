@@ -10,7 +10,7 @@ const POSIX: [&str; 14] = [
     "xdigit",
 ];
 
-/// A class behind its bracket, and what follows it.
+/// A class after its bracket, and the rest.
 pub(super) fn translate(text: &str) -> Result<(String, &str), Failure> {
     let mut out = String::from("[");
     let mut rest = text;
@@ -73,7 +73,7 @@ fn character(rest: &str) -> Result<(char, &str), Failure> {
     Ok((c, rest.get(c.len_utf8()..).unwrap_or_default()))
 }
 
-/// The inside of a class that has a name, behind its backslash.
+/// The content of a class with a name, after its backslash.
 pub(super) fn named(rest: &str) -> Result<Option<(String, &str)>, Failure> {
     let mut behind = rest.chars();
     let class = match behind.next() {
@@ -91,7 +91,8 @@ pub(super) fn named(rest: &str) -> Result<Option<(String, &str)>, Failure> {
                     .ok_or_else(|| refused("invalid character class range"))?,
                 None => inner.split_at(inner.chars().next().map_or(0, char::len_utf8)),
             };
-            // Whether a name is known depends on the version of Unicode; the crate also reads names that Go does not.
+            // Go accepts class names depending on the version of Unicode. The crate also accepts names that Go
+            // rejects.
             let is_plain = name.len() < 40 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
             if name.is_empty() || !is_plain || !name.starts_with(|c: char| c.is_ascii_uppercase()) {
                 return Err(unclear());
@@ -103,7 +104,7 @@ pub(super) fn named(rest: &str) -> Result<Option<(String, &str)>, Failure> {
     Ok(Some((class.to_owned(), behind.as_str())))
 }
 
-/// A character behind its backslash, and what follows it.
+/// A character after its backslash, and the rest.
 pub(super) fn escape(rest: &str) -> Result<(char, &str), Failure> {
     let mut behind = rest.chars();
     let invalid = || refused("invalid escape sequence");

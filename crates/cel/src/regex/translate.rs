@@ -9,7 +9,7 @@ const MOST_REPETITIONS: u64 = 1_000;
 /// Rewrites an expression; also counts the states.
 ///
 /// # Errors
-/// Why Go refuses it, in Go's words, or that nothing is known.
+/// Fails with Go's error message if Go rejects the pattern, or if its result is unknown.
 pub(super) fn translate(pattern: &str) -> Result<(String, u64), Failure> {
     let mut translator = Translator {
         rest: pattern,
@@ -28,7 +28,7 @@ pub(super) fn translate(pattern: &str) -> Result<(String, u64), Failure> {
     Ok((translator.out, states))
 }
 
-/// What a group holds so far.
+/// The open group so far.
 #[derive(Default)]
 struct Level {
     /// States before the last item.
@@ -37,7 +37,7 @@ struct Level {
     last: u64,
     /// True if there is an item that can be repeated.
     has_item: bool,
-    /// How often the last item repeats something within it.
+    /// How often the last item repeats a part of itself.
     repeats: u64,
     /// The same for the items before it.
     repeats_before: u64,
@@ -64,7 +64,7 @@ impl Level {
 struct Translator<'p> {
     rest: &'p str,
     out: String,
-    /// Go refuses two repetitions in a row.
+    /// Go rejects two repetitions in a row.
     after_repetition: bool,
     outer: Vec<Level>,
     level: Level,
@@ -177,7 +177,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// What stands behind a parenthesis. Nobody asks for the text of a group, so names are left out.
+    /// A group after its opening parenthesis. Names are dropped, because no caller reads captured groups.
     fn group(&mut self) -> Result<(), Failure> {
         if !self.rest.starts_with('?') {
             self.open("(");
@@ -222,7 +222,7 @@ impl Translator<'_> {
         self.outer.push(std::mem::take(&mut self.level));
     }
 
-    /// What stands behind a backslash.
+    /// An escape sequence after its backslash.
     fn escape(&mut self) -> Result<(), Failure> {
         if let Some(rest) = self.rest.strip_prefix('Q') {
             let (text, behind) = rest.split_once("\\E").unwrap_or((rest, ""));
@@ -251,7 +251,7 @@ impl Translator<'_> {
     }
 }
 
-/// The numbers behind a brace and what follows; other braces are plain text.
+/// The counts after a brace, and the rest; other braces are plain characters.
 fn counts(rest: &str) -> Option<(u64, Option<u64>, &str)> {
     let (least, rest) = number(rest)?;
     let (most, rest) = match rest.strip_prefix(',') {
@@ -265,7 +265,7 @@ fn counts(rest: &str) -> Option<(u64, Option<u64>, &str)> {
     Some((least, most, rest.strip_prefix('}')?))
 }
 
-/// A number without leading zeros; one that is too large stays too large.
+/// A number without leading zeros; a number that is too large saturates.
 fn number(rest: &str) -> Option<(u64, &str)> {
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (digits, rest) = rest.split_at(end);

@@ -51,7 +51,7 @@ pub(crate) fn equal(left: &Value, right: &Value, budget: &mut Budget) -> Result<
     })
 }
 
-/// JSON is compared in a recursion of its own, whose cost is its size.
+/// JSON is compared by a separate recursion, whose cost is its size.
 fn preserved(left: &Json, right: &Json, budget: &mut Budget) -> Result<bool, Failure> {
     budget.step(size(left).min(size(right)))?;
     Ok(left == right)
@@ -102,7 +102,7 @@ fn lists(left: &Rc<List>, right: &Rc<List>, budget: &mut Budget) -> Result<bool,
     }
 }
 
-/// Returns true if a list holds an item. An item that cannot be compared matters only if none is equal.
+/// Returns true if a list contains an item. An item that cannot be compared matters only if none is equal.
 pub(crate) fn contains(list: &List, item: &Value, budget: &mut Budget) -> Result<bool, Failure> {
     let mut failed = None;
     for own in &list.items {
@@ -116,7 +116,7 @@ pub(crate) fn contains(list: &List, item: &Value, budget: &mut Budget) -> Result
     failed.map_or(Ok(false), Err)
 }
 
-/// Where the item with the same key fields stands.
+/// Index of the item with the same key fields.
 pub(crate) fn position_by_keys(
     items: &[Value],
     item: &Value,
@@ -194,7 +194,8 @@ fn double_to_whole(double: f64, other: i128) -> Option<Ordering> {
     if double.is_nan() {
         return None;
     }
-    // Beyond 2^64 a double is larger than every other number; up to there the conversion is exact but for the fraction.
+    // Beyond 2^64 a double is larger than every other number. Up to there the conversion is exact, except for the
+    // fraction.
     if double.abs() > 2.0e19 {
         return Some(if double > 0.0 {
             Ordering::Greater
@@ -212,7 +213,7 @@ fn double_to_whole(double: f64, other: i128) -> Option<Ordering> {
     })
 }
 
-/// The order of two values, where CEL knows one.
+/// The order of two values, if CEL defines one.
 pub(crate) fn order(left: &Value, right: &Value, budget: &mut Budget) -> Result<Ordering, Failure> {
     budget.step(1)?;
     Ok(match (left, right) {
@@ -241,7 +242,7 @@ pub(crate) fn sorted(mut items: Vec<(Value, Value)>, budget: &mut Budget) -> Res
     if items.iter().any(|(key, _)| Some(key.type_name()) != first.as_deref()) {
         return Err(Failure::error("list elements must have the same type"));
     }
-    // The budget is taken first: an order that fails halfway is none, and sorting would panic.
+    // The budget is taken first: an order that fails halfway is inconsistent, and sorting would panic.
     let rounds = u64::from(items.len().max(2).ilog2()) + 1;
     for (key, _) in &items {
         let before = budget.steps();

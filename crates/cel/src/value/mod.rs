@@ -44,13 +44,13 @@ pub enum Value {
     Semver(Rc<semver::Version>),
     /// A named format of the format library.
     Format(&'static str),
-    /// Data without a schema, of which only equality is known.
+    /// Data without a schema, which supports only equality.
     Preserved(Rc<Json>),
-    /// To look at the value fails.
+    /// A value that fails when it is read.
     Broken(Rc<Failure>),
 }
 
-/// A URL and its text.
+/// A URL and its string form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsedUrl {
     /// As it was written.
@@ -102,7 +102,7 @@ pub enum Key {
 }
 
 impl Value {
-    /// A text.
+    /// A string.
     pub fn string(text: impl AsRef<str>) -> Self {
         Self::String(Rc::from(text.as_ref()))
     }
@@ -133,7 +133,7 @@ impl Value {
         Self::Broken(Rc::new(failure))
     }
 
-    /// The value, unless to look at it fails.
+    /// The value, or the failure of reading it.
     pub(crate) fn sound(self) -> Result<Self, Failure> {
         match self {
             Self::Broken(failure) => Err((*failure).clone()),
@@ -176,7 +176,7 @@ impl Value {
         })
     }
 
-    /// What the value is, by the name of its type.
+    /// The name of the value's type.
     pub fn type_name(&self) -> &str {
         match self {
             Self::Null => "null_type",
@@ -218,7 +218,7 @@ impl Map {
         self.entries.get(&key)
     }
 
-    /// The value of a text. Fields of objects that have the name of a keyword are kept under their escaped names.
+    /// The value of a field. Fields whose name is a keyword are stored under their escaped names.
     pub(crate) fn field(&self, name: &str) -> Option<&Value> {
         let found = |name: &str| self.entries.get(&Key::String(Rc::from(name)));
         let escaped = || {

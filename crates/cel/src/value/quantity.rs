@@ -6,14 +6,14 @@ use crate::budget::Failure;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quantity {
     nanos: i128,
-    /// The power of ten that apimachinery keeps beside a 64-bit number; `None` where it calculates with large decimals, which it
-    /// never takes for integers.
+    /// The power of ten that apimachinery stores with a 64-bit number; `None` if it calculates with large decimals,
+    /// which it never treats as integers.
     scale: Option<i32>,
 }
 
 const NANO: i128 = 1_000_000_000;
 
-/// Digits beyond which the amount is left undecided.
+/// Digits beyond which the result is undecided.
 const DIGITS: usize = 18;
 
 enum Suffix {
@@ -25,7 +25,7 @@ impl Quantity {
     /// Reads a quantity.
     ///
     /// # Errors
-    /// What apimachinery says, or that the amount is beyond what is counted here.
+    /// The quantity as apimachinery parses it, or a failure if the amount is beyond our range.
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
         let wrong = || {
             Failure::error(
@@ -50,7 +50,7 @@ impl Quantity {
             return Err(wrong());
         }
         if count == 0 && fraction.is_empty() {
-            // apimachinery reads some texts without digits as 0.
+            // apimachinery reads some strings without digits as 0.
             return Err(Failure::undecided("a quantity without digits"));
         }
         let whole = whole.trim_start_matches('0');

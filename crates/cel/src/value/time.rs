@@ -11,7 +11,7 @@ pub struct Timestamp {
     pub seconds: i64,
     /// Nanoseconds within the second.
     pub nanos: u32,
-    /// True if it was written at an offset from UTC, which its text keeps.
+    /// True if it was written with an offset from UTC, which its string form keeps.
     has_offset: bool,
 }
 
@@ -53,7 +53,7 @@ const FIRST: i64 = -62_135_596_800;
 const LAST: i64 = 253_402_300_799;
 
 impl Timestamp {
-    /// A moment, unless CEL does not know it.
+    /// A timestamp, unless it is outside CEL's range.
     pub fn new(seconds: i64, nanos: u32) -> Option<Self> {
         (FIRST..=LAST).contains(&seconds).then_some(Self {
             seconds,
@@ -78,7 +78,7 @@ impl Timestamp {
             .flatten()
     }
 
-    /// The moment so many nanoseconds later.
+    /// The timestamp plus this number of nanoseconds.
     pub(crate) fn plus(self, nanos: i128) -> Option<Self> {
         let moment = Self::from_nanos(self.total_nanos() + nanos)?;
         Some(Self {
@@ -171,7 +171,7 @@ pub(crate) fn duration_text(nanos: i64) -> String {
     format!("{sign}{}{fraction}s", total / 1_000_000_000)
 }
 
-/// The offset from UTC in seconds that a text like `-08:00` names. Names of zones are not known here.
+/// The offset from UTC in seconds of a string like `-08:00`. Names of zones are not supported.
 pub(crate) fn zone_offset(text: &str) -> Option<i64> {
     if text == "UTC" || text.is_empty() {
         return Some(0);

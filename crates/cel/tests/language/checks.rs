@@ -1,4 +1,4 @@
-//! What the checker finds.
+//! Results of the type checker.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Texts that want more than they may have. A panic, an overflow of the stack or a hang fails the tests: everything runs in
-//! this process, on threads with less stack than programs have.
+//! Expressions that try to exceed their budget. A panic, a stack overflow or a hang fails the tests: everything runs in
+//! this process, on threads with small stacks.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::ending;
 
-/// Runs on a stack of one MiB, half of what threads have by default, although nothing is optimised here.
+/// Runs on a stack of one MiB, half of the default for threads, although the build is not optimized.
 fn ends(name: String, text: String) {
     let shown = name.clone();
     let work = move || {
@@ -327,7 +327,7 @@ fn deep_texts_are_bounded() {
 
 #[test]
 fn random_texts_end() {
-    // A generator of its own keeps the texts the same in every run.
+    // A fixed seed keeps the expressions the same in every run.
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut next = move |below: usize| {
         state ^= state << 13;

@@ -1,4 +1,4 @@
-//! What expressions mean, what the checker refuses, and that no text takes more than it may.
+//! Evaluation, type checks, and budgets of expressions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod checks;
@@ -12,7 +12,7 @@ fn any_env() -> Env {
     Env::kubernetes().variable_of("self", Type::Dyn)
 }
 
-/// How an expression over `self` ends: `true`, `refused`, `error: …`, `undecided`, `exhausted`, or the value.
+/// Result of an expression over `self`: `true`, `refused`, `error: …`, `undecided`, `exhausted`, or the value.
 fn ending(text: &str, own: &Value, budget: &mut Budget) -> String {
     let program = match Program::compile(&any_env(), text) {
         Ok(program) => program,

@@ -1,4 +1,4 @@
-//! What runs in pods: the programs of the helper image and of catalog images.
+//! The binary of the helper image and of catalog images, which runs in pods.
 
 fn main() -> std::process::ExitCode {
     olmkit_cli::helper()

@@ -99,7 +99,7 @@ fn markdown(summary: &Summary, changes: &[BlockedChange]) -> anyhow::Result<()> 
         writeln!(out)?;
     }
     if changes.is_empty() {
-        writeln!(out, "OLM v1 lets the CRDs be upgraded.")?;
+        writeln!(out, "OLM v1 allows the CRD upgrades.")?;
         return Ok(());
     }
     writeln!(out, "### OLM v1 blocks the upgrade\n")?;
@@ -110,12 +110,12 @@ fn markdown(summary: &Summary, changes: &[BlockedChange]) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// What blocks the upgrade of definitions of the same names; files are named below the folders.
+/// Changes that block the upgrade of CRDs with the same name; file names include their directories.
 fn compare(old: (&str, &[Object]), new: (&str, &[Object])) -> anyhow::Result<Vec<BlockedChange>> {
-    let below = |folder: &str, objects: &[Object]| -> Vec<Object> {
+    let below = |directory: &str, objects: &[Object]| -> Vec<Object> {
         let in_folder = |object: &Object| {
             let mut object = object.clone();
-            object.path = format!("{}/{}", folder.trim_end_matches('/'), object.path);
+            object.path = format!("{}/{}", directory.trim_end_matches('/'), object.path);
             object
         };
         objects.iter().map(in_folder).collect()

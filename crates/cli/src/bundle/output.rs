@@ -71,7 +71,7 @@ pub fn optional_validators(validators: &[Validator]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints all findings in one of the forms that are not for people.
+/// Prints all findings in a machine-readable format.
 pub fn machine(all: &[Validated], format: Format, strict: bool) -> anyhow::Result<()> {
     let out = &mut terminal::data();
     if format == Format::JsonAlpha1 {

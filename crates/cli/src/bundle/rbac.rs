@@ -35,14 +35,14 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(
         args.olmv1.needs_installer(),
-        "OLM v1 {} installs with rights of its own and ignores spec.serviceAccount; only releases up to 1.10 need an account",
+        "OLM v1 {} installs with operator-controller's permissions and ignores spec.serviceAccount; only releases up to 1.10 need a service account",
         args.olmv1
     );
     let (bundle, objects) = args.how.render()?;
     let extension = args.extension.as_deref().unwrap_or(&bundle.package);
     anyhow::ensure!(
         !extension.is_empty(),
-        "the bundle names no package; name the ClusterExtension with --extension"
+        "the bundle names no package; pass the name of the ClusterExtension with --extension"
     );
     let account = args.account.clone().unwrap_or_else(|| format!("{extension}-installer"));
     let installer = Installer {

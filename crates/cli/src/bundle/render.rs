@@ -32,7 +32,7 @@ pub struct Args {
     owner: Option<String>,
 }
 
-/// What is rendered, and how.
+/// Render options.
 #[derive(clap::Args)]
 pub struct How {
     /// A bundle: directory or image (REFERENCE, store:…, oci:…, oci-archive:…, docker-archive:…).
@@ -96,16 +96,14 @@ impl How {
         };
         let rendered = match olmv1::render(&bundle, &options) {
             Err(RenderError::NoCertificates) => {
-                note!(
-                    "note: without a provider of certificates OLM v1 refuses this bundle; mount certificates yourself"
-                );
+                note!("note: without a certificate provider OLM v1 rejects this bundle; mount certificates yourself");
                 olmv1::objects(&bundle, &options)
             }
             rendered => rendered,
         };
         let objects = match rendered {
             Ok(objects) => objects,
-            Err(error) => bail!("OLM v1 refuses {}: {error}", self.bundle),
+            Err(error) => bail!("OLM v1 rejects {}: {error}", self.bundle),
         };
         if options.config.is_object() {
             note!("note: OLM v1 reads spec.config only with its experimental manifests");

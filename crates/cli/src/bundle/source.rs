@@ -12,7 +12,7 @@ use olmkit_oci::{Location, fetch};
 use crate::registry_flags::RegistryFlags;
 use crate::runtime::block_on;
 
-/// The directory of a bundle. An image is unpacked into `folder`, which must live as long as it is read.
+/// The directory of a bundle. An image is unpacked into `folder`, which must exist while the bundle is read.
 pub fn directory(bundle: &str, folder: &Path, registry: &RegistryFlags) -> anyhow::Result<PathBuf> {
     let directory = Path::new(bundle);
     if directory.is_dir() {
@@ -35,7 +35,7 @@ pub fn for_olm_v1(bundle: &str, registry: &RegistryFlags) -> anyhow::Result<Bund
     Bundle::read(&tree).map_err(|error| unreadable(bundle, &error))
 }
 
-/// The error for what OLM v1 cannot read, with its place.
+/// The error for a bundle that OLM v1 cannot read, with its position.
 pub fn unreadable(name: &str, error: &ReadError) -> anyhow::Error {
     let place = &error.place;
     let line = place

@@ -13,7 +13,7 @@ use crate::many::Many;
 use crate::policy::{SetAside, summary_of_suppressed};
 use crate::terminal;
 
-/// What stays of a bundle when its findings are printed.
+/// Data of a bundle that is kept after its findings are printed.
 pub struct Row {
     name: String,
     verdict: &'static str,
@@ -23,7 +23,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// What stays of this one; `worst` is the lowest severity that fails it.
+    /// The kept data of this bundle; `worst` is the lowest severity that fails it.
     pub fn of(validated: &Validated, worst: Severity) -> Self {
         Self {
             name: validated.name.clone(),
@@ -39,7 +39,8 @@ impl Row {
     }
 }
 
-/// Many bundles: those that fail as soon as they are validated, then each broken rule once with a few places, and totals.
+/// Output for many bundles: a failing bundle is printed as soon as it is validated, then each broken rule once with a
+/// few positions, and totals.
 #[derive(Default)]
 pub struct Bundles {
     many: Many,
@@ -73,7 +74,7 @@ impl Bundles {
     }
 }
 
-/// Prints the findings of one bundle with source lines, in full or what repeats once.
+/// Prints the findings of one bundle with source lines, in full or with repeated findings grouped.
 pub fn print(validated: &Validated, short: bool, in_full: bool) -> anyhow::Result<()> {
     let out = &mut terminal::styled_output();
     let report = Report {
@@ -104,7 +105,7 @@ pub fn print(validated: &Validated, short: bool, in_full: bool) -> anyhow::Resul
         );
     }
     out.write_all(text.as_bytes())?;
-    // A finding has the same text, and its place.
+    // A finding has the same message, with its position.
     if let Some(message) = validated
         .outcome
         .fatal
@@ -135,7 +136,7 @@ pub fn print(validated: &Validated, short: bool, in_full: bool) -> anyhow::Resul
     Ok(())
 }
 
-/// The table of verdicts of several bundles.
+/// The result table for several bundles.
 pub fn summary(rows: &[Row]) -> anyhow::Result<()> {
     let out = &mut terminal::styled_output();
     let mut table = Table::new();

@@ -39,7 +39,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    // Holds what was pulled until the manifests are written.
+    // Keeps the pulled files until the manifests are written.
     let folder = olmkit::temporary::Directory::new("bundle")?;
     let bundle = load(&super::source::directory(&args.bundle, folder.path(), &args.registry)?)?;
     let manifests = manifests(args, &bundle)?;
@@ -87,7 +87,7 @@ fn manifests(args: &Args, bundle: &Bundle) -> anyhow::Result<Vec<Value>> {
     Ok(unpack(&csv.value, &others, &target)?)
 }
 
-/// What the cluster must have first, and what OLM does that manifests cannot.
+/// Prerequisites of the cluster, and OLM features that manifests cannot reproduce.
 fn notes(bundle: &Bundle, manifests: &[Value]) -> Vec<String> {
     let text = |value: &Value, pointer: &str| {
         let found = value.pointer(pointer).and_then(Value::as_str);
@@ -106,8 +106,7 @@ fn notes(bundle: &Bundle, manifests: &[Value]) -> Vec<String> {
     let served = csv.and_then(|csv| csv.value.pointer("/spec/apiservicedefinitions/owned"));
     for api in served.and_then(Value::as_array).into_iter().flatten() {
         notes.push(format!(
-            "the API {}/{} is left out: OLM registers it with an APIService and a certificate of its own; write both for \
-             this cluster",
+            "the API {}/{} is omitted: OLM registers it with an APIService and a certificate; write both for this cluster",
             text(api, "/group"),
             text(api, "/version")
         ));
@@ -115,10 +114,10 @@ fn notes(bundle: &Bundle, manifests: &[Value]) -> Vec<String> {
     notes
 }
 
-/// One file for each object; the number in front keeps the order in which `kubectl apply -f DIR` applies them.
+/// One file for each object; the number in front preserves the order for `kubectl apply -f DIR`.
 fn write_files(output: &Path, manifests: &[Value]) -> anyhow::Result<()> {
     let width = manifests.len().to_string().len();
-    // A folder appears with all that belongs into it; what is in one that stands already stays.
+    // A new directory appears with all its files at the same time; files in an existing directory are kept.
     let stage = (!output.exists()).then(|| Stage::beside(output)).transpose()?;
     for (at, manifest) in manifests.iter().enumerate() {
         let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();

@@ -203,7 +203,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(code);
     }
     let worst = chosen.fails_from(args.strict);
-    // The drop-in for operator-sdk has its verdict, whatever a project wants to hear.
+    // The drop-in for operator-sdk has its result, regardless of the project's settings.
     let is_original = args.output == Format::JsonAlpha1;
     let form = Form::of(args.output, sources.len(), chosen.writes_baseline() && !is_original);
     let mut judge = chosen.policy.judge();
@@ -244,9 +244,9 @@ enum Form {
     Each,
     /// The same for programs.
     EachForMachines,
-    /// That it fails at once, and with the findings of the others each rule once.
+    /// A failure immediately, and each broken rule once with the findings of the other bundles.
     Grouped,
-    /// With those of the others: it is one document.
+    /// Together with the other bundles: the format is one document.
     Whole,
 }
 
@@ -296,7 +296,7 @@ fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<olmkit::temporary::D
             let found = find_bundles(path).with_context(|| format!("cannot search {bundle} for bundles"))?;
             anyhow::ensure!(
                 args.allow_empty || !found.is_empty(),
-                "no bundles found in {bundle}: no directory has both `manifests` and `metadata`; --allow-empty accepts that"
+                "no bundles found in {bundle}: no directory has both `manifests` and `metadata`; pass --allow-empty to accept this"
             );
             sources.extend(found.iter().map(|path| Source::directory(path)));
         } else if path.exists() {
@@ -324,8 +324,8 @@ fn validate_all(
     if let [source] = sources {
         let (validated, reading) = source.validate(options)?;
         warn_of_nothing_to_compare(options, reading.bundle.package(), &validated.name);
-        // The process exits soon and frees all memory at once; freeing node by node would take a tenth of the run. A fuzz target goes
-        // on to the next input.
+        // The process exits soon, which frees all memory at once; freeing node by node would take a tenth of the run. A
+        // fuzz target continues with the next input.
         if cfg!(not(fuzzing)) {
             std::mem::forget(reading);
         }
@@ -351,6 +351,6 @@ fn warn_of_nothing_to_compare(options: &Options, package: &str, bundle: &str) {
     if let Some(Against::Catalog { name, catalog }) = options.against.as_deref()
         && !catalog.bundles.iter().any(|bundle| bundle.package == package)
     {
-        eprintln!("warning: {bundle} is compared with nothing: {name} has no bundle of package {package}");
+        eprintln!("warning: {bundle} is not compared: {name} has no bundle of package {package}");
     }
 }

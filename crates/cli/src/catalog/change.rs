@@ -69,7 +69,7 @@ pub fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let read = |reference| read(reference, &args.registry);
     let (old, new) = match (read(&args.old), read(&args.new)) {
         (Ok(old), Ok(new)) => (old, new),
-        // 1 says that the catalogs differ.
+        // Exit code 1 means that the catalogs differ.
         (Err(error), _) | (_, Err(error)) => {
             eprintln!("Error: {}", crate::error_message(&error));
             return Ok(ExitCode::from(2));

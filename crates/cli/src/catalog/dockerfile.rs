@@ -11,7 +11,7 @@ use olmkit::catalog::init;
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit catalog dockerfile catalog"])]
 pub struct Args {
-    /// Catalog directory; the Dockerfile is written beside it.
+    /// Catalog directory; the Dockerfile is written to its parent directory.
     directory: PathBuf,
     /// Base image of the final stage; scratch for the catalog files only.
     #[arg(short = 'i', long, default_value = OPM)]
@@ -34,7 +34,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     );
     anyhow::ensure!(
         args.builder_image != "scratch",
-        "the builder image cannot be scratch: it must hold /bin/opm"
+        "the builder image cannot be scratch: it must contain /bin/opm"
     );
     let name = args
         .directory

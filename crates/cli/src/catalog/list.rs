@@ -60,7 +60,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             None => Ok(catalog),
         }
     };
-    // As opm says it.
+    // opm's error message.
     let checked_with = |reference: &String, package: &Option<String>| -> anyhow::Result<Catalog> {
         let catalog = checked(reference)?;
         match package {

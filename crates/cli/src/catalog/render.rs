@@ -44,7 +44,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         image_template: args.alpha_image_ref_template.clone(),
     };
     let images = RegistryImages::new(&args.registry);
-    // Pulls have bars of their own.
+    // Pulls have their own progress bars.
     let is_here = |reference: &String| Path::new(reference).exists();
     let progress = args.references.iter().all(is_here);
     let progress = progress.then(|| Progress::begin("rendering", Unit::Read));

@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let version = args.version.as_deref().map(range).transpose()?;
     if let Some((name, _)) = args.priorities.iter().find(|(name, _)| !args.catalogs.contains(name)) {
         anyhow::bail!(
-            "--priority names {name:?}, which is none of the catalogs: {}",
+            "--priority names {name:?}, which is not one of the catalogs: {}",
             args.catalogs.join(", ")
         );
     }
@@ -133,8 +133,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if request.installed.as_ref().is_some_and(|one| one.name().is_empty()) {
         note!(
-            "note: no catalog has the installed version, so its name is not known and only a skipRange can lead on from it; \
-             write NAME@VERSION if it is"
+            "note: no catalog has the installed version, so its name is unknown and only a skipRange can upgrade it; write NAME@VERSION if you know the name"
         );
     }
     let Some(refusal) = resolution.refusal else {
@@ -150,7 +149,7 @@ fn range(text: &str) -> anyhow::Result<VersionRange> {
     })?;
     if !range.is_admitted() {
         note!(
-            "note: the API server refuses {:?} in a ClusterExtension, though OLM v1 could read it; write a range of at most 64 \
+            "note: the API server rejects {:?} in a ClusterExtension, although OLM v1 could parse it; write a range of at most 64 \
              characters with operators, such as '>=1.2, <2'",
             UntrustedText::new(text).to_string()
         );
@@ -167,7 +166,7 @@ struct Answer<'r> {
     candidates: &'r [Candidate],
 }
 
-/// Prints the choice, and why none of the others.
+/// Prints the choice, and the reasons against the other bundles.
 pub fn print(resolution: &Resolution, several: bool) -> anyhow::Result<()> {
     let mut out = terminal::output();
     let mut candidates: Vec<&Candidate> = resolution.candidates.iter().collect();

@@ -100,7 +100,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     result
 }
 
-/// Where the catalog is, and which index of it is wanted.
+/// The catalog and its requested index.
 #[derive(Clone)]
 struct Plan {
     catalog: String,
@@ -140,16 +140,16 @@ impl Plan {
         }
     }
 
-    /// The prepared index if it fits but for the blobs that the HTTP API serves.
+    /// The prepared index if it lacks only the blobs for the HTTP API.
     fn without_blobs(&self, directory: &Path) -> Option<Index> {
-        // `open` reports what is wrong with the catalog.
+        // `open` reports errors of the catalog.
         let index = source::prepared_without_blobs(directory, self.options()).ok()??;
         self.metrics.index_loaded(IndexLoad::Prepared);
-        note!("the prepared index fits and answers gRPC; building one with what the HTTP API serves");
+        note!("the prepared index fits and answers gRPC; building one with the data for the HTTP API");
         Some(index)
     }
 
-    /// Opens or builds the index, and says which.
+    /// Opens or builds the index, and reports which.
     fn open(&self, directory: &Path) -> anyhow::Result<(Index, Provenance)> {
         let begin = Instant::now();
         let progress = Progress::begin("reading the catalog", Unit::Read);
@@ -179,7 +179,7 @@ fn prepare(args: &Args) -> anyhow::Result<ExitCode> {
     let located = plan.locate()?;
     let (index, provenance) = plan.open(located.path())?;
     report(&index);
-    // Who prepares an index wants to have it.
+    // A user who prepares an index expects it in the cache.
     if let (Some(cache), Provenance::Temporary(Some(reason))) = (&args.cache_dir, provenance) {
         anyhow::bail!("the index cannot be kept in {}: {reason}", cache.display());
     }
@@ -192,35 +192,35 @@ fn start(args: &Args) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()?;
     let result = runtime.block_on(serve(args));
-    // A pull that a registry holds up, or reading the catalog, must not keep the program from ending.
+    // A pull that waits for a registry, or reading the catalog, must not block the exit.
     runtime.shutdown_background();
-    // Until the process is gone, what still runs makes nothing new.
+    // Until the process exits, running tasks must not create new temporary files.
     std::mem::forget(olmkit::temporary::remove_all());
     result
 }
 
-/// Says what is served and what is not.
+/// Reports the served and the omitted packages.
 fn report(index: &Index) {
     let (bundles, entries) = index.counts();
     let packages = index.packages().len();
     note!("{packages} packages, {bundles} bundles, {entries} channel entries");
     for broken in index.broken() {
         let name = match broken.package.as_str() {
-            "" => "a file or blob of no known package",
+            "" => "a file or blob without a known package",
             name => name,
         };
         eprintln!("not served: {name}: {}", broken.message);
     }
 }
 
-/// Puts an index in place.
+/// Activates an index.
 fn take_up(index: Index, current: &Current, metrics: &Metrics) {
     report(&index);
     metrics.serving(&index);
     current.set(index);
 }
 
-/// The limits that the flags give.
+/// The limits from the flags.
 fn limits(args: &Args) -> Limits {
     Limits {
         connections: args.max_connections.max(1),
@@ -272,7 +272,7 @@ async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
             if let Some(index) = index {
                 take_up(index, &current, &metrics);
             }
-            // What an image's name stands for is OLM's business to look after (registryPoll).
+            // OLM itself polls an image tag for changes (registryPoll).
             if let (Located::Directory(directory), 1..) = (located, args.reload_interval) {
                 let interval = Duration::from_secs(args.reload_interval);
                 tokio::spawn(follow(plan, directory, interval, current));
@@ -283,7 +283,7 @@ async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What listens for HTTP; catalog API and metrics may share an address.
+/// The HTTP listeners; catalog API and metrics may share an address.
 fn routes(args: &Args, current: &Current, metrics: &Metrics) -> Vec<(SocketAddr, http::Routes)> {
     let mut listeners = catalog_and_metrics(args, current, metrics);
     let health = http::Routes {
@@ -311,8 +311,8 @@ fn catalog_and_metrics(args: &Args, current: &Current, metrics: &Metrics) -> Vec
     }
 }
 
-/// Looks for changes of the catalog and serves what it has become. A change that cannot be served, or that breaks what
-/// was right, is reported, and the content before it stays.
+/// Detects changes of the catalog and serves the new content. A change that cannot be served, or that breaks a valid
+/// package, is reported, and the previous content is kept.
 async fn follow(plan: Plan, directory: PathBuf, interval: Duration, current: Current) {
     let plan = Plan { enforce: false, ..plan };
     let mut known = Stamp::of(&directory);
@@ -320,7 +320,7 @@ async fn follow(plan: Plan, directory: PathBuf, interval: Duration, current: Cur
     loop {
         tokio::time::sleep(interval).await;
         let stamp = Stamp::of(&directory);
-        // Taken up only once it has stood still, since a copy in progress changes all the time.
+        // A change is read only after the files have been stable, because a copy in progress changes all the time.
         if stamp == known || stamp != pending {
             pending = stamp;
             continue;
@@ -338,11 +338,11 @@ async fn follow(plan: Plan, directory: PathBuf, interval: Duration, current: Cur
                 }
                 Some((package, message)) => {
                     plan.metrics.index_loaded(IndexLoad::Failed);
-                    eprintln!("the catalog has changed and breaks {package}; the old content stays: {message}");
+                    eprintln!("the catalog has changed and breaks {package}; still serving the old content: {message}");
                 }
             },
             Ok(Err(error)) => {
-                eprintln!("the catalog has changed and cannot be served; the old content stays: {error:#}");
+                eprintln!("the catalog has changed and cannot be served; still serving the old content: {error:#}");
             }
             Err(error) => eprintln!("reading the changed catalog failed: {error}"),
         }

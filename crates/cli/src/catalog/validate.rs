@@ -79,7 +79,7 @@ enum Output {
     Concise,
     /// JUnit XML.
     Junit,
-    /// opm's JSON: the verdict and its first error.
+    /// opm's JSON: the result and its first error.
     OpmJson,
     /// The same as YAML.
     #[value(alias = "yaml")]
@@ -98,7 +98,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let catalog = load::directory(located.path());
     let verdict = validate::loaded(catalog.as_ref());
     drop(progress);
-    // A catalog that cannot be read has its finding in the verdict. One that nothing else needs is dropped.
+    // A catalog that cannot be read has its finding in the result. One that no later step needs is dropped.
     let catalog = catalog.ok().filter(|_| args.crd_safety);
     let mut report = verdict.report(if terminal::is_quiet() {
         Severity::Warning
@@ -119,7 +119,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             report.sort();
         }
     }
-    // The directory that an image was unpacked to is gone afterwards; its files have the names that they have in the image.
+    // The unpacked image is deleted afterwards, so findings use file names inside the image.
     let unpacked = match &located {
         Located::Image(_, root) => Some(root),
         Located::Directory(_) => None,
@@ -131,7 +131,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let is_opms = matches!(output, Output::OpmJson | Output::OpmYaml);
     let mut failed = !verdict.passed();
-    // The drop-in for opm has its verdict, whatever a project wants to hear.
+    // The drop-in for opm has its result, regardless of the project's settings.
     if !is_opms {
         let explained = report.has_errors();
         report = judged(&chosen.policy, report, unpacked.map(|root| &**root));
@@ -189,7 +189,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// More findings of one rule are a group.
+/// More findings of one rule are grouped.
 const FEW: usize = 3;
 
 /// The findings that are shown as groups.
@@ -220,7 +220,7 @@ impl Groups {
     }
 }
 
-/// Separates the findings of rules with a few findings, which are shown with source lines, from the others.
+/// Separates rules with few findings, which are shown with source lines, from the others.
 fn split(report: &Report) -> (Report, Groups) {
     let mut counts: BTreeMap<(Severity, &str), usize> = BTreeMap::new();
     for finding in &report.findings {
@@ -263,7 +263,7 @@ fn totals(report: &Report) -> String {
     format!("{text}, {}", counted(report.count(Severity::Info), "info"))
 }
 
-/// What a policy leaves of a report. Comments in an image, which others may have made, do not count.
+/// The findings of a report after applying a policy. Comments in an image are ignored, because they are untrusted.
 fn judged(policy: &Policy, report: Report, unpacked: Option<&Path>) -> Report {
     let mut judge = policy.judge();
     let Some(root) = unpacked else {
@@ -286,7 +286,7 @@ fn inside(finding: &Finding, root: &Path) -> Option<PathBuf> {
     Some(file.strip_prefix(root).unwrap_or(file).to_owned())
 }
 
-/// The bundles below the directories. One that OLM v1 cannot read is named and left out.
+/// The bundles below the directories. One that OLM v1 cannot read is reported and omitted.
 fn given(directories: &[PathBuf]) -> anyhow::Result<Vec<Given>> {
     let mut folders = Vec::new();
     for directory in directories {
@@ -319,7 +319,7 @@ fn given(directories: &[PathBuf]) -> anyhow::Result<Vec<Given>> {
     Ok(given)
 }
 
-/// Counts the upgrades that were compared, and names packages with others.
+/// Counts the compared upgrades, and names packages with upgrades that were not compared.
 fn say_what_was_compared(safety: &Safety) {
     /// Packages that are named.
     const NAMED: usize = 5;

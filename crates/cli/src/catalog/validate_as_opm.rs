@@ -1,4 +1,5 @@
-//! `opm validate`: opm's verdict alone. The helper image has this, without the rules and settings of `olmkit catalog validate`.
+//! `opm validate`: only opm's result. The helper image has this, without the rules and settings of `olmkit catalog
+//! validate`.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -41,7 +42,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Writes the verdict and its first error as opm does.
+/// Writes the result and its first error as opm does.
 pub fn write(verdict: &Verdict, output: Output) -> anyhow::Result<()> {
     let shown = Shown {
         passed: verdict.passed(),

@@ -46,17 +46,17 @@ const MOVED: &[(&str, &str, &str)] = &[
     (
         "opm",
         "registry prune",
-        "SQLite catalogs are deprecated: `olmkit catalog migrate` makes files of them",
+        "SQLite catalogs are deprecated: `olmkit catalog migrate` converts them to files",
     ),
     (
         "opm",
         "registry prune-stranded",
-        "SQLite catalogs are deprecated: `olmkit catalog migrate` makes files of them",
+        "SQLite catalogs are deprecated: `olmkit catalog migrate` converts them to files",
     ),
     (
         "opm",
         "registry rm",
-        "SQLite catalogs are deprecated: `olmkit catalog migrate` makes files of them",
+        "SQLite catalogs are deprecated: `olmkit catalog migrate` converts them to files",
     ),
     (
         "opm",
@@ -77,17 +77,17 @@ const MOVED: &[(&str, &str, &str)] = &[
 
 /// Flags that olmkit does not have, with the reason.
 const WITHOUT: &[(&str, &str, &str)] = &[
-    ("create api", "--make", "`make manifests` is a command of its own"),
-    ("create webhook", "--make", "`make manifests` is a command of its own"),
+    ("create api", "--make", "`make manifests` is a separate command"),
+    ("create webhook", "--make", "`make manifests` is a separate command"),
     (
         "create webhook",
         "--external-api-domain",
-        "webhooks of foreign kinds are not scaffolded",
+        "webhooks of third-party kinds are not scaffolded",
     ),
     (
         "create webhook",
         "--external-api-path",
-        "webhooks of foreign kinds are not scaffolded",
+        "webhooks of third-party kinds are not scaffolded",
     ),
     ("create webhook", "--plural", "PROJECT has it"),
     ("create webhook", "--legacy", "webhooks of the layout before 4"),
@@ -222,7 +222,7 @@ struct Tool {
     name: &'static str,
     version: &'static str,
     commands: &'static str,
-    /// The words before the same command here.
+    /// The words before the same command in olmkit.
     prefix: &'static [&'static str],
 }
 
@@ -259,7 +259,7 @@ fn argument<'c>(command: &'c Command, name: &str) -> Option<&'c Arg> {
     })
 }
 
-/// The command of a path. The last word may also be a value that it takes, such as the kind of a template.
+/// The command of a path. The last word may also be an accepted value, such as the kind of a template.
 fn find<'c>(command: &'c Command, path: &str) -> Option<&'c Command> {
     let mut command = command;
     let mut names = path.split_whitespace().peekable();
@@ -295,7 +295,7 @@ fn exceptions(command: &Command, path: &str, wanted: &str) -> Vec<String> {
             found.push(format!("`{flag}` is not supported{reason}"));
             continue;
         };
-        // The help of a hidden flag is the one place that has the reason.
+        // The help of a hidden flag is the only place with the reason.
         let help = known.get_help().map(ToString::to_string).unwrap_or_default();
         let why = help
             .split_once(": ")
@@ -373,7 +373,7 @@ subcommand may precede its name.
                         (false, _) => exceptions.join(", "),
                     };
                     let test = test_of(tool.name, path);
-                    // `olmkit version` has a format of its own.
+                    // `olmkit version` has its own format.
                     let prefix = match path {
                         "version" => format!("olmkit {}", tool.name),
                         _ => tool.prefix.join(" "),

@@ -1,7 +1,6 @@
-//! The pages of the documentation that are made from the command line: `docs/reference/commands.md` and
-//! `docs/reference/drop-in.md`.
+//! The generated pages of the command line: `docs/reference/commands.md` and `docs/reference/drop-in.md`.
 //!
-//! `UPDATE_GENERATED=1 cargo test -p olmkit-cli --lib documentation` writes them anew.
+//! `UPDATE_GENERATED=1 cargo test -p olmkit-cli --lib documentation` rewrites them.
 
 mod drop_in;
 mod rules;
@@ -17,7 +16,7 @@ fn command(mut command: Command) -> Command {
     command
 }
 
-/// Compares a page with what it should be, or writes it.
+/// Compares a page with its expected content, or writes it.
 #[track_caller]
 fn check(page: &str, wanted: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);

@@ -1,4 +1,4 @@
-//! `docs/reference/rules/`: a page for each family of rules, with the texts of `olmkit explain`.
+//! `docs/reference/rules/`: a page for each family of rules, with the descriptions of `olmkit explain`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -70,7 +70,7 @@ fn describe(rule: &Rule, page: &mut String) {
     writeln!(page, "\nSince {}.", rule.since).unwrap();
 }
 
-/// Text in which nothing is taken for Markdown's tags or links.
+/// Escapes Markdown's tags and links.
 fn prose(text: &str) -> String {
     let mut out = String::new();
     let mut is_code = false;

@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("there is no ClusterExtension {}", args.name))?;
     let (name, installed) = seen.installed().with_context(|| {
         format!(
-            "ClusterExtension {} has nothing installed; olmkit extension status says why",
+            "ClusterExtension {} has nothing installed; see olmkit extension status",
             args.name
         )
     })?;
@@ -101,7 +101,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Err(error) => {
             let error = crate::error_message(error);
             note!(
-                "note: what is installed cannot be read, so only CRDs are compared: {}",
+                "note: cannot read the installed bundle, so only CRDs are compared: {}",
                 UntrustedText::new(&error)
             );
         }
@@ -112,7 +112,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(match refusal {
         Some(text) => {
             eprintln!(
-                "OLM v1 refuses {}: {}",
+                "OLM v1 rejects {}: {}",
                 UntrustedText::new(&chosen.bundle),
                 UntrustedText::new(&text)
             );
@@ -195,7 +195,7 @@ fn refused(resolution: &Resolution, several: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-/// What is installed, from the image that OLM v1 names, or the one that a catalog has under its name.
+/// The installed bundle, from the image that OLM v1 names, or from a catalog's image of that name.
 fn old_bundle(seen: &Seen, sources: &[Source], name: &str, registry: &RegistryFlags) -> anyhow::Result<Bundle> {
     let of_catalog = || {
         let mut bundles = sources.iter().flat_map(|source| &source.catalog.bundles);
@@ -210,7 +210,7 @@ fn old_bundle(seen: &Seen, sources: &[Source], name: &str, registry: &RegistryFl
     source::for_olm_v1(image, registry)
 }
 
-/// What OLM v1 refuses of the new bundle.
+/// The reason why OLM v1 rejects the new bundle.
 fn refusal(new: &Bundle, extension: &Value, seen: &Seen) -> Option<String> {
     let mut options = olmv1::Options::new(&seen.place.namespace);
     match extension.pointer("/spec/config/inline") {
@@ -220,7 +220,7 @@ fn refusal(new: &Bundle, extension: &Value, seen: &Seen) -> Option<String> {
     olmv1::render(new, &options).err().map(|error| error.to_string())
 }
 
-/// What blocks the upgrade of the CRDs as they stand in the cluster.
+/// Changes that block the upgrade of the CRDs in the cluster.
 fn blocked(seen: &Seen, old: Option<&Bundle>, new: &Bundle) -> anyhow::Result<Vec<BlockedChange>> {
     let live = |name: &str| seen.crds.iter().find(|crd| text(crd, "/metadata/name") == name);
     let before = |name: &str| old?.definitions.iter().find(|object| object.name() == name);

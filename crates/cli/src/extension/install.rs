@@ -70,7 +70,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let range = VersionRange::parse(text)?;
         anyhow::ensure!(
             range.is_admitted(),
-            "--version {text:?}: the API server refuses this range in a ClusterExtension; write one of at most 64 characters with \
+            "--version {text:?}: the API server rejects this range in a ClusterExtension; write one of at most 64 characters with \
              operators, such as '>=1.2, <2'"
         );
     }
@@ -127,7 +127,7 @@ fn sentence(report: &InstallReport) -> String {
     match report.result {
         Conclusion::Refused => format!("package {package} was not installed: nothing was changed"),
         Conclusion::Failed => format!(
-            "package {package} is not installed as asked for; after repairing the cause run the same command again, or remove it: olmkit extension uninstall {name}"
+            "package {package} is not installed as requested; fix the cause and run the same command again, or remove it: olmkit extension uninstall {name}"
         ),
         _ => {
             let bundle = report.bundle.as_deref().unwrap_or(package);

@@ -56,7 +56,7 @@ fn print(one: &Status) {
         "ClusterExtension {} (package {}, namespace {}): {installed}",
         one.name, one.package, one.namespace
     );
-    // Those of deprecation that are not True say nothing.
+    // Deprecation conditions that are not True contain no information.
     let is_news = |condition: &&ConditionStatus| {
         matches!(condition.kind.as_str(), "Installed" | "Progressing") || condition.status == "True"
     };

@@ -76,8 +76,8 @@ pub struct Args {
     /// Pin images to digests from their registries, or from --image-digests.
     #[arg(long)]
     use_image_digests: bool,
-    /// A YAML or JSON file that maps images to digests (`sha256:…`) or to images with digests; their
-    /// registries are not asked. Implies --use-image-digests.
+    /// A YAML or JSON file that maps images to digests (`sha256:…`) or to images with digests; their registries are not
+    /// queried. Implies --use-image-digests.
     #[arg(long, value_name = "FILE")]
     image_digests: Option<PathBuf>,
     /// Fail if anything would be lost; merge and sort rules, keep what the base adds, remove certificate
@@ -134,7 +134,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     for removed in written.removed {
         eprintln!(
-            "removed {}: the input no longer has it",
+            "removed {}: it is no longer in the input",
             UntrustedText::new(&removed.to_string_lossy())
         );
     }
@@ -142,7 +142,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints what generating a bundle has to say beside the bundle.
+/// Prints a notice about the generated bundle.
 fn print(notice: &Notice) {
     if notice.weight == Weight::Note {
         note!("{notice}");

@@ -1,12 +1,11 @@
-//! The validation that ends `generate bundle`: the rules that operator-sdk runs on the CSV it has made.
+//! The validation at the end of `generate bundle`: operator-sdk's rules for the CSV that it generates.
 
 use anyhow::bail;
 use olmkit::bundle::generate::Generated;
 use olmkit::diagnostics::Severity;
 use olmkit::validate::{self, Options};
 
-/// Reports what the rules about ClusterServiceVersions say. The other rules of `bundle validate` look at files that may not
-/// exist yet.
+/// Runs the ClusterServiceVersion rules. The other rules of `bundle validate` need files that may not exist yet.
 ///
 /// # Errors
 /// When the CSV is invalid; nothing must be written then.

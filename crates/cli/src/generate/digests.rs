@@ -10,7 +10,9 @@ pub fn look_up(client: &Client, image: &str) -> Result<String, String> {
     let resolved = block_on(client.resolve(&reference.with_default_tag()))
         .map_err(|error| error.to_string())?
         .map_err(|error| {
-            format!("its digest is not known: {error}. Push the image first, or set its digest in a file with --image-digests")
+            format!(
+                "its digest is unknown: {error}. Push the image first, or set its digest in a file with --image-digests"
+            )
         })?;
     Ok(resolved.digest.to_string())
 }

@@ -47,8 +47,8 @@ enum Kind {
         /// The catalog directory
         #[arg(default_value = "catalog")]
         directory: PathBuf,
-        /// The static binary that serves the catalog; {os} and {arch} stand for the platform [default: olmkit-helper beside
-        /// this program, else this program]
+        /// The static binary that serves the catalog; {os} and {arch} are replaced by the platform [default:
+        /// olmkit-helper in the directory of olmkit, else olmkit]
         #[arg(long, value_name = "FILE")]
         binary: Option<PathBuf>,
         #[command(flatten)]
@@ -57,7 +57,7 @@ enum Kind {
     /// Build an operator image from a static binary
     #[command(after_help = examples!["olmkit image build operator target/release/cache-operator --tag quay.io/example/cache-operator:v1"])]
     Operator {
-        /// The static binary; {os} and {arch} stand for the platform
+        /// The static binary; {os} and {arch} are replaced by the platform
         binary: PathBuf,
         /// File with certificate authorities (PEM) to add [default: /etc/ssl/certs/ca-certificates.crt, or none with --base]
         #[arg(long, value_name = "FILE")]
@@ -98,8 +98,8 @@ enum Kind {
     /// Build the helper image for OLM's catalog and unpack pods
     #[command(after_help = examples!["olmkit image build helper --tag quay.io/example/olmkit-helper:v1"])]
     Helper {
-        /// The static binary; {os} and {arch} stand for the platform [default: olmkit-helper beside this program, else this
-        /// program]
+        /// The static binary; {os} and {arch} are replaced by the platform [default: olmkit-helper in the directory of
+        /// olmkit, else olmkit]
         #[arg(long, value_name = "FILE")]
         binary: Option<PathBuf>,
         #[command(flatten)]
@@ -107,7 +107,7 @@ enum Kind {
     },
 }
 
-// How the program of an image runs. No doc comment, as for `RegistryFlags`.
+// Runtime settings of an image. No doc comment, as for `RegistryFlags`.
 #[derive(clap::Args)]
 struct Settings {
     /// User that runs the process [default: 65532:65532, or the base image's user]
@@ -174,17 +174,17 @@ pub fn run(args: &Args, registry: &RegistryFlags) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Docker's archives know no index, so of several platforms all but one would be lost.
+/// Docker archives have no index, so only one platform fits.
 fn one_platform_in_docker_archives(flags: &BuildFlags) -> anyhow::Result<()> {
     let docker = |output: &Output| matches!(output, Output::Place(Location::DockerArchive(..)));
     anyhow::ensure!(
         flags.platforms().len() < 2 || !flags.output.iter().any(docker),
-        "a Docker archive holds the image of one platform; write oci-archive:FILE, or build one --platform at a time"
+        "a Docker archive contains the image of one platform; write oci-archive:FILE, or build one --platform at a time"
     );
     Ok(())
 }
 
-/// Brings the image to every place that `--output` names.
+/// Writes the image to every destination of `--output`.
 fn put(client: &Client, store: &Store, layout: &Layout, image: &Descriptor, flags: &BuildFlags) -> anyhow::Result<()> {
     let name = flags.tag.with_default_tag().to_string();
     for output in &flags.output {
@@ -198,7 +198,7 @@ fn put(client: &Client, store: &Store, layout: &Layout, image: &Descriptor, flag
             Output::Place(place) => block_on(deliver(client, layout, image, place, &name, &[]))??,
         }
     }
-    // What went elsewhere need not stay here.
+    // After the image was loaded into another tool, the store need not keep it.
     super::warn_of_damage(&layout.prune()?);
     Ok(())
 }
@@ -298,8 +298,8 @@ fn added_files(add: &[String], platform: &Platform) -> anyhow::Result<LayerBuild
     Ok(layer)
 }
 
-/// The binary for the image: the one named, else the helper that is installed beside the running program, else the
-/// running program itself, which can do the same.
+/// The binary for the image: the specified one, else the helper in the running binary's directory, else the running
+/// binary, which has the same commands.
 pub fn helper_binary(named: Option<&PathBuf>, platform: &Platform) -> anyhow::Result<PathBuf> {
     match named {
         Some(path) => Ok(program_for(path, platform)?),

@@ -22,7 +22,7 @@ pub struct InspectArgs {
     /// The image of an index to show [default: linux on this machine's architecture]
     #[arg(long, value_name = "OS/ARCH")]
     platform: Option<Platform>,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value = "text")]
     output: Form,
 }
@@ -51,7 +51,7 @@ pub fn inspect(args: &InspectArgs, flags: &RegistryFlags) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// What an image is, without fetching its layers from a registry.
+/// Describes an image without fetching its layers from a registry.
 async fn describe(client: &Client, place: &Location, platform: &Platform) -> Result<(Descriptor, Image), Error> {
     if let Location::Registry(reference) = place {
         let folder = olmkit::temporary::Directory::new("image").map_err(|source| Error::File {
@@ -116,7 +116,7 @@ pub struct DigestArgs {
     image: Location,
 }
 
-/// Prints what a reference stands for right now.
+/// Prints the current digest of a reference.
 pub fn digest(args: &DigestArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCode> {
     let client = flags.client()?;
     let digest = async {
@@ -140,12 +140,12 @@ pub struct DiffArgs {
     /// The images of indexes to compare [default: linux on this machine's architecture]
     #[arg(long, value_name = "OS/ARCH")]
     platform: Option<Platform>,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value = "text")]
     output: Form,
 }
 
-/// Prints what differs; exit code 1 if anything does.
+/// Prints the differences; exit code 1 if there are any.
 pub fn compare(args: &DiffArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCode> {
     let platform = args.platform.clone().unwrap_or_else(Platform::host);
     let client = flags.client()?;
@@ -175,7 +175,7 @@ pub fn compare(args: &DiffArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCod
     })
 }
 
-/// What one of two images has.
+/// The value of one of two images.
 fn side(text: Option<&str>) -> UntrustedText<'_> {
     UntrustedText::new(text.unwrap_or("(absent)"))
 }

@@ -1,4 +1,4 @@
-//! Where a built image goes.
+//! Destination of a built image.
 
 use std::str::FromStr;
 
@@ -24,7 +24,7 @@ impl FromStr for Output {
             "push" => Ok(Self::Push),
             _ => match text.parse() {
                 Ok(Location::Registry(_)) | Err(_) => Err(format!(
-                    "{text:?} is not a place: write store, push, oci:DIRECTORY, oci-archive:FILE or docker-archive:FILE"
+                    "{text:?} is not a destination: write store, push, oci:DIRECTORY, oci-archive:FILE or docker-archive:FILE"
                 )),
                 Ok(place) => Ok(Self::Place(place)),
             },

@@ -1,4 +1,4 @@
-//! `olmkit image list`, `rm` and `prune`: what the image store holds.
+//! `olmkit image list`, `rm` and `prune`: the contents of the image store.
 
 use std::process::ExitCode;
 

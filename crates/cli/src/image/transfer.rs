@@ -1,4 +1,4 @@
-//! `olmkit image copy`, `save` and `load`: images from one place to another.
+//! `olmkit image copy`, `save` and `load`: copies images between locations.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,7 +27,7 @@ pub struct CopyArgs {
 }
 
 pub fn copy(args: &CopyArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCode> {
-    // Docker archives know no index.
+    // Docker archives have no index.
     let single = matches!(args.target, Location::DockerArchive(..)).then(Platform::host);
     transfer(&args.source, &args.target, args.platform.clone().or(single), flags)
 }
@@ -120,7 +120,7 @@ fn transfer(
     }
     let client = flags.client()?;
     let platforms = platform.clone().map_or(Platforms::All, Platforms::One);
-    // What archives and layouts call the image unless the target names it.
+    // The image's name in archives and layouts, unless the target specifies one.
     let name = match source {
         Location::Registry(reference) | Location::Store(reference) => reference.with_default_tag().to_string(),
         _ => "latest".to_owned(),

@@ -1,7 +1,7 @@
-//! Reading and replacing one ConfigMap, which is all that `opm alpha bundle extract` asks of an API server.
+//! Reads and replaces one ConfigMap, the only requests of `opm alpha bundle extract`.
 //!
-//! The requests go through the HTTP client that speaks to registries. kube's own would bring a second one into every
-//! pod, with a YAML reader and a JSONPath engine for what kubeconfig files may ask for.
+//! The requests use the HTTP client for registries. kube's own would add a second one to every pod, with a YAML reader
+//! and a JSONPath engine for kubeconfig files.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -27,26 +27,26 @@ use olmkit_oci::registry::is_loopback;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
-/// A server that is starting or has too much to do is asked again this often.
+/// Attempts while a server is starting or overloaded.
 const ATTEMPTS: u32 = 5;
-/// No ConfigMap is larger; etcd takes 1.5 MiB for one object.
+/// No ConfigMap is larger; etcd stores at most 1.5 MiB for one object.
 const ANSWER_LIMIT: usize = 16 << 20;
 
-/// An API server, and who we are to it.
+/// A connection to an API server with its credentials.
 pub(super) struct ApiServer {
     http: reqwest::Client,
     base: String,
     headers: HeaderMap,
 }
 
-/// Why the server did not do what was asked.
-pub(super) struct Refusal {
+/// Why the server did not fulfill a request.
+pub(super) struct RequestError {
     /// The status of its answer; 0 if there was none.
     pub status: u16,
     pub reason: String,
 }
 
-impl From<reqwest::Error> for Refusal {
+impl From<reqwest::Error> for RequestError {
     fn from(error: reqwest::Error) -> Self {
         Self {
             status: 0,
@@ -82,7 +82,7 @@ impl ApiServer {
         }
         let mut base = url.to_string().trim_end_matches('/').to_owned();
         if let (Some(name), Some(host)) = (&config.tls_server_name, url.host()) {
-            // The name stands in the address, so that it is the one that is checked, and leads to the real host.
+            // The URL contains the certificate's name for verification; the connection goes to the real host.
             let port = url.port_u16().unwrap_or(443);
             let host = host.trim_matches(['[', ']']);
             let addresses = tokio::net::lookup_host((host, port))
@@ -99,12 +99,17 @@ impl ApiServer {
         })
     }
 
-    pub(super) async fn get(&self, namespace: &str, name: &str) -> Result<ConfigMap, Refusal> {
+    pub(super) async fn get(&self, namespace: &str, name: &str) -> Result<ConfigMap, RequestError> {
         self.call(Method::GET, namespace, name, None).await
     }
 
-    pub(super) async fn replace(&self, namespace: &str, name: &str, with: &ConfigMap) -> Result<ConfigMap, Refusal> {
-        let body = serde_json::to_vec(with).map_err(|error| Refusal {
+    pub(super) async fn replace(
+        &self,
+        namespace: &str,
+        name: &str,
+        with: &ConfigMap,
+    ) -> Result<ConfigMap, RequestError> {
+        let body = serde_json::to_vec(with).map_err(|error| RequestError {
             status: 0,
             reason: error.to_string(),
         })?;
@@ -117,7 +122,7 @@ impl ApiServer {
         namespace: &str,
         name: &str,
         body: Option<Vec<u8>>,
-    ) -> Result<ConfigMap, Refusal> {
+    ) -> Result<ConfigMap, RequestError> {
         let url = format!("{}/api/v1/namespaces/{namespace}/configmaps/{name}", self.base);
         let mut attempt = 1;
         loop {
@@ -134,12 +139,12 @@ impl ApiServer {
             }
             let answer = limited(response).await?;
             if status / 100 == 2 {
-                return serde_json::from_slice(&answer).map_err(|error| Refusal {
+                return serde_json::from_slice(&answer).map_err(|error| RequestError {
                     status,
                     reason: format!("the response is not a ConfigMap: {error}"),
                 });
             }
-            return Err(Refusal {
+            return Err(RequestError {
                 status,
                 reason: message(status, &answer),
             });
@@ -147,12 +152,12 @@ impl ApiServer {
     }
 }
 
-async fn limited(mut response: reqwest::Response) -> Result<Vec<u8>, Refusal> {
+async fn limited(mut response: reqwest::Response) -> Result<Vec<u8>, RequestError> {
     let mut answer = Vec::new();
     while let Some(piece) = response.chunk().await? {
         answer.extend_from_slice(&piece);
         if answer.len() > ANSWER_LIMIT {
-            return Err(Refusal {
+            return Err(RequestError {
                 status: response.status().as_u16(),
                 reason: format!("the answer is longer than {ANSWER_LIMIT} bytes"),
             });
@@ -161,7 +166,7 @@ async fn limited(mut response: reqwest::Response) -> Result<Vec<u8>, Refusal> {
     Ok(answer)
 }
 
-/// What the server says in its Status object.
+/// The message in the server's Status object.
 fn message(status: u16, answer: &[u8]) -> String {
     let said: Value = serde_json::from_slice(answer).unwrap_or_default();
     match said.get("message").and_then(Value::as_str) {
@@ -170,7 +175,7 @@ fn message(status: u16, answer: &[u8]) -> String {
     }
 }
 
-/// The innermost cause says what happened.
+/// The innermost cause is the specific one.
 fn describe(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(cause) = innermost.source() {
@@ -179,7 +184,7 @@ fn describe(error: &dyn std::error::Error) -> String {
     innermost.to_string()
 }
 
-/// Client certificate and headers of an account.
+/// Client certificate and headers of a kubeconfig user.
 fn credentials(account: &AuthInfo) -> Result<(Option<Identity>, HeaderMap), Error> {
     if let Some(provider) = &account.auth_provider {
         return Err(Error::NoCluster(format!(
@@ -219,7 +224,7 @@ fn credentials(account: &AuthInfo) -> Result<(Option<Identity>, HeaderMap), Erro
     Ok((identity, headers))
 }
 
-/// PEM text: base64 in the kubeconfig itself, or in a file.
+/// PEM data: base64 in the kubeconfig itself, or in a file.
 fn pem(data: Option<&str>, file: Option<&str>) -> Result<Option<Vec<u8>>, Error> {
     match (data, file) {
         (Some(data), _) => STANDARD
@@ -237,7 +242,7 @@ fn read(path: &str) -> Result<Vec<u8>, Error> {
 
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) -> Result<(), Error> {
     let mut value = HeaderValue::from_str(value)
-        .map_err(|_| Error::NoCluster(format!("what the kubeconfig gives for {name} cannot be sent")))?;
+        .map_err(|_| Error::NoCluster(format!("the kubeconfig's value for {name} cannot be sent")))?;
     value.set_sensitive(true);
     headers.append(name, value);
     Ok(())
@@ -264,7 +269,7 @@ struct Answer {
     status: Credential,
 }
 
-/// What a credential plugin hands out.
+/// Output of a credential plugin.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Credential {
@@ -318,7 +323,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers one request after the other, and returns the heads of what it was asked.
+    /// Answers one request after the other, and returns the heads of the requests.
     async fn answering(answers: Vec<&'static str>) -> (String, tokio::task::JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();

@@ -8,7 +8,7 @@ use super::{Extraction, copy_bundle, copy_content, copy_files, extract};
 use crate::runtime::block_on;
 use clap::Parser;
 
-/// Runs the program that a name stands for. `None`: the name is not one of these.
+/// Runs the command with this name. `None` if there is none.
 pub fn run(name: &str, arguments: Vec<OsString>) -> Option<anyhow::Result<ExitCode>> {
     let result = match name {
         "cp" => copy(arguments),
@@ -24,7 +24,7 @@ fn copy(arguments: Vec<OsString>) -> anyhow::Result<()> {
     Ok(copy_files(&paths)?)
 }
 
-/// The original pays no attention to a single argument, and more are never given: the target is `./bundle`.
+/// The original ignores a single argument, and more are never passed: the target is `./bundle`.
 fn copy_of_bundle() -> anyhow::Result<()> {
     let (annotations, manifests) = copy_bundle(Path::new("."), Path::new("./bundle"))?;
     println!(
@@ -42,13 +42,13 @@ struct Content {
     /// Catalog to copy
     #[arg(long = "catalog.from", value_name = "PATH")]
     catalog_from: PathBuf,
-    /// Where to copy the catalog to
+    /// Destination of the catalog
     #[arg(long = "catalog.to", value_name = "PATH")]
     catalog_to: PathBuf,
     /// Cache to copy
     #[arg(long = "cache.from", value_name = "PATH", requires = "cache_to")]
     cache_from: Option<PathBuf>,
-    /// Where to copy the cache to
+    /// Destination of the cache
     #[arg(long = "cache.to", value_name = "PATH", requires = "cache_from")]
     cache_to: Option<PathBuf>,
 }
@@ -63,7 +63,7 @@ fn content(arguments: Vec<OsString>) -> anyhow::Result<()> {
 /// `opm alpha bundle extract`: write a bundle directory into a ConfigMap, as OLM's unpack job does.
 #[derive(clap::Args)]
 pub struct ExtractArgs {
-    /// Directory that holds manifests/ and metadata/
+    /// Directory with manifests/ and metadata/
     #[arg(short, long, value_name = "DIR", default_value = "/")]
     manifestsdir: PathBuf,
     /// The ConfigMap to fill; it must exist

@@ -15,7 +15,7 @@ const MANIFESTS_KEY: &str = "operators.operatorframework.io.bundle.manifests.v1"
 const KERNEL_FOLDERS: [&str; 3] = ["/dev", "/proc", "/sys"];
 
 /// `cp [options] SOURCE... TARGET` as far as OLM uses it: permission bits are kept, links given as SOURCE are followed,
-/// directories are copied with everything below them. Options are accepted and change nothing.
+/// directories are copied recursively. Options are accepted and ignored.
 pub fn copy_files(arguments: &[PathBuf]) -> Result<(), Error> {
     let mut options = true;
     let paths: Vec<&PathBuf> = arguments
@@ -52,12 +52,12 @@ pub fn copy_files(arguments: &[PathBuf]) -> Result<(), Error> {
 /// `cpb`: finds the bundle in the image whose root is `root` and copies `metadata/annotations.yaml` and the manifests
 /// into `target`. Returns where they were.
 ///
-/// Like the original, it looks for a file named `annotations.yaml` anywhere below the root, in the order of names, and
-/// takes the last one; the manifests are where that file's annotation says.
+/// Like the original, it searches for a file named `annotations.yaml` anywhere below the root, in the order of names,
+/// and uses the last one; that file's annotation names the manifests.
 pub fn copy_bundle(root: &Path, target: &Path) -> Result<(PathBuf, PathBuf), Error> {
     let annotations = find_annotations(root)?.unwrap_or_else(|| root.join("metadata").join(ANNOTATIONS_FILE));
-    let folder = manifests_folder(&annotations)?.unwrap_or_else(|| "manifests".to_owned());
-    let manifests = inside(root, &annotations, &folder)?;
+    let directory = manifests_folder(&annotations)?.unwrap_or_else(|| "manifests".to_owned());
+    let manifests = inside(root, &annotations, &directory)?;
     if !manifests.is_dir() {
         return Err(Error::Annotations {
             path: annotations,
@@ -71,17 +71,17 @@ pub fn copy_bundle(root: &Path, target: &Path) -> Result<(PathBuf, PathBuf), Err
     Ok((annotations, manifests))
 }
 
-/// The directory of the manifests, which must be part of the image: no `..`, no link, and nothing that is mounted into the pod, such as
-/// the token of its service account.
-fn inside(root: &Path, annotations: &Path, folder: &str) -> Result<PathBuf, Error> {
+/// The directory of the manifests, which must be part of the image: no `..`, no link, and no mounted path, such as the
+/// token of the pod's service account.
+fn inside(root: &Path, annotations: &Path, directory: &str) -> Result<PathBuf, Error> {
     let refused = |reason: &str| Error::Annotations {
         path: annotations.to_owned(),
-        reason: format!("{MANIFESTS_KEY} must be a directory of the bundle image, not {folder:?}: {reason}"),
+        reason: format!("{MANIFESTS_KEY} must be a directory of the bundle image, not {directory:?}: {reason}"),
     };
     let mut path = root.to_owned();
     let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev());
     let own = device(annotations.parent().unwrap_or(root)).ok();
-    for part in Path::new(folder).components() {
+    for part in Path::new(directory).components() {
         match part {
             Component::Normal(name) => path.push(name),
             Component::CurDir => continue,
@@ -97,8 +97,8 @@ fn inside(root: &Path, annotations: &Path, folder: &str) -> Result<PathBuf, Erro
     Ok(path)
 }
 
-/// The last `annotations.yaml` in the order of names. What cannot be read is passed over: an image may hold
-/// directories that its user must not enter.
+/// The last `annotations.yaml` in the order of names. Unreadable directories are skipped: an image may contain
+/// directories that the user must not enter.
 fn find_annotations(root: &Path) -> Result<Option<PathBuf>, Error> {
     let mut found = None;
     let mut walk = walkdir::WalkDir::new(root).sort_by_file_name().into_iter();
@@ -106,7 +106,7 @@ fn find_annotations(root: &Path) -> Result<Option<PathBuf>, Error> {
         let Ok(entry) = entry else { continue };
         if entry.file_type().is_dir() {
             let path = Path::new("/").join(entry.path().strip_prefix(root).unwrap_or(entry.path()));
-            let of_the_kernel = KERNEL_FOLDERS.iter().any(|folder| path == Path::new(folder));
+            let of_the_kernel = KERNEL_FOLDERS.iter().any(|directory| path == Path::new(directory));
             if of_the_kernel && (root == Path::new("/") || root == Path::new(".")) {
                 walk.skip_current_dir();
             }
@@ -142,12 +142,12 @@ fn manifests_folder(annotations: &Path) -> Result<Option<String>, Error> {
         .ok_or_else(|| invalid("it has no map named \"annotations\"".to_owned()))?;
     match map.get(MANIFESTS_KEY) {
         None => Ok(None),
-        Some(serde_json::Value::String(folder)) => Ok(Some(folder.trim_start_matches('/').to_owned())),
+        Some(serde_json::Value::String(directory)) => Ok(Some(directory.trim_start_matches('/').to_owned())),
         Some(_) => Err(invalid(format!("{MANIFESTS_KEY} is not a string"))),
     }
 }
 
-/// `copy-content`: each target is removed and made anew as a copy of its source.
+/// `copy-content`: replaces each target by a copy of its source.
 pub fn copy_content(pairs: &[(PathBuf, PathBuf)]) -> Result<(), Error> {
     for (from, to) in pairs {
         match fs::symlink_metadata(to) {
@@ -172,8 +172,8 @@ enum Mounts {
     LeaveOut,
 }
 
-/// Copies a directory. Links below it stay links. Permission bits are kept, except that the copies of directories can
-/// be written by their owner while they are filled.
+/// Copies a directory. Links below it remain links. Permission bits are kept, except that directories are writable for
+/// their owner while they are filled.
 fn copy_tree(from: &Path, to: &Path, mounts: Mounts) -> Result<(), Error> {
     let mut folders = Vec::new();
     for entry in walkdir::WalkDir::new(from)
@@ -205,9 +205,9 @@ fn copy_tree(from: &Path, to: &Path, mounts: Mounts) -> Result<(), Error> {
             copy_file(entry.path(), &target)?;
         }
     }
-    for (folder, permissions) in folders.into_iter().rev() {
-        // A directory that someone else made, such as a volume's root, keeps its permissions.
-        let _ = fs::set_permissions(&folder, fs::Permissions::from_mode(permissions.mode() | 0o700));
+    for (directory, permissions) in folders.into_iter().rev() {
+        // A directory of another owner, such as a volume's root, keeps its permissions.
+        let _ = fs::set_permissions(&directory, fs::Permissions::from_mode(permissions.mode() | 0o700));
     }
     Ok(())
 }
@@ -229,23 +229,23 @@ mod tests {
     use super::*;
 
     fn image(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for (path, text) in files {
-            let path = folder.path().join(path);
+            let path = directory.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        folder
+        directory
     }
 
-    fn annotations(folder: &str) -> String {
-        format!("annotations:\n  {MANIFESTS_KEY}: {folder}\n")
+    fn annotations(directory: &str) -> String {
+        format!("annotations:\n  {MANIFESTS_KEY}: {directory}\n")
     }
 
     #[test]
     fn manifests_are_part_of_the_image() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path();
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
         let secret = root.join("run/secrets/..2026");
         fs::create_dir_all(&secret).unwrap();
         fs::write(secret.join("token"), "secret").unwrap();
@@ -274,8 +274,8 @@ mod tests {
 
     #[test]
     fn cp_takes_the_words_that_olm_gives() {
-        let folder = image(&[("bin/olmkit", "program")]);
-        let path = |name: &str| folder.path().join(name);
+        let directory = image(&[("bin/olmkit", "program")]);
+        let path = |name: &str| directory.path().join(name);
         fs::set_permissions(path("bin/olmkit"), fs::Permissions::from_mode(0o755)).unwrap();
         symlink("olmkit", path("bin/cpb")).unwrap();
         fs::create_dir(path("util")).unwrap();
@@ -353,7 +353,7 @@ mod tests {
         symlink("/dev/zero", root.path().join("metadata/annotations.yaml")).unwrap();
         let error = copy_bundle(root.path(), target.path()).unwrap_err().to_string();
         assert!(
-            error.contains("annotations.yaml") && error.contains("regular files only"),
+            error.contains("annotations.yaml") && error.contains("only regular files"),
             "{error}"
         );
     }
@@ -368,12 +368,12 @@ mod tests {
 
     #[test]
     fn copy_content_replaces_what_was_there() {
-        let folder = image(&[("configs/p/catalog.yaml", "new"), ("out/old.yaml", "old")]);
-        let pair = (folder.path().join("configs"), folder.path().join("out"));
+        let directory = image(&[("configs/p/catalog.yaml", "new"), ("out/old.yaml", "old")]);
+        let pair = (directory.path().join("configs"), directory.path().join("out"));
         copy_content(&[pair]).unwrap();
-        assert!(!folder.path().join("out/old.yaml").exists());
+        assert!(!directory.path().join("out/old.yaml").exists());
         assert_eq!(
-            fs::read_to_string(folder.path().join("out/p/catalog.yaml")).unwrap(),
+            fs::read_to_string(directory.path().join("out/p/catalog.yaml")).unwrap(),
             "new"
         );
     }

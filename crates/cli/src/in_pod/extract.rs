@@ -11,7 +11,7 @@ use flate2::{Compression, GzBuilder};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 
-use super::api_server::{ApiServer, Refusal};
+use super::api_server::{ApiServer, RequestError};
 use super::{Error, kubeconfig};
 use olmkit::object::{dns1123_label_problems, dns1123_subdomain_problems};
 use olmkit::yaml;
@@ -33,7 +33,7 @@ const READ_LIMIT_FACTOR: u64 = 1024;
 /// A ConfigMap that changed between reading and writing is read again this often.
 const CONFLICTS: u32 = 5;
 
-/// What to extract and where to.
+/// Source and target of the extraction.
 #[derive(Debug, Clone)]
 pub struct Extraction {
     /// Directory with `manifests/` and `metadata/`.
@@ -54,16 +54,16 @@ pub struct Extraction {
 /// grants.
 pub async fn extract(extraction: &Extraction, kubeconfig: Option<&Path>) -> Result<(), Error> {
     check_names(extraction)?;
-    // Errors of the bundle come before the first request.
+    // Errors of the bundle are reported before the first request.
     bundle_config_map(extraction, ConfigMap::default())?;
     let server = ApiServer::new(&kubeconfig::config(kubeconfig).await?).await?;
     let (namespace, name) = (&extraction.namespace, &extraction.config_map);
     let failed = |action: &'static str| {
-        move |refusal: Refusal| Error::Cluster {
+        move |error: RequestError| Error::Cluster {
             action,
             namespace: namespace.clone(),
             name: name.clone(),
-            reason: refusal.reason,
+            reason: error.reason,
         }
     };
     let mut conflicts = 0;
@@ -137,8 +137,8 @@ pub fn bundle_config_map(extraction: &Extraction, mut config_map: ConfigMap) -> 
     Ok(config_map)
 }
 
-/// The files of `manifests/`, then those of `metadata/`, each in the order of names. Files of the same name in both
-/// are allowed; the later one stays.
+/// The files of `manifests/`, then those of `metadata/`, each in the order of names. Files of the same name in both are
+/// allowed; the later one wins.
 fn files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut all = Vec::new();
     for folder in ["manifests", "metadata"] {
@@ -158,7 +158,7 @@ fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     if path.is_dir() && !path.is_symlink() {
         let source = std::io::Error::new(
             std::io::ErrorKind::IsADirectory,
-            "a bundle must not hold directories below manifests/ and metadata/",
+            "a bundle must not contain directories below manifests/ and metadata/",
         );
         return Err(Error::File {
             action: "read",
@@ -189,7 +189,7 @@ fn encode(content: &[u8]) -> Vec<u8> {
     STANDARD.encode(gzip.finish().unwrap_or_default()).into_bytes()
 }
 
-/// Letters outside what keys of a ConfigMap may hold become `-`.
+/// Replaces characters that are not allowed in ConfigMap keys by `-`.
 fn key(name: &str) -> String {
     name.chars()
         .map(|letter| {
@@ -337,7 +337,7 @@ mod tests {
                 .unwrap_err()
                 .to_string();
             assert!(
-                error.contains("link.yaml") && error.contains("regular files only"),
+                error.contains("link.yaml") && error.contains("only regular files"),
                 "{error}"
             );
         }

@@ -1,6 +1,6 @@
 //! The way from a pod, or a desk, to the API server.
 //!
-//! A kubeconfig is read with this crate's own YAML reader: the client library's would bring a second one into every pod.
+//! A kubeconfig is read with this crate's YAML reader: the client library's would add a second one to every pod.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use super::Error;
 use olmkit::yaml;
 
-/// Kubeconfig files hold a few kilobytes.
+/// Kubeconfig files have a few kilobytes.
 const LIMIT: u64 = 4 << 20;
 
-/// The kubeconfig that is named, else those of `KUBECONFIG`, else the pod's own account.
+/// The given kubeconfig, else those of `KUBECONFIG`, else the pod's service account.
 pub(super) async fn config(named: Option<&Path>) -> Result<kube::Config, Error> {
     let variable = std::env::var_os("KUBECONFIG").unwrap_or_default();
     let paths: Vec<PathBuf> = match named {
@@ -36,22 +36,22 @@ pub(super) async fn config(named: Option<&Path>) -> Result<kube::Config, Error> 
         .map_err(|error| Error::NoCluster(error.to_string()))
 }
 
-/// A kubeconfig with the files that it names made absolute: they are relative to its own directory.
+/// A kubeconfig with absolute file paths: they are relative to its own directory.
 fn read(path: &Path) -> Result<Kubeconfig, Error> {
     let unusable = |reason: String| Error::NoCluster(format!("{}: {reason}", path.display()));
     let size = std::fs::metadata(path).map_err(Error::file("read", path))?.len();
     if size > LIMIT {
-        return Err(unusable(format!("{size} bytes are too many for a kubeconfig")));
+        return Err(unusable(format!("the kubeconfig is too large: {size} bytes")));
     }
     let bytes = std::fs::read(path).map_err(Error::file("read", path))?;
     let value = yaml::parse(&bytes)
         .and_then(|node| node.to_json())
         .map_err(|error| unusable(error.to_string()))?;
     let mut kubeconfig: Kubeconfig = serde_json::from_value(value).map_err(|error| unusable(error.to_string()))?;
-    let folder = path.parent().unwrap_or(Path::new(""));
+    let directory = path.parent().unwrap_or(Path::new(""));
     let absolute = |file: &mut Option<String>| {
         if let Some(file) = file {
-            *file = folder.join(&*file).to_string_lossy().into_owned();
+            *file = directory.join(&*file).to_string_lossy().into_owned();
         }
     };
     for cluster in kubeconfig
@@ -88,15 +88,15 @@ mod tests {
 
     #[test]
     fn files_are_relative_to_the_kubeconfig() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("config");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("config");
         let text = "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
                     clusters: [{name: a, cluster: {server: 'https://a.test:6443', certificate-authority: ca.crt}}]\n\
                     users: [{name: a, user: {client-certificate: /pki/client.crt, tokenFile: token, exec: {command: aws}}}]\n\
                     contexts: [{name: a, context: {cluster: a, user: a, namespace: demo}}]\n";
         std::fs::write(&path, text).unwrap();
         let kubeconfig = read(&path).unwrap();
-        let inside = |name: &str| Some(folder.path().join(name).to_str().unwrap().to_owned());
+        let inside = |name: &str| Some(directory.path().join(name).to_str().unwrap().to_owned());
         let cluster = kubeconfig.clusters[0].cluster.as_ref().unwrap();
         assert_eq!(cluster.certificate_authority, inside("ca.crt"));
         let user = kubeconfig.auth_infos[0].auth_info.as_ref().unwrap();

@@ -1,10 +1,10 @@
-//! What OLM starts in pods: `cp`, `cpb`, `copy-content`, `opm alpha bundle extract`.
+//! Commands that OLM runs in pods: `cp`, `cpb`, `copy-content`, `opm alpha bundle extract`.
 //!
-//! OLM unpacks a bundle in one pod of three containers. The first copies `cpb` out of the util image into a shared
-//! volume (with the util image's own `cp`), the second runs that copy inside the bundle image to bring the manifests
-//! into the volume, the third writes them into a ConfigMap from which OLM reads them. Catalog pods with
-//! `extractContent` are put together alike, with `copy-content`. All these programs are this one binary under other
-//! names, so one small image serves as util image, opm image and catalog base.
+//! OLM unpacks a bundle in one pod of three containers. The first copies `cpb` from the util image to a shared volume
+//! (with the util image's `cp`), the second runs that copy inside the bundle image to copy the manifests to the volume,
+//! the third writes them to a ConfigMap, which OLM reads. Catalog pods with `extractContent` are similar, with
+//! `copy-content`. All these commands are this one binary under other names, so one small image serves as util image,
+//! opm image and catalog base.
 
 mod api_server;
 pub mod command;
@@ -25,11 +25,11 @@ pub enum Error {
     /// A file could not be read or written.
     #[error("{action} {}: {source}", path.display())]
     File {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
         /// On which file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The annotations file of a bundle cannot be used.
@@ -37,41 +37,41 @@ pub enum Error {
     Annotations {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
-    /// The bundle is larger than what a ConfigMap can hold.
+    /// The bundle is too large for a ConfigMap.
     #[error("bundle files exceeded {limit} bytes limit: with {} it would be {size} bytes so far", path.display())]
     TooLarge {
         /// The limit in bytes.
         limit: u64,
         /// The size in bytes up to and with this file, as stored.
         size: u64,
-        /// The file that went beyond the limit.
+        /// The file that exceeded the limit.
         path: PathBuf,
     },
-    /// The cluster refused or did not answer.
+    /// The cluster rejected the request or did not answer.
     #[error("{action} ConfigMap {namespace}/{name}: {reason}")]
     Cluster {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
         /// Namespace of the ConfigMap.
         namespace: String,
         /// Name of the ConfigMap.
         name: String,
-        /// What the server said, or why there was no answer.
+        /// The server's message, or the reason why there was no answer.
         reason: String,
     },
     /// The cluster cannot be reached.
     #[error("no cluster to write to: {0}")]
     NoCluster(String),
-    /// The arguments make no sense.
+    /// The arguments are invalid.
     #[error("{0}")]
     Usage(String),
 }
 
-/// Refuses what is not a regular file: a link may lead out of the bundle, to the token of the pod say; a device or a pipe has
-/// no end. Links are not followed.
+/// Rejects everything except regular files: a link may point outside the bundle, for example to the pod's token; a
+/// device or a pipe may never end. Links are not followed.
 fn regular(path: &std::path::Path) -> Result<std::fs::Metadata, Error> {
     let metadata = std::fs::symlink_metadata(path).map_err(Error::file("read", path))?;
     if metadata.is_file() {
@@ -80,7 +80,7 @@ fn regular(path: &std::path::Path) -> Result<std::fs::Metadata, Error> {
     Err(Error::File {
         action: "read",
         path: path.to_owned(),
-        source: io::Error::new(io::ErrorKind::InvalidInput, "a bundle holds regular files only"),
+        source: io::Error::new(io::ErrorKind::InvalidInput, "a bundle contains only regular files"),
     })
 }
 

@@ -26,9 +26,9 @@ use crate::registry_flags::RegistryFlags;
 
 /// Run the checks of a hosted operator repository
 ///
-/// Runs the static checks that the pipelines of community-operators-prod, certified-operators and redhat-marketplace-operators
-/// run on a pull request, except their hosted services. The result is theirs, unless a check is known to be wrong. Such
-/// findings say so. Other suites run the rules of operatorhub.io and preflight.
+/// Runs the static checks that the pipelines of community-operators-prod, certified-operators and
+/// redhat-marketplace-operators run on a pull request, except their hosted services. The result is the same, unless a
+/// check is known to be wrong. Such findings mention it. Other suites run the rules of operatorhub.io and preflight.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit repo check --operator hello-operator", "olmkit repo check --base origin/main", "olmkit repo check --operator hello-operator --bundle 0.0.3 --strict-compat -o pipeline-json", "olmkit repo check --suite preflight --operator hello-operator --bundle 0.0.3 -o preflight-json", "olmkit repo check --suite preflight --image oci:layout --policy scratch-nonroot"])]
 pub struct Args {
@@ -157,7 +157,7 @@ fn preflight(args: &Args, repository: &Repository, outcome: &Outcome) -> anyhow:
     Ok(Some(results.with_certification_hash(hash)))
 }
 
-/// Fixes the bundles that are checked alone or new; `Some` ends the run.
+/// Fixes the bundles that are selected or new; `Some` ends the run.
 fn fix(args: &Args, targets: &[Target]) -> anyhow::Result<Option<ExitCode>> {
     let folder = |target: &Target| match &target.bundles {
         Bundles::One(Some(version)) => Some(args.repo.join("operators").join(&target.operator).join(version)),
@@ -168,14 +168,14 @@ fn fix(args: &Args, targets: &[Target]) -> anyhow::Result<Option<ExitCode>> {
     args.fixes.run(&sources, crate::fixes::Command::Validate)
 }
 
-/// Flags that do not go together in ways that clap does not know.
+/// Conflicts between flags that clap cannot express.
 fn wrong_usage(args: &Args) -> Option<&'static str> {
     let is_preflight = args.suite == Some(Kind::Preflight);
     if args.image.is_some() && args.suite.is_some_and(|kind| kind != Kind::Preflight) {
-        return Some("--image goes with --suite preflight only");
+        return Some("--image requires --suite preflight");
     }
     if args.fixes.is_wanted() && args.bundle.is_none() && args.base.is_none() {
-        return Some("--fix and --diff go with --bundle or --base: a bundle that is released does not change");
+        return Some("--fix and --diff require --bundle or --base: a released bundle must not change");
     }
     let is_one = args.image.is_some() || (is_preflight && args.bundle.is_some());
     if args.output == Format::PreflightJson && !is_one {
@@ -237,7 +237,7 @@ fn options(args: &Args, kind: Kind) -> Result<Options, String> {
     })
 }
 
-/// What --operator and --bundle name, or everything.
+/// The operators and bundles of --operator and --bundle, or everything.
 fn targets(args: &Args, repository: &Repository) -> anyhow::Result<Vec<Target>> {
     let names = match &args.operator {
         Some(name) => {
@@ -268,7 +268,7 @@ fn targets(args: &Args, repository: &Repository) -> anyhow::Result<Vec<Target>> 
     Ok(names.into_iter().map(target).collect())
 }
 
-/// What a change touches; checks the change itself as well.
+/// The targets that a change affects; checks the change itself as well.
 fn changed(
     args: &Args,
     (kind, base): (Kind, &str),

@@ -1,4 +1,4 @@
-//! The forms in which `olmkit repo check` prints its findings, and what all of them have in common.
+//! The output formats of `olmkit repo check`, and their common parts.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ pub enum Format {
     PreflightJson,
 }
 
-/// All findings, sorted, with what was set aside. A whole repository has them by the hundred thousand: they are moved, not
+/// All findings, sorted, with the suppressed ones. A whole repository has hundreds of thousands: they are moved, not
 /// copied.
 pub fn report(outcome: Outcome, repository: &Path) -> Report {
     let found = outcome.found.into_iter();

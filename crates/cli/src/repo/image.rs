@@ -52,12 +52,12 @@ impl From<Policy> for olmkit_submission::Policy {
 /// Before the name of a Dockerfile, instead of an image.
 const DOCKERFILE: &str = "dockerfile:";
 const LICENSES: &str = "/licenses";
-/// What names the system.
+/// Files that identify the operating system.
 const OS_RELEASE: [&str; 2] = ["/etc/os-release", "/usr/lib/os-release"];
 /// The databases of packages that are looked for in each layer.
 const LAYER_DATABASE: &str = "var/lib/rpm/rpmdb.sqlite";
 const OLD_LAYER_DATABASE: &str = "var/lib/rpm/Packages";
-/// Where the database of packages may be, in preflight's order.
+/// Possible paths of the package database, in preflight's order.
 const DATABASES: [&str; 3] = [
     "/usr/lib/sysimage/rpm/rpmdb.sqlite",
     "/var/lib/rpm/rpmdb.sqlite",
@@ -76,11 +76,11 @@ pub fn check(image: &str, policy: Policy, registry: &RegistryFlags) -> anyhow::R
     let platform = Platform::host();
     let fetched = block_on(fetch(&client, &location, &Platforms::One(platform.clone())))??;
     let parsed = fetched.image(&platform)?;
-    let folder = Directory::new("preflight")?;
+    let directory = Directory::new("preflight")?;
     let mut wanted = vec![LICENSES];
     wanted.extend(DATABASES);
     wanted.extend(OS_RELEASE);
-    fetched.unpack(&platform, folder.path(), &wanted)?;
+    fetched.unpack(&platform, directory.path(), &wanted)?;
     let reference = reference(&location);
     let reference = reference.as_ref();
     let tag = reference.and_then(|reference| match (reference.tag(), reference.digest()) {
@@ -95,14 +95,14 @@ pub fn check(image: &str, policy: Policy, registry: &RegistryFlags) -> anyhow::R
         labels: config.labels.into_iter().collect(),
         user: config.user,
         layers: parsed.manifest.layers.len(),
-        licenses: licenses(&inside(folder.path(), LICENSES)),
-        packages: database(folder.path()),
-        modified: compare(&fetched, &platform, folder.path())?,
+        licenses: licenses(&inside(directory.path(), LICENSES)),
+        packages: database(directory.path()),
+        modified: compare(&fetched, &platform, directory.path())?,
     };
     Ok(check_container(&container, policy.into()))
 }
 
-/// What a location calls the image.
+/// The image reference of a location.
 fn reference(location: &Location) -> Option<Reference> {
     match location {
         Location::Registry(reference) | Location::Store(reference) => Some(reference.clone()),
@@ -118,9 +118,9 @@ fn inside(root: &Path, path: &str) -> std::path::PathBuf {
 }
 
 /// The sizes of the files below a directory. Links are not followed: they would lead out of the unpacked image.
-fn licenses(folder: &Path) -> Option<Vec<u64>> {
-    let entries = walkdir::WalkDir::new(folder).into_iter();
-    let is_directory = std::fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_dir());
+fn licenses(directory: &Path) -> Option<Vec<u64>> {
+    let entries = walkdir::WalkDir::new(directory).into_iter();
+    let is_directory = std::fs::symlink_metadata(directory).is_ok_and(|metadata| metadata.is_dir());
     is_directory.then(|| {
         let files = entries
             .filter_map(Result::ok)
@@ -136,7 +136,7 @@ fn database(root: &Path) -> Option<Result<Vec<String>, String>> {
         .map(|name| (*name, inside(root, name)))
         .find(|(_, path)| path.is_file())?;
     if name.ends_with("/Packages") {
-        return Some(Err(format!("{name} is a Berkeley DB, which is not read here")));
+        return Some(Err(format!("{name} is a Berkeley DB, which is not supported")));
     }
     let bytes = limits::read_file(&path, &limits::CATALOG_FILE);
     Some(
@@ -180,13 +180,14 @@ fn compare(fetched: &Fetched, platform: &Platform, root: &Path) -> anyhow::Resul
     layers.push(now.0, now.1, now.2);
     if has_old_database {
         return Ok(Compared::Unknown(
-            "the RPM database is a Berkeley DB, which is not read here",
+            "the RPM database is a Berkeley DB, which is not supported",
         ));
     }
     Ok(Compared::Modified(layers.modified()))
 }
 
-/// The text that names the system. `/etc/os-release` is a link to the other file as a rule, and links are not followed.
+/// The file that identifies the operating system. `/etc/os-release` is usually a link to the other file, and links are
+/// not followed.
 fn os_release(root: &Path) -> Option<String> {
     let mut files = OS_RELEASE.iter().map(|name| inside(root, name));
     let is_file = |path: &std::path::PathBuf| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file());

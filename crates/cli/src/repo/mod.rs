@@ -41,8 +41,8 @@ enum Command {
 
 /// The repository in a directory, with its files.
 fn open(root: &Path) -> anyhow::Result<(Arc<Folder>, Repository)> {
-    let folder = Folder::open(root).with_context(|| format!("cannot open {}", root.display()))?;
-    let files = Arc::new(folder);
+    let directory = Folder::open(root).with_context(|| format!("cannot open {}", root.display()))?;
+    let files = Arc::new(directory);
     let repository = Repository::new(files.clone());
     anyhow::ensure!(
         repository.is_repository(),

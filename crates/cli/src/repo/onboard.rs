@@ -22,11 +22,10 @@ use crate::terminal;
 
 /// Migrate an operator to file-based catalogs
 ///
-/// Writes templates that reproduce the update graph of the operator, maps them to catalogs in ci.yaml, and renders the
-/// catalogs. The graph
-/// is that of published catalogs, by default those of the repository, or that of the operator's bundles if there are none.
-/// Nothing is
-/// written if the templates do not reproduce it, or if the pipeline would refuse the result.
+/// Writes templates that reproduce the upgrade graph of the operator, maps them to catalogs in ci.yaml, and renders the
+/// catalogs. The graph is that of published catalogs, by default those of the repository, or that of the operator's
+/// bundles if there are none. Nothing is written if the templates do not reproduce it, or if the pipeline would reject
+/// the result.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit repo onboard hello-operator", "olmkit repo onboard hello-operator --catalogs v4.20=quay.io/example/catalog:v4.20", "olmkit repo onboard hello-operator --image-ref-template 'r.io/{{.Package}}:{{.Version}}'"])]
 pub struct Args {
@@ -95,7 +94,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         kind: Kind::of(&repository),
     };
     if !pending.is_accepted(&target, platforms)? {
-        eprintln!("nothing is written: the pipeline would refuse the change");
+        eprintln!("nothing is written: the pipeline would reject the change");
         return Ok(ExitCode::FAILURE);
     }
     pending::print(&pending.files()?)?;
@@ -157,26 +156,25 @@ fn catalogs(args: &Args, repository: &Repository) -> anyhow::Result<BTreeMap<Str
     Ok(catalogs)
 }
 
-/// The catalog in a directory; only the part of the operator, if it has a directory of its own.
+/// The catalog in a directory; only the operator's part, if it has a separate directory.
 fn read(folder: &Path, operator: &str) -> anyhow::Result<Catalog> {
     let own = folder.join(operator);
     Ok(load::directory(if own.is_dir() { &own } else { folder })?)
 }
 
-/// Says what the templates do not reproduce.
+/// Reports the differences that the templates do not reproduce.
 fn refuse(onboarded: &Onboarded) -> anyhow::Result<ExitCode> {
     let out = &mut terminal::output();
     for (catalog, change) in &onboarded.differences {
         writeln!(out, "{}: {change}", UntrustedText::new(catalog))?;
     }
     eprintln!(
-        "Error: the templates render to other catalogs than the published ones; nothing is written. Lines with - are in the published \
-         catalogs only, lines with + in the rendered ones"
+        "Error: the templates render to other catalogs than the published ones; nothing is written. Lines with - are only in the published catalogs, lines with + only in the rendered ones"
     );
     Ok(ExitCode::FAILURE)
 }
 
-/// Says what was made, on standard error.
+/// Prints a summary to standard error.
 fn summary(args: &Args, onboarded: &Onboarded) {
     for mapping in &onboarded.mapping {
         let catalogs = mapping.catalog_names.join(", ");
@@ -192,7 +190,7 @@ fn summary(args: &Args, onboarded: &Onboarded) {
     }
     for catalog in &onboarded.unmapped {
         eprintln!(
-            "warning: catalogs/{}/{} stays, but no template renders to it",
+            "warning: catalogs/{}/{} is kept, but no template renders to it",
             UntrustedText::new(catalog),
             UntrustedText::new(&args.operator)
         );

@@ -1,4 +1,4 @@
-//! What `repo check` looked at and found.
+//! Inputs and findings of `repo check`.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use olmkit_submission::{Checked, PreflightResults};
 
 use crate::policy::SetAside;
 
-/// What one run looked at and found.
+/// Inputs and findings of one run.
 #[derive(Default)]
 pub struct Outcome {
     pub operators: usize,
     pub bundles: usize,
     pub catalogs: usize,
     pub images: usize,
-    /// What was not checked, by name.
+    /// Names of checks that were not run.
     pub not_checked: Vec<String>,
     /// The result in preflight's shape, if it is wanted.
     pub preflight: Option<PreflightResults>,
@@ -26,7 +26,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Takes in what was looked at and found after it.
+    /// Appends a later outcome.
     pub fn append(&mut self, other: Outcome) {
         self.not_checked.extend(other.not_checked);
         self.preflight = self.preflight.take().or(other.preflight);
@@ -39,13 +39,13 @@ impl Outcome {
         self.waived.extend(other.waived);
     }
 
-    /// Returns true if a finding is at least as bad.
+    /// Returns true if a finding is at least as severe.
     pub fn fails(&self, from: Severity) -> bool {
         self.found.iter().any(|checked| checked.finding.severity <= from)
     }
 }
 
-/// What stays of outcomes when their findings are printed.
+/// Totals that remain after the findings are printed.
 #[derive(Default)]
 pub struct Totals {
     pub operators: usize,
@@ -55,7 +55,7 @@ pub struct Totals {
     pub errors: usize,
     pub warnings: usize,
     pub set_aside: SetAside,
-    /// How many findings of a check of an operator config.yaml waives.
+    /// Number of findings that config.yaml waives, by check and operator.
     pub waived: BTreeMap<(&'static str, String), usize>,
 }
 

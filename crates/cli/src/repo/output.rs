@@ -27,7 +27,7 @@ struct PipelineOutput<'a> {
     check: &'a str,
 }
 
-/// Prints all that was found as one document, in a format for which there is no [`Printer`](super::text::Printer).
+/// Prints all findings as one document, in a format without a [`Printer`](super::text::Printer).
 pub fn print(outcome: Outcome, repository: &Path, format: Format) -> anyhow::Result<()> {
     if format == Format::PipelineJson {
         return pipeline_json(&outcome.found);

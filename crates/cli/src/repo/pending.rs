@@ -93,7 +93,7 @@ impl Pending<'_> {
         tree
     }
 
-    /// The files that change, each with what becomes of it: `create`, `change` or `remove`.
+    /// The files that change, each with its action: `create`, `change` or `remove`.
     pub fn files(&self) -> anyhow::Result<Vec<(&'static str, PathBuf)>> {
         let report = self.tree().report()?;
         let all = [
@@ -107,7 +107,7 @@ impl Pending<'_> {
         Ok(named.collect())
     }
 
-    /// Writes all files, or none. Gives what takes it back.
+    /// Writes all files, or none. Returns an undo operation.
     pub fn write(&self) -> anyhow::Result<Undo> {
         let mut before = Tree::at(self.root).with_largest(limits::CATALOG_FILE.get());
         for path in self.changes.keys() {
@@ -134,25 +134,25 @@ pub fn print(files: &[(&str, PathBuf)]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What was there before.
+/// The previous files.
 pub struct Undo {
     before: Tree,
     paths: Vec<String>,
 }
 
 impl Undo {
-    /// Puts it back, and removes the folders that are empty then.
+    /// Restores them, and removes directories that become empty.
     pub fn run(self) -> anyhow::Result<()> {
         let root = self.before.root().to_owned();
         self.before.commit()?;
         for path in &self.paths {
-            for folder in Path::new(path)
+            for directory in Path::new(path)
                 .ancestors()
                 .skip(1)
-                .filter(|folder| folder.components().count() > 1)
+                .filter(|directory| directory.components().count() > 1)
             {
-                // Fails where something is left.
-                let _ = std::fs::remove_dir(root.join(folder));
+                // Fails if the directory is not empty.
+                let _ = std::fs::remove_dir(root.join(directory));
             }
         }
         Ok(())

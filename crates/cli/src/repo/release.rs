@@ -21,11 +21,10 @@ use crate::terminal;
 
 /// Add a bundle to the repository or publish it to its catalogs
 ///
-/// A bundle from elsewhere is placed as `operators/NAME/VERSION`. With --image, a bundle that is there already is added to the
-/// templates
-/// and catalogs that its release-config.yaml names, as the pipeline does after a merge. The result is checked before it is
-/// written, and
-/// committed on a new branch; the command to push it is printed. The pipeline takes one of the two in a pull request.
+/// A bundle from another directory is copied to `operators/NAME/VERSION`. With --image, an existing bundle is added to
+/// the templates and catalogs that its release-config.yaml names, as the pipeline does after a merge. The result is
+/// checked before it is written, and committed on a new branch; the command to push it is printed. The pipeline accepts
+/// one of the two in a pull request.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit repo release ../hello-operator/bundle", "olmkit repo release ../hello-operator/bundle --dry-run", "olmkit repo release operators/hello-operator/0.0.3 --image quay.io/example/hello-operator:0.0.3"])]
 pub struct Args {
@@ -58,7 +57,7 @@ pub struct Args {
     registry: RegistryFlags,
 }
 
-/// What to write and to commit.
+/// The files to write and to commit.
 struct Release {
     target: Target,
     version: String,
@@ -79,7 +78,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let uncommitted = git.uncommitted()?;
     if let Some(first) = uncommitted.first() {
         anyhow::bail!(
-            "the repository has changes that are not committed, such as {first:?}; commit or stash them first, so that the release is \
+            "the repository has uncommitted changes, such as {first:?}; commit or stash them first, so that the release is \
              the only change"
         );
     }
@@ -106,10 +105,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let changed = pending.files()?;
     anyhow::ensure!(
         !changed.is_empty(),
-        "there is nothing to release: templates and catalogs have the bundle already"
+        "nothing to release: templates and catalogs already contain the bundle"
     );
     if !pending.is_accepted(&release.target, platforms)? {
-        eprintln!("nothing is written: the pipeline would refuse the change");
+        eprintln!("nothing is written: the pipeline would reject the change");
         return Ok(ExitCode::FAILURE);
     }
     pending::print(&changed)?;
@@ -135,7 +134,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         git.commit_files(&paths, &release.title)
     };
     if let Err(error) = committed {
-        undo.run().context("the files cannot be put back as they were")?;
+        undo.run().context("the files cannot be restored")?;
         return Err(anyhow::Error::from(error).context("the release is not committed; nothing is changed"));
     }
     let push = format!(
@@ -151,7 +150,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn placement(args: &Args, repository: &Repository, kind: Kind) -> anyhow::Result<Release> {
     if let Some((operator, version)) = inside(args) {
         anyhow::bail!(
-            "operators/{operator}/{version} is in the repository already; to add it to its catalogs, pass its image as --image"
+            "operators/{operator}/{version} already exists in the repository; to add it to its catalogs, pass its image as --image"
         );
     }
     let is_bundle = args.bundle.join("manifests").is_dir() && args.bundle.join("metadata").is_dir();
@@ -168,7 +167,7 @@ fn placement(args: &Args, repository: &Repository, kind: Kind) -> anyhow::Result
     let placed = place(repository, &tree, release_config)?;
     for path in &placed.left_out {
         eprintln!(
-            "left out, since it is not part of a bundle: {}",
+            "omitted, because it is not part of a bundle: {}",
             UntrustedText::new(path)
         );
     }
@@ -208,7 +207,7 @@ fn catalogs(args: &Args, repository: &Repository, image: &str) -> anyhow::Result
     let Some((operator, version)) = inside(args).filter(|(operator, version)| repository.has_bundle(operator, version))
     else {
         anyhow::bail!(
-            "--image goes with a bundle of the repository, such as operators/NAME/VERSION; {} is not one",
+            "--image requires a bundle of the repository, such as operators/NAME/VERSION; {} is not one",
             args.bundle.display()
         );
     };

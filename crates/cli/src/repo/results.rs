@@ -1,4 +1,4 @@
-//! What `olmkit repo check` does with what it finds: applies the policy, prints, and decides how the run ends.
+//! Processes the findings of `olmkit repo check`: applies the policy, prints, and determines the exit code.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,30 +12,31 @@ use super::output;
 use super::text::Printer;
 use crate::policy::Chosen;
 
-/// How results are printed.
+/// Output settings.
 #[derive(Clone, Copy)]
 pub struct Settings<'a> {
-    /// Where the repository is.
+    /// Directory of the repository.
     pub root: &'a Path,
     pub format: Format,
     pub short: bool,
     pub strict_compat: bool,
 }
 
-/// Takes outcomes one after the other, prints each at once unless the format is one document, and forgets what is printed.
+/// Receives outcomes one after the other, prints each immediately unless the format is one document, and drops printed
+/// ones.
 pub struct Results<'a> {
     settings: Settings<'a>,
     chosen: &'a Chosen,
-    /// Decides which findings count; not for the verdict of an original.
+    /// Selects the findings that count; `None` if an original's result is reproduced.
     judge: Option<Judge<'a>>,
     worst: Severity,
     has_failed: bool,
-    /// What was found before the first operator.
+    /// Findings before the first operator.
     before: Option<Outcome>,
     target: Target<'a>,
 }
 
-/// Where outcomes go.
+/// Destination of outcomes.
 enum Target<'a> {
     Printer(Printer<'a>),
     /// A document or a baseline has them all.
@@ -43,9 +44,9 @@ enum Target<'a> {
 }
 
 impl<'a> Results<'a> {
-    /// Begins with what was found before; so many bundles will be checked.
+    /// Starts with the earlier findings; `bundles` is the number of bundles to check.
     pub fn new(settings: Settings<'a>, chosen: &'a Chosen, bundles: usize, before: Outcome) -> Self {
-        // The verdicts of the originals stay theirs, whatever a project wants to hear.
+        // Results of the originals are reproduced regardless of the project's settings.
         let is_original =
             settings.strict_compat || matches!(settings.format, Format::PipelineJson | Format::PreflightJson);
         let judge = (!is_original).then(|| chosen.policy.judge());
@@ -64,7 +65,7 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Takes what was found of an operator or image.
+    /// Adds the findings for an operator or image.
     pub fn add(&mut self, name: &str, outcome: Outcome) -> anyhow::Result<()> {
         let mut outcome = match self.before.take() {
             Some(mut before) => {

@@ -21,9 +21,9 @@ pub enum Kind {
     Preflight,
 }
 
-/// What services, clusters and people decide.
+/// Checks that need services, clusters or people.
 const NOT_CHECKED: &[&str] = &[
-    "operator-name-reservation (is the package name reserved for somebody else)",
+    "operator-name-reservation (is the package name reserved for another owner)",
     "certification-project-status (certified operators)",
     "certified-image-references (are all images certified)",
     "github-permissions (may the author change this operator)",
@@ -38,7 +38,7 @@ const NOT_CHECKED_BY_HUB: &[&str] = &[
 ];
 const NOT_CHECKED_BY_PREFLIGHT: &[&str] = &[
     "preflight DeployableByOLM (installs the operator on a cluster)",
-    "preflight BundleImageRefsAreCertified (a hosted service knows which digests are certified)",
+    "preflight BundleImageRefsAreCertified (needs a hosted service with the certified digests)",
 ];
 
 impl Kind {
@@ -74,7 +74,7 @@ impl Kind {
         }
     }
 
-    /// What a run leaves out.
+    /// Checks that a run omits.
     pub fn not_checked(self) -> Vec<String> {
         let names = match self {
             Self::Community | Self::Certified | Self::Marketplace => NOT_CHECKED,
@@ -85,7 +85,7 @@ impl Kind {
     }
 }
 
-/// Which versions of OpenShift are supported.
+/// Flags for the supported OpenShift versions.
 #[derive(clap::Args)]
 pub struct OpenShiftFlags {
     /// OpenShift versions to treat as supported, such as 4.14-4.22
@@ -97,7 +97,7 @@ pub struct OpenShiftFlags {
 }
 
 impl OpenShiftFlags {
-    /// The table, with what the flags select. Without flags, a repository may have catalogs for a newer version.
+    /// The table after applying the flags. Without flags, a repository may have catalogs for a newer version.
     pub fn platforms(&self, repository: Option<&Path>) -> Result<Platforms, String> {
         let mut platforms = match &self.platforms {
             None => {

@@ -1,4 +1,4 @@
-//! What of a repository `repo check` looks at, operator by operator.
+//! Selects the parts of a repository to check, operator by operator.
 
 use olmkit_submission::{
     Checked, Operator, Options, Repository, Waivers, check_bundle, check_catalogs, check_operator,
@@ -9,7 +9,7 @@ use super::outcome::Outcome;
 use crate::in_order;
 use crate::many::MANY;
 
-/// What to check of one operator.
+/// Parts of one operator to check.
 pub struct Target {
     pub operator: String,
     pub bundles: Bundles,
@@ -22,7 +22,7 @@ pub enum Bundles {
 }
 
 impl Bundles {
-    /// The names of their folders.
+    /// Their directory names.
     fn versions(&self, operator: &Operator) -> Vec<String> {
         match self {
             Self::All => operator.versions(),
@@ -58,7 +58,8 @@ pub fn check(target: &Target, repository: &Repository, options: &Options, waiver
     outcome
 }
 
-/// Checks targets, several at a time, and hands on what was found of each in their order, as soon as that of those before it is.
+/// Checks targets in parallel, and returns the findings of each in order, as soon as those of its predecessors are
+/// done.
 pub fn check_each(
     targets: &[Target],
     check: impl Fn(&Target) -> anyhow::Result<Outcome> + Sync,
@@ -68,7 +69,7 @@ pub fn check_each(
     in_order::each(targets, check, |(operator, outcome)| sink(&operator, outcome))
 }
 
-/// How many bundles will be checked, counted as far as it matters to how findings are shown.
+/// Number of bundles to check, counted as far as the output format depends on it.
 pub fn bundles(targets: &[Target], repository: &Repository) -> usize {
     let mut count = 0;
     for target in targets {
@@ -93,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// The bundle of the last operator is there only after the first operator was handed on.
+    /// The last operator's bundle appears only after the first operator was reported.
     struct Late {
         files: Memory,
         handed_on: Mutex<Receiver<()>>,

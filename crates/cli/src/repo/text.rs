@@ -13,7 +13,7 @@ use super::outcome::{Outcome, Totals};
 use crate::many::{MANY, Many};
 use crate::terminal;
 
-/// Prints outcomes one after the other. Of what is printed only counts stay.
+/// Prints outcomes one after the other. Only counts remain of printed ones.
 pub struct Printer<'a> {
     repository: &'a Path,
     form: Form,
@@ -24,9 +24,9 @@ pub struct Printer<'a> {
     totals: Totals,
 }
 
-/// How findings are shown.
+/// Output format of findings.
 enum Form {
-    /// With source lines, in full or what repeats once.
+    /// With source lines, in full or with repeated findings grouped.
     Text { in_full: bool },
     /// Operators that fail, then each rule once.
     Many(Box<Many>),
@@ -37,7 +37,7 @@ enum Form {
 }
 
 impl<'a> Printer<'a> {
-    /// Prints what is found in so many bundles; `None` if the format is one document.
+    /// Prints findings for this number of bundles; `None` if the format is one document.
     pub fn new(format: Format, bundles: usize, repository: &'a Path) -> Option<Self> {
         let form = match format {
             Format::Text if bundles > MANY => Form::Many(Box::default()),
@@ -99,7 +99,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// What was waived, set aside, checked and not checked.
+    /// Numbers of waived, suppressed, checked and omitted items.
     fn summary(&self) -> anyhow::Result<()> {
         let out = &mut terminal::styled_output();
         let totals = &self.totals;
@@ -138,7 +138,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// Findings with source lines, in full or what repeats once.
+/// Findings with source lines, in full or with repeated findings grouped.
 fn text(repository: &Path, mut report: Report, in_full: bool, short: bool) -> anyhow::Result<()> {
     if !in_full {
         report.findings = fold_repeated(report.findings);

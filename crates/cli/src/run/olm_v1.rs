@@ -10,7 +10,7 @@ use super::Common;
 use crate::cluster_args::Output;
 use crate::console::{Console, print_causes, stopped};
 
-/// What is done with the bundle.
+/// The operation on the bundle.
 pub struct Request<'r> {
     pub bundle: &'r str,
     pub common: &'r Common,
@@ -25,15 +25,15 @@ pub async fn run(request: &Request<'_>) -> anyhow::Result<ExitCode> {
     let common = request.common;
     anyhow::ensure!(
         common.pull_secret_name.is_none(),
-        "--pull-secret-name: OLM v1 has no pull secrets of single operators; docs/guides/olm-v1.md says where its own are"
+        "--pull-secret-name: OLM v1 has no pull secrets for single operators; docs/guides/olm-v1.md describes its own"
     );
     anyhow::ensure!(
         common.serve_from_host.is_none(),
-        "--serve-from-host: OLM v1 takes catalogs from images only; pass --push-to"
+        "--serve-from-host: OLM v1 reads catalogs only from images; pass --push-to"
     );
     anyhow::ensure!(
         common.service_account.is_none(),
-        "--service-account: no pod serves a catalog for OLM v1; leave it out"
+        "--service-account: no pod serves a catalog for OLM v1; omit it"
     );
     let client = common.registry.client()?;
     let options = RunOptions {
@@ -75,7 +75,7 @@ pub async fn run(request: &Request<'_>) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// What a message names.
+/// Names in messages.
 struct Names {
     package: String,
     csv: String,
@@ -101,8 +101,10 @@ fn interrupted(names: &Names, output: Output) -> anyhow::Result<ExitCode> {
     } = names;
     let cause = Cause::passing(
         Code::Interrupted,
-        "interrupted; what was created so far stays, and OLM v1 goes on with it",
-        format!("run the same command again to go on, or remove it: olmkit cleanup {package} --olm v1 -n {namespace}"),
+        "interrupted; the objects created so far are kept, and OLM v1 continues",
+        format!(
+            "run the same command again to continue, or remove it: olmkit cleanup {package} --olm v1 -n {namespace}"
+        ),
     );
     if output == Output::Json {
         let result = serde_json::json!({"result": "interrupted", "package": package, "clusterServiceVersion": csv, "namespace": namespace, "causes": [cause]});
@@ -117,7 +119,7 @@ fn print(outcome: &Outcome, output: Output) -> anyhow::Result<ExitCode> {
     if output == Output::Text && outcome.result == Conclusion::Failed {
         print_causes(&outcome.causes);
         println!(
-            "{} is not installed; after repairing the cause run the same command again, or remove it: olmkit cleanup {} --olm v1 -n {}",
+            "{} is not installed; fix the cause and run the same command again, or remove it: olmkit cleanup {} --olm v1 -n {}",
             outcome.csv, outcome.package, outcome.namespace
         );
         return Ok(ExitCode::FAILURE);

@@ -20,7 +20,7 @@ use crate::signals;
 #[derive(clap::Args)]
 #[command(next_help_heading = "Tests in pods")]
 pub struct PodFlags {
-    /// Run the tests with images of their own in pods; the flags below are about these
+    /// Run the tests that have their own images in pods; the flags below apply to these
     #[arg(long)]
     pub cluster: bool,
     /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config, else the pod's account]
@@ -54,7 +54,7 @@ pub struct PodFlags {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Security {
-    /// What the restricted pod security standard allows
+    /// Settings that the restricted pod security standard allows
     Restricted,
     /// No security context: images may run as root
     Legacy,
@@ -82,7 +82,7 @@ impl PodFlags {
         .collect();
         if !given.is_empty() {
             note!(
-                "note: no pods are started without --cluster; without effect: {}",
+                "note: without --cluster no pods are started; ignored: {}",
                 given.join(", ")
             );
         }
@@ -106,16 +106,17 @@ impl PodFlags {
     }
 }
 
-/// Who wrote the configuration.
+/// Origin of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// The author of the bundle.
     Bundle,
-    /// The user, who names it with a flag.
+    /// The user, by a flag.
     User,
 }
 
-/// The service account of the pods. The author of a bundle must not choose one with more permissions than its user expects.
+/// The service account of the pods. The author of a bundle must not choose one with more permissions than its user
+/// expects.
 fn service_account<'a>(flag: Option<&'a str>, configured: &'a str, origin: Origin) -> Result<&'a str, String> {
     match (flag, configured) {
         (Some(flag), _) => Ok(flag),
@@ -128,8 +129,8 @@ fn service_account<'a>(flag: Option<&'a str>, configured: &'a str, origin: Origi
     }
 }
 
-/// Runs the selected tests, those with images of their own in pods; an exit code when they cannot be run. Whatever happens, an
-/// interruption too, what was created is removed.
+/// Runs the selected tests, those with their own images in pods; returns an exit code if they cannot be run. Removes
+/// the created objects in any case, even after an interruption.
 pub fn run(
     flags: &PodFlags,
     bundle: &Bundle<'_>,

@@ -1,4 +1,4 @@
-//! Small bundles for the cluster tests, written into a folder.
+//! Small bundles for the cluster tests, written to a directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 #[derive(Clone)]
 pub struct Bundle {
     pub package: String,
-    /// How its files and objects are named.
+    /// Base name of its files and objects.
     pub file: String,
     pub version: String,
     pub image: String,
@@ -24,7 +24,7 @@ pub struct Bundle {
     pub other_accounts: Vec<&'static str>,
     /// Instead of the plain CRD.
     pub definition: Option<Value>,
-    /// Changes of the ClusterServiceVersion: pointers below objects that are there, and what is put there.
+    /// Changes of the ClusterServiceVersion: pointers below existing objects, and the new values.
     pub changes: Vec<(&'static str, Value)>,
 }
 
@@ -132,9 +132,9 @@ impl Bundle {
         })
     }
 
-    /// Writes the bundle into `folder/<csv>`.
-    pub fn write(&self, folder: &Path) -> PathBuf {
-        let root = folder.join(self.csv_name());
+    /// Writes the bundle to `directory/<csv>`.
+    pub fn write(&self, directory: &Path) -> PathBuf {
+        let root = directory.join(self.csv_name());
         fs::create_dir_all(root.join("manifests")).unwrap();
         fs::create_dir_all(root.join("metadata")).unwrap();
         let write = |name: String, value: &Value| {

@@ -1,5 +1,5 @@
-//! What OLM's unpack job does, once with the upstream programs and once with ours, against a real API server: the copied
-//! files and the ConfigMaps must be equal. Needs `make tools`.
+//! Runs OLM's unpack job once with the upstream binaries and once with ours, on a real API server: the copied files and
+//! the ConfigMaps must be equal. Needs `make tools`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use kube::Api;
 use kube::api::PostParams;
 use kube_testbed::{ControlPlane, Options, tools};
 
-/// What a ConfigMap means to OLM: compression may differ, content may not.
+/// The content of a ConfigMap for OLM: compression may differ, content may not.
 #[derive(Debug, PartialEq, Eq)]
 struct Meaning {
     annotations: BTreeMap<String, String>,
@@ -89,14 +89,14 @@ impl Side {
     }
 }
 
-fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    walkdir::WalkDir::new(folder)
+fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    walkdir::WalkDir::new(directory)
         .into_iter()
         .map(Result::unwrap)
         .filter(|entry| entry.file_type().is_file())
         .map(|entry| {
             (
-                entry.path().strip_prefix(folder).unwrap().to_owned(),
+                entry.path().strip_prefix(directory).unwrap().to_owned(),
                 fs::read(entry.path()).unwrap(),
             )
         })
@@ -129,7 +129,7 @@ fn bundles() -> Vec<PathBuf> {
 }
 
 /// A bundle that is too large, one with a directory among its manifests, one whose file names are no keys.
-fn odd_bundles(folder: &Path) -> Vec<PathBuf> {
+fn odd_bundles(directory: &Path) -> Vec<PathBuf> {
     let annotations = "annotations:\n  operators.operatorframework.io.bundle.manifests.v1: manifests/\n  \
         operators.operatorframework.io.bundle.package.v1: odd\n";
     let mut state = 1_u64;
@@ -140,7 +140,7 @@ fn odd_bundles(folder: &Path) -> Vec<PathBuf> {
         })
         .collect();
     let bundle = |name: &str, files: &[(&str, &[u8])]| {
-        let root = folder.join(name);
+        let root = directory.join(name);
         fs::create_dir_all(root.join("metadata")).unwrap();
         fs::write(root.join("metadata/annotations.yaml"), annotations).unwrap();
         for (path, bytes) in files {
@@ -186,8 +186,8 @@ async fn bundles_are_unpacked_as_upstream_does() {
     ];
     let control_plane = ControlPlane::start(Options::default()).await.unwrap();
     let config_maps: Api<ConfigMap> = Api::namespaced(control_plane.client().await.unwrap(), "default");
-    let folder = tempfile::tempdir().unwrap();
-    let all = [bundles(), odd_bundles(folder.path())].concat();
+    let directory = tempfile::tempdir().unwrap();
+    let all = [bundles(), odd_bundles(directory.path())].concat();
     assert!(all.len() >= 4);
     for (number, bundle) in all.iter().enumerate() {
         let mut results = Vec::new();
@@ -204,12 +204,13 @@ async fn bundles_are_unpacked_as_upstream_does() {
     eprintln!("{} bundles compared", all.len());
 }
 
-/// The ways to say who one is: certificates of a plugin, and the token of an account that may do only what OLM grants.
+/// The supported credentials: certificates of a plugin, and the token of a service account with exactly OLM's
+/// permissions.
 #[tokio::test]
 async fn credentials_come_from_plugins_and_tokens() {
     let control_plane = ControlPlane::start(Options::default()).await.unwrap();
     let config_maps: Api<ConfigMap> = Api::namespaced(control_plane.client().await.unwrap(), "default");
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let text = fs::read_to_string(control_plane.kubeconfig()).unwrap();
     let mut kubeconfig: serde_json::Value = serde_yaml::from_str(&text).unwrap();
     let pem = |key: &str| fs::read_to_string(kubeconfig["users"][0]["user"][key].as_str().unwrap()).unwrap();
@@ -218,15 +219,15 @@ async fn credentials_come_from_plugins_and_tokens() {
         "kind": "ExecCredential",
         "status": {"clientCertificateData": pem("client-certificate"), "clientKeyData": pem("client-key")},
     });
-    fs::write(folder.path().join("credential.json"), credential.to_string()).unwrap();
+    fs::write(directory.path().join("credential.json"), credential.to_string()).unwrap();
     kubeconfig["users"][0]["user"] = serde_json::json!({"exec": {
         "apiVersion": "client.authentication.k8s.io/v1",
         "command": "sh",
         "args": ["-c", "case $KUBERNETES_EXEC_INFO in *ExecCredential*) cat \"$FILE\" ;; esac"],
-        "env": [{"name": "FILE", "value": folder.path().join("credential.json")}],
+        "env": [{"name": "FILE", "value": directory.path().join("credential.json")}],
         "interactiveMode": "Never",
     }});
-    let path = folder.path().join("kubeconfig");
+    let path = directory.path().join("kubeconfig");
     fs::write(&path, kubeconfig.to_string()).unwrap();
 
     let mut empty = ConfigMap::default();

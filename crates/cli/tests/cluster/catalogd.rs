@@ -1,5 +1,6 @@
-//! catalogd in a cluster without nodes: its Service and its pod are objects of the API server, which forwards to a server of this
-//! process that has the paths of catalogd. What `catalog serve --http` answers is compared with catalogd on the node (`dev/e2e`).
+//! Simulates catalogd in a cluster without nodes: its Service and its pod are objects of the API server, which forwards
+//! to a server of this process with catalogd's paths. `dev/e2e` compares the answers of `catalog serve --http` with the
+//! real catalogd.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
@@ -15,7 +16,7 @@ use crate::harness::{Cluster, eventually};
 /// The namespace of catalogd.
 pub const SYSTEM: &str = "olmv1-system";
 
-/// The URL at which catalogd says that it serves a catalog, but for TLS.
+/// The URL at which catalogd reports to serve a catalog, without TLS.
 pub fn base(catalog: &str) -> String {
     format!("http://catalogd-service.{SYSTEM}.svc/catalogs/{catalog}")
 }
@@ -29,7 +30,7 @@ pub fn own_address() -> Option<IpAddr> {
     (!address.is_loopback() && !address.is_unspecified()).then_some(address)
 }
 
-/// Serves a catalog as catalogd does, on a thread of its own: the test waits for commands that wait for it.
+/// Serves a catalog as catalogd does, on a separate thread: the test blocks on commands that need it.
 pub fn serve(address: IpAddr, catalog: &str) -> (SocketAddr, Current) {
     let current = Current::default();
     set(&current, catalog);

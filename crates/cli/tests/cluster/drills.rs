@@ -1,5 +1,4 @@
-//! Things that go wrong: each scene asserts the cause's code and that the way out which the command suggests, carried out,
-//! repairs it.
+//! Failures: each scene asserts the cause's code, and that the suggested fix works when it is executed.
 //!
 //! Needs the programs that `dev/tools/build.sh control-plane` builds.
 
@@ -39,13 +38,13 @@ async fn causes_during_installation_are_reported_and_repaired() {
 
 async fn namespace_is_missing(cluster: &Cluster) {
     cluster.scene("namespace_is_missing");
-    let folder = Bundle::new("missing-namespace", "1.0.0").write(cluster.folder.path());
-    let refused = cluster.run_bundle(&folder, "nowhere", &[]).await;
+    let directory = Bundle::new("missing-namespace", "1.0.0").write(cluster.folder.path());
+    let refused = cluster.run_bundle(&directory, "nowhere", &[]).await;
     assert_eq!(refused.errors(), ["namespace-missing"]);
     cluster
         .carry_out(refused.cause("namespace-missing")["help"].as_str().unwrap())
         .await;
-    cluster.run_bundle(&folder, "nowhere", &[]).await.fine();
+    cluster.run_bundle(&directory, "nowhere", &[]).await.fine();
     cluster.cleanup("missing-namespace", "nowhere", &[]).await.fine();
 }
 
@@ -54,14 +53,14 @@ async fn two_operator_groups(cluster: &Cluster) {
     cluster.namespace("groups").await;
     cluster.operator_group("groups", "one", &[]).await;
     cluster.operator_group("groups", "two", &[]).await;
-    let folder = Bundle::new("groups", "1.0.0").write(cluster.folder.path());
-    let refused = cluster.run_bundle(&folder, "groups", &[]).await;
+    let directory = Bundle::new("groups", "1.0.0").write(cluster.folder.path());
+    let refused = cluster.run_bundle(&directory, "groups", &[]).await;
     assert_eq!(refused.json["result"], "refused");
     assert_eq!(refused.errors(), ["multiple-operator-groups"]);
     cluster
         .carry_out(refused.cause("multiple-operator-groups")["help"].as_str().unwrap())
         .await;
-    cluster.run_bundle(&folder, "groups", &[]).await.fine();
+    cluster.run_bundle(&directory, "groups", &[]).await.fine();
     cluster.cleanup("groups", "groups", &[]).await.fine();
 }
 
@@ -70,9 +69,9 @@ async fn install_mode_is_not_supported(cluster: &Cluster) {
     cluster.namespace("modes").await;
     let mut bundle = Bundle::new("modes", "1.0.0");
     bundle.modes = vec!["OwnNamespace"];
-    let folder = bundle.write(cluster.folder.path());
+    let directory = bundle.write(cluster.folder.path());
     let refused = cluster
-        .run_bundle(&folder, "modes", &["--install-mode", "AllNamespaces"])
+        .run_bundle(&directory, "modes", &["--install-mode", "AllNamespaces"])
         .await;
     assert_eq!(refused.errors(), ["install-mode-unsupported"]);
     let remedy = refused.cause("install-mode-unsupported")["help"]
@@ -81,7 +80,7 @@ async fn install_mode_is_not_supported(cluster: &Cluster) {
         .to_owned();
     assert!(remedy.contains("--install-mode OwnNamespace"), "{remedy}");
     cluster
-        .run_bundle(&folder, "modes", &["--install-mode", "OwnNamespace"])
+        .run_bundle(&directory, "modes", &["--install-mode", "OwnNamespace"])
         .await
         .fine();
     let group = cluster
@@ -97,14 +96,14 @@ async fn install_mode_is_not_supported(cluster: &Cluster) {
     assert_eq!(group["spec"]["targetNamespaces"], json!(["modes"]));
     cluster.cleanup("modes", "modes", &[]).await.fine();
 
-    // A group that is there already and asks for something else.
+    // An existing group with other targets.
     cluster.operator_group("modes", "everything", &[]).await;
-    let refused = cluster.run_bundle(&folder, "modes", &[]).await;
+    let refused = cluster.run_bundle(&directory, "modes", &[]).await;
     assert_eq!(refused.errors(), ["operator-group-mismatch"]);
     cluster
         .carry_out(refused.cause("operator-group-mismatch")["help"].as_str().unwrap())
         .await;
-    cluster.run_bundle(&folder, "modes", &[]).await.fine();
+    cluster.run_bundle(&directory, "modes", &[]).await.fine();
     cluster.cleanup("modes", "modes", &[]).await.fine();
 }
 
@@ -132,13 +131,13 @@ async fn broken_catalog_beside(cluster: &Cluster) {
         found.pointer("/status/connectionState/lastObservedState") == Some(&json!("TRANSIENT_FAILURE"))
     })
     .await;
-    let folder = Bundle::new("beside", "1.0.0").write(cluster.folder.path());
-    let refused = cluster.run_bundle(&folder, "beside", &[]).await;
+    let directory = Bundle::new("beside", "1.0.0").write(cluster.folder.path());
+    let refused = cluster.run_bundle(&directory, "beside", &[]).await;
     assert_eq!(refused.errors(), ["other-catalog-broken"]);
     cluster
         .carry_out(refused.cause("other-catalog-broken")["help"].as_str().unwrap())
         .await;
-    cluster.run_bundle(&folder, "beside", &[]).await.fine();
+    cluster.run_bundle(&directory, "beside", &[]).await.fine();
     cluster.cleanup("beside", "beside", &[]).await.fine();
 }
 
@@ -152,13 +151,13 @@ async fn subscription_beside_has_no_catalog(cluster: &Cluster) {
                 "spec": {"name": "other", "channel": "x", "source": "gone", "sourceNamespace": "lost"}}),
         )
         .await;
-    let folder = Bundle::new("lost", "1.0.0").write(cluster.folder.path());
-    let refused = cluster.run_bundle(&folder, "lost", &[]).await;
+    let directory = Bundle::new("lost", "1.0.0").write(cluster.folder.path());
+    let refused = cluster.run_bundle(&directory, "lost", &[]).await;
     assert_eq!(refused.errors(), ["other-subscription-broken"]);
     cluster
         .carry_out(refused.cause("other-subscription-broken")["help"].as_str().unwrap())
         .await;
-    cluster.run_bundle(&folder, "lost", &[]).await.fine();
+    cluster.run_bundle(&directory, "lost", &[]).await.fine();
     cluster.cleanup("lost", "lost", &[]).await.fine();
 }
 
@@ -170,10 +169,10 @@ async fn required_api_is_missing(cluster: &Cluster) {
     bundle.required = vec![
         json!({"name": provider.crd_name(), "version": "v1", "kind": "Thing", "displayName": "Thing", "description": "Needed."}),
     ];
-    let folder = bundle.write(cluster.folder.path());
-    let failed = cluster.run_bundle(&folder, "needs", &["--timeout", "60s"]).await;
+    let directory = bundle.write(cluster.folder.path());
+    let failed = cluster.run_bundle(&directory, "needs", &["--timeout", "60s"]).await;
     assert!(!failed.success);
-    // Before: the API is missing. On the way: no catalog has what provides it.
+    // Before: the API is missing. During the installation: no catalog has a provider for it.
     assert!(
         failed.codes().contains(&"requirement-api-missing"),
         "{:?}",
@@ -183,8 +182,8 @@ async fn required_api_is_missing(cluster: &Cluster) {
         .run_bundle(&provider.write(cluster.folder.path()), "needs", &[])
         .await
         .fine();
-    cluster.run_bundle(&folder, "needs", &[]).await.fine();
-    // The CRD that is only required stays with its owner.
+    cluster.run_bundle(&directory, "needs", &[]).await.fine();
+    // The CRD that is only required is kept with its owner.
     cluster.cleanup("needs", "needs", &[]).await.fine();
     assert_eq!(cluster.phase("needs", "provider.v1.0.0").await, "Succeeded");
     assert!(
@@ -214,7 +213,7 @@ async fn operator_image_is_missing(cluster: &Cluster) {
     assert_eq!(failed.errors(), ["operator-image-pull"]);
     let explained = cluster.olmkit(&["diagnose", "pull", "-n", "pull", "-o", "json"]).await;
     assert!(explained.stdout.contains("operator-image-pull"), "{}", explained.stdout);
-    // The way out: correct the reference and run again; the rerun replaces what the failed one left.
+    // The fix: correct the reference and run again; the rerun replaces the objects of the failed run.
     bundle.image = "registry.example.com/there:1".into();
     cluster
         .run_bundle(&bundle.write(cluster.folder.path()), "pull", &[])
@@ -241,13 +240,13 @@ async fn crd_belongs_to_another_operator(cluster: &Cluster) {
         .run_bundle(&first.write(cluster.folder.path()), "owner", &[])
         .await
         .fine();
-    let folder = second.write(cluster.folder.path());
-    let refused = cluster.run_bundle(&folder, "owner", &[]).await;
+    let directory = second.write(cluster.folder.path());
+    let refused = cluster.run_bundle(&directory, "owner", &[]).await;
     assert_eq!(refused.errors(), ["crd-owned-by-other"]);
     let remedy = refused.cause("crd-owned-by-other")["help"].as_str().unwrap().to_owned();
     assert!(remedy.contains("olmkit cleanup owner -n owner"), "{remedy}");
     cluster.cleanup("owner", "owner", &[]).await.fine();
-    cluster.run_bundle(&folder, "owner", &[]).await.fine();
+    cluster.run_bundle(&directory, "owner", &[]).await.fine();
     cluster.cleanup("intruder", "owner", &[]).await.fine();
 }
 
@@ -255,9 +254,9 @@ async fn orphan_csv(cluster: &Cluster) {
     cluster.scene("orphan_csv");
     cluster.namespace("orphan").await;
     let bundle = Bundle::new("orphan", "1.0.0");
-    let folder = bundle.write(cluster.folder.path());
-    cluster.run_bundle(&folder, "orphan", &[]).await.fine();
-    // As if somebody else had installed it and deleted the Subscription: without this tool's mark.
+    let directory = bundle.write(cluster.folder.path());
+    cluster.run_bundle(&directory, "orphan", &[]).await.fine();
+    // As if another tool had installed it and the user deleted the Subscription: without olmkit's mark.
     let csv = cluster.api(
         "operators.coreos.com/v1alpha1",
         "ClusterServiceVersion",
@@ -272,12 +271,12 @@ async fn orphan_csv(cluster: &Cluster) {
     )
     .await
     .unwrap();
-    let refused = cluster.run_bundle(&folder, "orphan", &[]).await;
+    let refused = cluster.run_bundle(&directory, "orphan", &[]).await;
     assert_eq!(refused.errors(), ["orphaned-csv"]);
     let remedy = refused.cause("orphaned-csv")["help"].as_str().unwrap().to_owned();
     assert!(remedy.contains("olmkit cleanup orphan -n orphan"), "{remedy}");
     cluster.cleanup("orphan", "orphan", &[]).await.fine();
-    cluster.run_bundle(&folder, "orphan", &[]).await.fine();
+    cluster.run_bundle(&directory, "orphan", &[]).await.fine();
     cluster.cleanup("orphan", "orphan", &[]).await.fine();
 }
 
@@ -300,8 +299,8 @@ async fn interrupted(cluster: &Cluster) {
     cluster.scene("interrupted");
     cluster.namespace("stop").await;
     let before = cluster.inventory().await;
-    let folder = Bundle::new("stop", "1.0.0").write(cluster.folder.path());
-    let mut command = cluster.command(&["run", "bundle", folder.to_str().unwrap(), "-n", "stop", "-o", "json"]);
+    let directory = Bundle::new("stop", "1.0.0").write(cluster.folder.path());
+    let mut command = cluster.command(&["run", "bundle", directory.to_str().unwrap(), "-n", "stop", "-o", "json"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     eventually("the Subscription is there", async || {
         cluster
@@ -319,7 +318,7 @@ async fn interrupted(cluster: &Cluster) {
     assert!(interrupt(child).await.contains("\"interrupted\""));
     cluster.cleanup("stop", "stop", &[]).await.fine();
     cluster.nothing_left(&before).await;
-    cluster.run_bundle(&folder, "stop", &[]).await.fine();
+    cluster.run_bundle(&directory, "stop", &[]).await.fine();
     cluster.cleanup("stop", "stop", &[]).await.fine();
 }
 
@@ -351,7 +350,7 @@ async fn upgrade_is_interrupted(cluster: &Cluster) {
     })
     .await;
     interrupt(child).await;
-    // Nothing that blocks the namespace stays.
+    // No object remains that blocks the namespace.
     for (kind, plural) in [("Subscription", "subscriptions"), ("CatalogSource", "catalogsources")] {
         let api = cluster.api("operators.coreos.com/v1alpha1", kind, plural, Some("halfway"));
         let left = api.list(&kube::api::ListParams::default()).await.unwrap();
@@ -364,7 +363,7 @@ async fn upgrade_is_interrupted(cluster: &Cluster) {
     cluster.nothing_left(&before).await;
 }
 
-/// Sends the signal of Ctrl-C and returns what the command printed.
+/// Sends the signal of Ctrl-C and returns the command's output.
 pub async fn interrupt(child: std::process::Child) -> String {
     let kill = std::process::Command::new("kill")
         .args(["-INT", &child.id().to_string()])
@@ -408,7 +407,7 @@ async fn custom_resource_blocks(cluster: &Cluster) {
             .unwrap()
             .contains("blocked.example.com/finalizer")
     );
-    // The operator was left alone, since it might still finish.
+    // The operator was kept, because it might still become ready.
     assert_eq!(cluster.phase("blocked", "blocked.v1.0.0").await, "Succeeded");
     cluster.carry_out(cause["help"].as_str().unwrap()).await;
     cluster.cleanup("blocked", "blocked", &[]).await.fine();
@@ -418,28 +417,28 @@ async fn custom_resource_blocks(cluster: &Cluster) {
 async fn a_cluster_without_olm_differs_from_a_partial_olm() {
     let cluster = Cluster::start(Options::default()).await;
     cluster.namespace("shop").await;
-    let folder = Bundle::new("early", "1.0.0").write(cluster.folder.path());
-    let refused = cluster.run_bundle(&folder, "shop", &[]).await;
+    let directory = Bundle::new("early", "1.0.0").write(cluster.folder.path());
+    let refused = cluster.run_bundle(&directory, "shop", &[]).await;
     assert_eq!(refused.errors(), ["olm-not-installed"]);
     let status = cluster.olmkit(&["olm", "status", "-o", "json"]).await;
     assert!(!status.success);
     assert_eq!(status.json["installed"], false);
 }
 
-/// No OLM runs here: what is shown is that its objects are made in an order in which nothing waits for ever, and made again
-/// without harm.
+/// No OLM runs here. The test shows that its objects are created in an order without deadlocks, and that a repeated run
+/// does no harm.
 #[tokio::test]
 async fn olm_is_installed_and_installed_again() {
     let cluster = Cluster::start(Options::default()).await;
     cluster.install_olm(&["--timeout", "60s"]).await.fine();
-    // Again: what is there stays.
+    // Again: existing objects are kept.
     cluster.install_olm(&["--timeout", "60s"]).await.fine();
     let status = cluster.olmkit(&["olm", "status", "-o", "json"]).await;
     assert_eq!(status.json["installed"], true);
     assert_eq!(status.errors(), Vec::<&str>::new(), "{}", status.stdout);
 }
 
-/// What programs read when the cluster does not answer, or refuses.
+/// JSON output if the cluster does not answer, or rejects the request.
 #[tokio::test]
 async fn a_cluster_that_does_not_answer_or_refuses_is_a_cause() {
     let cluster = Cluster::start(Options::default()).await;
@@ -473,10 +472,10 @@ async fn a_cluster_that_does_not_answer_or_refuses_is_a_cause() {
     let elsewhere = cluster.folder.path().join("elsewhere");
     std::fs::write(&elsewhere, text.replace(cluster.plane.url(), "https://127.0.0.1:1")).unwrap();
     let kubeconfig = elsewhere.to_str().unwrap();
-    let folder = Bundle::new("early", "1.0.0").write(cluster.folder.path());
+    let directory = Bundle::new("early", "1.0.0").write(cluster.folder.path());
     for arguments in [
-        vec!["run", "bundle", folder.to_str().unwrap()],
-        vec!["run", "bundle-upgrade", folder.to_str().unwrap()],
+        vec!["run", "bundle", directory.to_str().unwrap()],
+        vec!["run", "bundle-upgrade", directory.to_str().unwrap()],
         vec!["cleanup", "early"],
         vec!["diagnose"],
         vec!["subscribe", "early"],

@@ -1,5 +1,5 @@
-//! What others have made stays: definitions that stood before a package came, objects of other people, and objects that
-//! happen to have the name of one that a flow makes.
+//! Objects with other owners are kept: definitions that existed before a package, custom resources of other users, and
+//! objects whose name a command would use.
 
 use kube_testbed::Options;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ async fn what_others_have_made_stays() {
     late_pass::outlasts_a_cleanup(&cluster).await;
 }
 
-/// A bundle with a copy of somebody's definition, as of a well-known one.
+/// A bundle with a copy of an existing definition, as of a well-known one.
 async fn definition_stood_before(cluster: &Cluster) {
     cluster.scene("definition_stood_before");
     cluster.namespace("hostile").await;
@@ -35,12 +35,12 @@ async fn definition_stood_before(cluster: &Cluster) {
     cluster.apply("customresourcedefinitions", bundle.crd()).await;
     make_thing(cluster, "hostile", "people").await;
     let before = cluster.inventory().await;
-    let folder = bundle.write(cluster.folder.path());
+    let directory = bundle.write(cluster.folder.path());
 
-    let checked = cluster.run_bundle(&folder, "hostile", &["--check"]).await.fine();
+    let checked = cluster.run_bundle(&directory, "hostile", &["--check"]).await.fine();
     assert_eq!(checked.codes(), ["crd-already-exists"]);
     assert_eq!(checked.cause("crd-already-exists")["object"]["name"], bundle.crd_name());
-    let installed = cluster.run_bundle(&folder, "hostile", &[]).await.fine();
+    let installed = cluster.run_bundle(&directory, "hostile", &[]).await.fine();
     assert_eq!(installed.codes(), ["crd-already-exists"]);
     // A new version changes nothing about that.
     bundle.version = "2.0.0".into();
@@ -70,8 +70,8 @@ async fn definition_stood_before(cluster: &Cluster) {
     cluster.nothing_left(&before).await;
     cluster.nothing_missing(&before).await;
 
-    // The way out, word by word; a name that is not the package's is a mistake.
-    cluster.run_bundle(&folder, "hostile", &[]).await.fine();
+    // The fix, literally; a name that is not the package's is an error.
+    cluster.run_bundle(&directory, "hostile", &[]).await.fine();
     let mistaken = cluster
         .cleanup(
             "hostile",
@@ -95,7 +95,7 @@ async fn definition_stood_before(cluster: &Cluster) {
     assert!(definition(cluster, &bundle.crd_name()).await.is_none());
 }
 
-/// A bundle with objects for the whole cluster of which some stand there already.
+/// A bundle with cluster-scoped objects of which some exist already.
 async fn cluster_objects_stood_before(cluster: &Cluster) {
     cluster.scene("cluster_objects_stood_before");
     cluster.namespace("greedy").await;
@@ -133,20 +133,20 @@ async fn cluster_objects_stood_before(cluster: &Cluster) {
     cluster.nothing_left(&before).await;
 }
 
-/// The package brought the definition, and other people use it meanwhile.
+/// The package created the definition, and other users use it by now.
 async fn objects_of_others(cluster: &Cluster) {
     cluster.scene("objects_of_others");
     cluster.namespace("popular").await;
     let bundle = Bundle::new("popular", "1.0.0");
-    let folder = bundle.write(cluster.folder.path());
-    let installed = cluster.run_bundle(&folder, "popular", &[]).await.fine();
+    let directory = bundle.write(cluster.folder.path());
+    let installed = cluster.run_bundle(&directory, "popular", &[]).await.fine();
     assert!(installed.codes().is_empty(), "{:?}", installed.codes());
     make_thing(cluster, "popular", "popular").await;
     make_thing(cluster, "popular", "people").await;
     let cleaned = cluster.cleanup("popular", "popular", &[]).await.fine();
     assert_eq!(names(&cleaned, "kept"), [bundle.crd_name()]);
     assert!(
-        why(&cleaned).contains("1 of its objects are outside namespace popular, such as Thing people/one"),
+        why(&cleaned).contains("1 of its custom resources are outside namespace popular, such as Thing people/one"),
         "{}",
         why(&cleaned)
     );
@@ -175,9 +175,9 @@ async fn catalog_of_others(cluster: &Cluster) {
         "metadata": {"name": "taken-catalog", "namespace": "taken", "labels": {"app.kubernetes.io/managed-by": "Helm"}},
         "spec": {"sourceType": "grpc", "address": "127.0.0.1:1", "displayName": "theirs", "publisher": "people"}});
     cluster.apply("catalogsources", catalog.clone()).await;
-    let folder = Bundle::new("taken", "1.0.0").write(cluster.folder.path());
+    let directory = Bundle::new("taken", "1.0.0").write(cluster.folder.path());
     for more in [&["--check"][..], &[]] {
-        let refused = cluster.run_bundle(&folder, "taken", more).await;
+        let refused = cluster.run_bundle(&directory, "taken", more).await;
         assert_eq!(refused.json["result"], "refused");
         assert_eq!(refused.errors(), ["name-taken"]);
         assert!(
@@ -198,17 +198,20 @@ async fn catalog_of_others(cluster: &Cluster) {
         .await
         .unwrap();
     assert_eq!(found["spec"], catalog["spec"]);
-    cluster.carry_out(refused_remedy(cluster, &folder).await.as_str()).await;
-    cluster.run_bundle(&folder, "taken", &[]).await.fine();
+    cluster
+        .carry_out(refused_remedy(cluster, &directory).await.as_str())
+        .await;
+    cluster.run_bundle(&directory, "taken", &[]).await.fine();
     cluster.cleanup("taken", "taken", &[]).await.fine();
 }
 
-async fn refused_remedy(cluster: &Cluster, folder: &std::path::Path) -> String {
-    let refused = cluster.run_bundle(folder, "taken", &["--check"]).await;
+async fn refused_remedy(cluster: &Cluster, directory: &std::path::Path) -> String {
+    let refused = cluster.run_bundle(directory, "taken", &["--check"]).await;
     refused.cause("name-taken")["help"].as_str().unwrap().to_owned()
 }
 
-/// The names of a catalog that is served by a pod: of others, and of olmkit for another package whose name is as short.
+/// The names of a catalog that is served by a pod: owned by another tool, and by olmkit for another package with the
+/// same shortened name.
 async fn catalog_pod_of_others(cluster: &Cluster) {
     cluster.scene("catalog_pod_of_others");
     cluster.namespace("pods").await;
@@ -225,16 +228,16 @@ async fn catalog_pod_of_others(cluster: &Cluster) {
     cluster.apply("configmaps", map).await;
     cluster.apply("services", service).await;
     cluster.apply("deployments", deployment).await;
-    let folder = Bundle::new("a.b", "1.0.0").write(cluster.folder.path());
+    let directory = Bundle::new("a.b", "1.0.0").write(cluster.folder.path());
     let before = cluster.inventory().await;
     for more in [
         &["--helper-image", "r.example.com/helper:1", "--check"][..],
         &["--helper-image", "r.example.com/helper:1"],
     ] {
-        let refused = cluster.run_bundle(&folder, "pods", more).await;
+        let refused = cluster.run_bundle(&directory, "pods", more).await;
         assert_eq!(refused.errors(), ["name-taken"; 3]);
         assert!(
-            refused.json.to_string().contains("olmkit made it for package a-b"),
+            refused.json.to_string().contains("olmkit created it for package a-b"),
             "{}",
             refused.json
         );

@@ -68,15 +68,15 @@ impl Answer {
         self
     }
 
-    /// The result in a few words.
+    /// The result in short form.
     fn verdict(&self) -> String {
         let result = self.json.get("result").and_then(Value::as_str).unwrap_or("no result");
         let status = if self.success { "ok" } else { "failed" };
         format!("{status}: {result} {:?}", self.codes())
     }
 
-    /// What matters when this was the last command before a failure: its last lines of talk and its causes, cut to what a
-    /// reader of a shortened log still sees.
+    /// Summary for a failure after this command: its last lines of output and its causes, short enough for a truncated
+    /// log.
     fn digest(&self) -> String {
         let mut digest = String::new();
         let talk: Vec<&str> = self.stderr.lines().collect();
@@ -276,7 +276,7 @@ impl Cluster {
         self.olmkit(&arguments).await
     }
 
-    /// Carries out the `kubectl …` command of a remedy, word for word.
+    /// Executes the `kubectl …` command of a suggested fix, literally.
     pub async fn carry_out(&self, remedy: &str) {
         let start = remedy
             .find("kubectl ")
@@ -400,8 +400,8 @@ impl Cluster {
             .unwrap_or_default()
     }
 
-    /// Every object of the cluster that could be a left-over, as `kind namespace/name`, sorted. Events, leases and what the
-    /// controllers keep for each namespace are no left-overs.
+    /// Every object of the cluster that could be a leftover, as `kind namespace/name`, sorted. Events, leases and the
+    /// controllers' objects for each namespace do not count.
     pub async fn inventory(&self) -> Vec<String> {
         let mut found = Vec::new();
         let groups = self.client.list_api_groups().await.unwrap();
@@ -502,7 +502,7 @@ pub fn answer(output: &Output) -> Answer {
     }
 }
 
-/// How long tests wait for something that must happen. Long, since other tests may occupy the processors.
+/// Timeout for expected events. Long, because other tests may occupy the processors.
 const LIMIT: Duration = Duration::from_secs(180);
 
 /// Waits for something to become true, for at most [`LIMIT`].

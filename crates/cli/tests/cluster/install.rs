@@ -25,7 +25,7 @@ async fn a_bundle_directory_is_installed_upgraded_and_removed_without_residue() 
     let installed = cluster.run_bundle(&old_folder, "shop", &[]).await.fine();
     assert_eq!(installed.json["result"], "succeeded");
     assert_eq!(cluster.phase("shop", "first.v0.0.1").await, "Succeeded");
-    // The catalog ends with the command: what refers to it must not stay, or it would block the namespace.
+    // The catalog ends with the command: references to it must not remain, or they would block the namespace.
     for (kind, plural, name) in [
         ("Subscription", "subscriptions", "first-v0-0-1-sub"),
         ("CatalogSource", "catalogsources", "first-catalog"),
@@ -49,7 +49,7 @@ async fn a_bundle_directory_is_installed_upgraded_and_removed_without_residue() 
     let again = cluster.run_bundle(&old_folder, "shop", &[]).await.fine();
     assert_eq!(again.json["result"], "already-installed");
 
-    // A second operator beside the first: the catalog that is gone by now must not block it.
+    // A second operator in the same namespace: the first one's catalog, which has ended, must not block it.
     let beside = Bundle::new("second", "1.0.0");
     cluster
         .run_bundle(&beside.write(cluster.folder.path()), "shop", &[])
@@ -63,7 +63,7 @@ async fn a_bundle_directory_is_installed_upgraded_and_removed_without_residue() 
     assert_eq!(upgraded.json["result"], "succeeded");
     // OLM keeps the condition of a resolution during the upgrade, which names the replaced CSV, for minutes.
     cluster.olmkit(&["diagnose", "-n", "shop", "-o", "json"]).await.fine();
-    // OLM checks the requirements of the new version once more when the old one is gone.
+    // OLM checks the requirements of the new version once more after the old one is deleted.
     cluster.settled("shop", "first.v0.0.2").await;
     assert_eq!(cluster.phase("shop", "first.v0.0.1").await, "");
     cluster.settled("shop", "second.v1.0.0").await;

@@ -1,4 +1,5 @@
-//! `bundle rbac --for-installer`: an account with just these rights installs the bundle, and each of them is needed.
+//! `bundle rbac --for-installer`: a service account with exactly these permissions installs the bundle, and each of
+//! them is needed.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +50,7 @@ async fn each_right_of_an_installer_is_needed_and_no_other() {
     }
     assert_eq!(refused(&all, &targets, true).await, Vec::<String>::new());
 
-    cluster.scene("without one of its rights something is refused");
+    cluster.scene("without one of its permissions a request is rejected");
     let mut users = Vec::new();
     for at in 0..rights.len() {
         let mut fewer = rights.clone();
@@ -58,7 +59,8 @@ async fn each_right_of_an_installer_is_needed_and_no_other() {
     }
     let everything = refused(&user(&cluster, "none", &[]).await, &targets, true).await.len();
     for (missing, user) in &users {
-        // As soon as the other rights are in force, little is refused: at most, one right is needed for all roles and their bindings.
+        // Once the other permissions are in effect, few requests are rejected: at most, one permission is needed for
+        // all roles and their bindings.
         let what = format!("only {} is missing", missing.1);
         eventually(&what, async || {
             let refused = refused(user, &targets, true).await;
@@ -81,7 +83,7 @@ fn printed(cluster: &Cluster, arguments: &[&str]) -> Vec<Value> {
         .collect()
 }
 
-/// The rights of a role, one by one.
+/// The permissions of a role, one by one.
 fn rights(role: &Value) -> Vec<Right> {
     if !["Role", "ClusterRole"].contains(&role["kind"].as_str().unwrap()) {
         return Vec::new();
@@ -116,7 +118,7 @@ fn rights(role: &Value) -> Vec<Right> {
     all
 }
 
-/// A user with these rights, by impersonation.
+/// A user with these permissions, by impersonation.
 async fn user(cluster: &Cluster, name: &str, rights: &[Right]) -> Client {
     let mut scopes: BTreeMap<Option<&str>, Vec<&Value>> = BTreeMap::new();
     for (namespace, rule) in rights {
@@ -180,7 +182,7 @@ async fn targets(client: &Client, objects: &[Value]) -> Vec<Target> {
     targets
 }
 
-/// What a user may not do of all that OLM v1 does with its objects. Nothing is changed.
+/// The requests of OLM v1 that the API server denies to a user. Changes nothing.
 async fn refused(user: &Client, targets: &[Target], exist: bool) -> Vec<String> {
     let mut refused = Vec::new();
     let mut note = |what: &str, name: &str, error: Option<kube::Error>| match error {

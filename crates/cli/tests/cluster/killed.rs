@@ -14,7 +14,7 @@ use crate::proxy::run_until;
 /// No command writes more often.
 const MOST: usize = 14;
 
-/// Commands that are tried beside one another.
+/// Commands that are tested in parallel.
 const AT_ONCE: usize = 3;
 
 #[tokio::test]
@@ -23,11 +23,11 @@ async fn an_installation_goes_on_after_a_kill_at_any_write() {
     let cluster = Cluster::start(Options::default().with_olm()).await;
     cluster.scene("run is killed, then run again and removed; or removed at once");
     let ended = each(&cluster, "run", async |cluster, name, writes| {
-        let folder = bundle(name, "1.0.0").write(cluster.folder.path());
-        let killed = run_until(cluster, &run(&folder, name), writes).await.killed;
+        let directory = bundle(name, "1.0.0").write(cluster.folder.path());
+        let killed = run_until(cluster, &run(&directory, name), writes).await.killed;
         if writes % 2 == 0 {
-            cluster.run_bundle(&folder, name, &[]).await.fine();
-            // What blocks the namespace is gone: another package can be installed.
+            cluster.run_bundle(&directory, name, &[]).await.fine();
+            // The obstacle in the namespace is removed: another package can be installed.
             let beside = bundle(&format!("{name}-beside"), "1.0.0");
             cluster
                 .run_bundle(&beside.write(cluster.folder.path()), name, &[])
@@ -88,14 +88,14 @@ async fn a_cleanup_goes_on_after_a_kill_at_any_write() {
     {
         killed += 1;
         assert!(killed < 40, "it removes the same again and again");
-        // As long as OLM works on what was removed, it writes the Operator object again.
+        // While OLM processes the removed objects, it creates the Operator object again.
         tokio::time::sleep(Duration::from_secs(2)).await;
     }
     assert!(killed >= 8, "only {killed} writes");
     cluster.nothing_left(&before).await;
 }
 
-/// No OLM runs here: its objects are removed one by one, and each time the command begins anew.
+/// No OLM runs here: its objects are removed one by one, and the command restarts each time.
 #[tokio::test]
 #[ignore = "minutes of restarts: `make drills` runs it"]
 async fn an_uninstall_goes_on_after_a_kill_at_any_write() {
@@ -110,15 +110,15 @@ async fn an_uninstall_goes_on_after_a_kill_at_any_write() {
     {
         killed += 1;
         assert!(killed < 200, "it removes the same again and again");
-        // A namespace that is being deleted is asked again until its content is gone.
+        // The command polls a namespace that is being deleted until its content is deleted.
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     assert!(killed >= 15, "only {killed} writes");
     cluster.nothing_left(&before).await;
 }
 
-/// Tries a scene with each number of writes after which the command is killed, each in a namespace of its own, until the
-/// command comes to its end. Returns how often it was killed.
+/// Runs a scene for each number of writes after which the command is killed, each in a separate namespace, until the
+/// command completes. Returns how often it was killed.
 async fn each(cluster: &Cluster, prefix: &str, scene: impl AsyncFn(&Cluster, &str, usize) -> bool) -> usize {
     let names: Vec<String> = (1..=MOST).map(|writes| format!("{prefix}{writes}")).collect();
     for name in &names {
@@ -127,7 +127,7 @@ async fn each(cluster: &Cluster, prefix: &str, scene: impl AsyncFn(&Cluster, &st
     let before = cluster.inventory().await;
     let (scene, is_over) = (&scene, &std::cell::Cell::new(false));
     let trials = names.iter().enumerate().map(|(index, name)| async move {
-        // Those that are begun beside the last one come to their end, further ones are not begun.
+        // Parallel runs beyond the last one complete; no further ones start.
         let was_killed = !is_over.get() && scene(cluster, name, index + 1).await;
         is_over.set(is_over.get() || !was_killed);
         was_killed
@@ -139,18 +139,18 @@ async fn each(cluster: &Cluster, prefix: &str, scene: impl AsyncFn(&Cluster, &st
     killed
 }
 
-/// For its own namespace only: otherwise OLM copies each into the namespaces of the others.
+/// Only for its own namespace: otherwise OLM copies each into the namespaces of the others.
 fn bundle(name: &str, version: &str) -> Bundle {
     let mut bundle = Bundle::new(name, version);
     bundle.modes = vec!["OwnNamespace"];
     bundle
 }
 
-fn run<'a>(folder: &'a Path, namespace: &'a str) -> [&'a str; 9] {
+fn run<'a>(directory: &'a Path, namespace: &'a str) -> [&'a str; 9] {
     [
         "run",
         "bundle",
-        folder.to_str().unwrap(),
+        directory.to_str().unwrap(),
         "-n",
         namespace,
         "-o",
@@ -160,11 +160,11 @@ fn run<'a>(folder: &'a Path, namespace: &'a str) -> [&'a str; 9] {
     ]
 }
 
-fn upgrade<'a>(folder: &'a Path, namespace: &'a str) -> [&'a str; 9] {
+fn upgrade<'a>(directory: &'a Path, namespace: &'a str) -> [&'a str; 9] {
     [
         "run",
         "bundle-upgrade",
-        folder.to_str().unwrap(),
+        directory.to_str().unwrap(),
         "-n",
         namespace,
         "-o",

@@ -1,5 +1,5 @@
-//! The table of the kinds that a bundle may hold, against the real Operator Lifecycle Manager: one bundle with
-//! every kind that the table accepts, and one for each kind that it refuses.
+//! The table of supported bundle kinds, compared with the real Operator Lifecycle Manager: one bundle with every
+//! supported kind, and one for each unsupported kind.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ impl Sample {
         kinds::find(self.kind).is_none_or(|known| known.scope == kinds::Scope::Namespaced)
     }
 
-    /// Returns true if OLM installs the kind, as the table says.
+    /// Returns true if OLM installs the kind according to the table.
     fn is_accepted(&self) -> bool {
         kinds::is_accepted(self.kind, Program::OlmV0, kinds::NEWEST_OLM_V0)
     }
@@ -180,7 +180,7 @@ async fn install_plans_complete_for_the_kinds_of_the_table_only() {
     }
     let samples: Vec<Sample> = foreign.into_iter().chain(native()).collect();
     for known in kinds::ALL {
-        // Every bundle holds these two.
+        // Every bundle contains these two.
         let is_part_of_all = matches!(known.kind, "ClusterServiceVersion" | "CustomResourceDefinition");
         assert!(
             is_part_of_all || samples.iter().any(|sample| sample.kind == known.kind),
@@ -190,7 +190,7 @@ async fn install_plans_complete_for_the_kinds_of_the_table_only() {
     }
     let start = Instant::now();
     let (accepted, refused): (Vec<Sample>, Vec<Sample>) = samples.into_iter().partition(Sample::is_accepted);
-    // OLM retries what it refuses for a minute before the plan fails, so those begin.
+    // OLM retries rejected objects for a minute before the plan fails, so those start first.
     let mut trials: Vec<Trial> = refused.into_iter().map(Trial::of_one).collect();
     trials.push(Trial {
         package: "accepted".to_owned(),
@@ -243,8 +243,8 @@ async fn install_plans_complete_for_the_kinds_of_the_table_only() {
 
     // The checks before an installation read the same table.
     cluster.namespace("monitored").await;
-    let folder = cluster.folder.path().join("with-podmonitor.v1.0.0");
-    let refused = cluster.run_bundle(&folder, "monitored", &[]).await;
+    let directory = cluster.folder.path().join("with-podmonitor.v1.0.0");
+    let refused = cluster.run_bundle(&directory, "monitored", &[]).await;
     assert_eq!(refused.json["result"], "refused");
     assert!(
         refused.errors().contains(&"bundle-kind-unsupported"),
@@ -263,8 +263,8 @@ fn of_another_group() -> Vec<Sample> {
     ]
 }
 
-/// Rule KUBE-3: kinds that OLM decodes into a type of its own are taken for its own, which fails or makes another object; the others
-/// are created as they are.
+/// Rule KUBE-3: OLM decodes kinds by name only. A foreign API with the name of an OLM kind fails or creates another
+/// object; the others are created unchanged.
 async fn own_kinds_are_looked_at_by_name(cluster: &Cluster, trials: &[Trial]) {
     for trial in trials {
         let phase = ended(cluster, &trial.package).await;
@@ -287,13 +287,13 @@ async fn own_kinds_are_looked_at_by_name(cluster: &Cluster, trials: &[Trial]) {
             _ => ("Complete", false, true),
         };
         assert_eq!(found, expected, "{}", sample.kind);
-        let folder = cluster.folder.path().join(format!("{}.v1.0.0", trial.package));
-        let is_found = broken(&folder).contains(&"KUBE-3");
+        let directory = cluster.folder.path().join(format!("{}.v1.0.0", trial.package));
+        let is_found = broken(&directory).contains(&"KUBE-3");
         assert_eq!(is_found, sample.kind != "PriorityClass", "{}", sample.kind);
     }
 }
 
-/// How OLM ends the installation of a bundle with an object, without a check of ours before it.
+/// Result of OLM's installation of a bundle with an object, without a check by olmkit.
 pub async fn installed_with(cluster: &Cluster, api_version: &'static str, kind: &'static str, body: Value) -> String {
     let trial = Trial::of_one(Sample::new(api_version, kind, "", body));
     let served = serve(cluster, std::iter::once(&trial)).await;
@@ -301,7 +301,7 @@ pub async fn installed_with(cluster: &Cluster, api_version: &'static str, kind: 
     ended(cluster, &trial.package).await
 }
 
-/// How the InstallPlan of a namespace ends.
+/// Result of a namespace's InstallPlan.
 async fn ended(cluster: &Cluster, namespace: &str) -> String {
     let mut phase = String::new();
     let limit = Duration::from_secs(180);
@@ -313,7 +313,7 @@ async fn ended(cluster: &Cluster, namespace: &str) -> String {
     phase
 }
 
-/// A package whose one bundle holds some samples.
+/// A package with one bundle that contains some samples.
 struct Trial {
     package: String,
     samples: Vec<Sample>,

@@ -11,7 +11,7 @@ use crate::harness::{Answer, Cluster, answer};
 #[tokio::test]
 async fn kubeconfigs_are_those_of_kubectl() {
     let cluster = Cluster::start(Options::default()).await;
-    let folder = cluster.folder.path().to_owned();
+    let directory = cluster.folder.path().to_owned();
     cluster.namespace("accounts").await;
     let account =
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader", "namespace": "accounts"}});
@@ -33,7 +33,7 @@ async fn kubeconfigs_are_those_of_kubectl() {
         for key in keys {
             config[*key] = whole[*key].clone();
         }
-        let path = folder.join(name);
+        let path = directory.join(name);
         fs::write(&path, config.to_string()).unwrap();
         path
     };
@@ -49,16 +49,16 @@ async fn kubeconfigs_are_those_of_kubectl() {
     cluster.scene("a program gives the credentials");
     let credential =
         json!({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": token}});
-    fs::write(folder.join("credential"), credential.to_string()).unwrap();
+    fs::write(directory.join("credential"), credential.to_string()).unwrap();
     let with_program = |name: &str, program: &str, arguments: Value| {
         let mut config = whole.clone();
         config["users"][0]["user"] = json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": program,
             "args": arguments, "interactiveMode": "Never", "installHint": "install the helper of the provider"}});
-        let path = folder.join(name);
+        let path = directory.join(name);
         fs::write(&path, config.to_string()).unwrap();
         path
     };
-    let credential = folder.join("credential");
+    let credential = directory.join("credential");
     let path = with_program("exec", "cat", json!([credential]));
     absent(&run(&cluster, &["--kubeconfig", text(&path)], "/nonexistent"));
 

@@ -1,8 +1,9 @@
 //! A plan that OLM is still carrying out when it goes: what that pass creates belongs to the package.
 //!
-//! Seen on a real node: the run fails since the account of the OperatorGroup lacks rights, its plan and Subscription are removed, and
-//! somebody grants the rights before OLM is through with the steps. Here the test plays the end of that pass, which OLM's
-//! controller does under the client name `catalog`. Where a version runs before OLM is through, OLM itself is held up.
+//! Observed on a real node: the run fails because the OperatorGroup's service account lacks permissions, its plan and
+//! Subscription are removed, and an administrator grants the permissions before OLM has completed the steps. Here the
+//! test plays the end of that sync, which OLM's controller does under the client name `catalog`. If a version runs
+//! before OLM has finished, OLM itself is delayed.
 
 use std::time::{Duration, Instant};
 
@@ -25,13 +26,13 @@ pub async fn followed_by_a_run(cluster: &Cluster) {
     let mut bundle = Bundle::new("late", "1.0.0");
     bundle.extra = vec![role("late-reader"), role("late-of-olm"), role("late-of-others")];
     create(cluster, "late-of-olm", "catalog").await;
-    let folder = bundle.write(cluster.folder.path());
-    let refused = cluster.run_bundle(&folder, "late", &[]).await;
+    let directory = bundle.write(cluster.folder.path());
+    let refused = cluster.run_bundle(&directory, "late", &[]).await;
     assert_eq!(refused.errors(), ["forbidden"]);
     create(cluster, "late-reader", "catalog").await;
     create(cluster, "late-of-others", "kubectl").await;
     grant(cluster, "late").await;
-    cluster.run_bundle(&folder, "late", &[]).await.fine();
+    cluster.run_bundle(&directory, "late", &[]).await.fine();
     let cleaned = cluster.cleanup("late", "late", &[]).await.fine();
     let mut kept = names(&cleaned, "kept");
     kept.sort();
@@ -42,7 +43,7 @@ pub async fn followed_by_a_run(cluster: &Cluster) {
     end(cluster, "late", &before).await;
 }
 
-/// Nobody runs it again: cleanup finds them without a label.
+/// Without a rerun: cleanup finds them without a label.
 pub async fn followed_by_a_cleanup(cluster: &Cluster) {
     let before = begin(cluster, "later", "late_pass_followed_by_a_cleanup").await;
     let mut bundle = Bundle::new("later", "1.0.0");
@@ -58,8 +59,9 @@ pub async fn followed_by_a_cleanup(cluster: &Cluster) {
     end(cluster, "later", &before).await;
 }
 
-/// The operator runs, but its plan has not ended: OLM is at one of the last steps, and has found an object that it had created
-/// itself in a pass whose end it could not note. Nothing of that is recorded, as when somebody approves an upgrade with kubectl.
+/// The operator runs, but its plan has not ended: OLM is at one of the last steps, and has found an object that it had
+/// created itself in a sync whose result it could not record. There is no record of it, as when a user approves an
+/// upgrade with kubectl.
 pub async fn ends_during_a_cleanup(cluster: &Cluster) {
     cluster.scene("late_pass_ends_during_a_cleanup");
     let before = cluster.inventory().await;
@@ -72,7 +74,7 @@ pub async fn ends_during_a_cleanup(cluster: &Cluster) {
     leave(cluster, "halted", &before).await;
 }
 
-/// The same, but OLM stays at that step for longer than anybody waits.
+/// The same, but OLM stays at that step for longer than the command waits.
 pub async fn outlasts_a_cleanup(cluster: &Cluster) {
     cluster.scene("late_pass_outlasts_a_cleanup");
     let before = cluster.inventory().await;
@@ -91,15 +93,15 @@ pub async fn outlasts_a_cleanup(cluster: &Cluster) {
     leave(cluster, "stuck", &before).await;
 }
 
-/// Installs a package with two ClusterRoles as people do without this tool, and takes its plan back to where OLM has yet to
-/// create one of them and to note the other, which takes as long as what is returned lives.
+/// Installs a package with two ClusterRoles without olmkit, and resets its plan to the state in which OLM has yet to
+/// create one of them and to record the other. The creation is blocked while the returned value lives.
 async fn halt(cluster: &Cluster, name: &str) -> DeadWebhook {
     let mut bundle = Bundle::new(name, "1.0.0");
     bundle.extra = roles(name).map(|name| role(&name)).into();
     subscribe(cluster, &bundle).await;
     let [reader, viewer] = roles(name);
     cluster.delete(RBAC, "ClusterRole", "clusterroles", None, &reader).await;
-    // OLM names its version on what it finds there.
+    // OLM puts its version's name on existing objects.
     let unlabelled = Patch::Merge(json!({"metadata": {"labels": {"olm.owner": null}}}));
     let all = cluster.api(RBAC, "ClusterRole", "clusterroles", None);
     all.patch(&viewer, &PatchParams::default(), &unlabelled).await.unwrap();
@@ -130,7 +132,7 @@ async fn leave(cluster: &Cluster, name: &str, before: &[String]) {
     cluster.nothing_left(before).await;
 }
 
-/// Subscribes to a bundle in a namespace of its own and waits until OLM is through with it.
+/// Subscribes to a bundle in a separate namespace and waits until OLM has finished.
 async fn subscribe(cluster: &Cluster, bundle: &Bundle) {
     let name = &*bundle.package;
     let (address, _) = offered::bundles(cluster, &[bundle]).await;
@@ -157,7 +159,7 @@ async fn plan(cluster: &Cluster, namespace: &str) -> Option<DynamicObject> {
     found.items.into_iter().next()
 }
 
-/// The plan as it is before OLM has written down how far it is.
+/// The plan before OLM has recorded its progress.
 async fn take_back(cluster: &Cluster, name: &str) {
     let [reader, viewer] = roles(name);
     let found = plan(cluster, name).await.unwrap();
@@ -179,8 +181,8 @@ async fn take_back(cluster: &Cluster, name: &str) {
         .unwrap();
 }
 
-/// Holds up whoever creates this ClusterRole, for half a minute at most: the API server asks a server that does not answer, one
-/// webhook after the other, and gives each up after the ten seconds that a TLS handshake may take.
+/// Delays the creation of this ClusterRole, for half a minute at most: the API server calls one unresponsive webhook
+/// after the other, each until the ten-second TLS handshake timeout.
 async fn hold(cluster: &Cluster, name: &str) -> DeadWebhook {
     let webhook = DeadWebhook::start(Death::Hangs).await.unwrap();
     let (package, _) = name.split_once('-').unwrap();

@@ -1,4 +1,5 @@
-//! `migrate`: what is said of operators that the real OLM has installed, and what the API server says of the planned objects.
+//! `migrate`: results for operators that the real OLM has installed, and the API server's answers to the planned
+//! objects.
 
 use kube::api::{ListParams, Patch, PatchParams};
 use kube_testbed::Options;
@@ -14,9 +15,9 @@ use crate::harness::{Cluster, eventually};
 use crate::offered;
 use crate::rights::{ACCOUNTS, grant, text as text_of};
 
-/// Where operators watch all namespaces.
+/// Namespace of operators that watch all namespaces.
 const EVERYWHERE: &str = "moving";
-/// Where one watches its own.
+/// Namespace of an operator that watches only this one.
 const OWN: &str = "staying";
 
 const OLM: &str = "operators.coreos.com/v1alpha1";
@@ -66,7 +67,7 @@ async fn subscriptions_are_checked_and_planned_and_nothing_is_changed() {
     assert_eq!(own, json!([found[2]]));
     let (objects, said) = plan(&cluster, &["-n", EVERYWHERE]);
     assert_eq!(objects, Vec::<Value>::new());
-    assert_eq!(said.matches("is left out: it cannot move").count(), 2, "{said}");
+    assert_eq!(said.matches("is omitted: it cannot move").count(), 2, "{said}");
     assert!(said.contains("nothing to move"), "{said}");
     assert_eq!(cluster.inventory().await, before);
 
@@ -159,7 +160,7 @@ async fn subscriptions_are_checked_and_planned_and_nothing_is_changed() {
     assert!(ids.contains(&"conflict".to_owned()), "{ids:?}");
 }
 
-/// What is said of package `first` while catalogd serves its catalog, or is thought to.
+/// The results for package `first` while catalogd serves its catalog, or only appears to.
 async fn asked(cluster: &Cluster, source: &str) {
     cluster.scene("the ClusterCatalogs are asked through the API server");
     let Some(address) = catalogd::own_address() else {
@@ -204,7 +205,7 @@ async fn asked(cluster: &Cluster, source: &str) {
             )
         );
     }
-    // It is what is wanted, so it is no reason to leave anything out.
+    // It satisfies the condition, so nothing is omitted.
     assert_eq!(plan(cluster, &["-n", EVERYWHERE]).0.len(), 2);
     catalogd::set(&current, &content("0.0.1", "alpha"));
 
@@ -225,7 +226,7 @@ async fn asked(cluster: &Cluster, source: &str) {
     assert_eq!(verdict_of(&found, "first"), ("needsConsent".into(), vec!["C4".into()]));
 }
 
-/// The verdict on package `first`, and what is said of condition C7.
+/// The result for package `first`, and its message about condition C7.
 fn seventh(cluster: &Cluster, more: &[&str]) -> (String, String) {
     let (_, found) = check(cluster, &[&["-n", EVERYWHERE], more].concat());
     let obstacles = found[0]["obstacles"].as_array().unwrap();
@@ -236,7 +237,7 @@ fn seventh(cluster: &Cluster, more: &[&str]) -> (String, String) {
     )
 }
 
-/// `migrate check`: its exit status and what it says.
+/// `migrate check`: its exit code and its output.
 fn check(cluster: &Cluster, more: &[&str]) -> (i32, Value) {
     let arguments = [&["migrate", "check", "-o", "json"], more].concat();
     let output = cluster.command(&arguments).output().unwrap();
@@ -254,7 +255,7 @@ fn verdict(assessment: &Value) -> (&str, &str, Vec<&str>) {
     )
 }
 
-/// What is said of package `first`.
+/// The result for package `first`.
 fn first(cluster: &Cluster) -> (String, Vec<String>) {
     verdict_of(&check(cluster, &["-n", EVERYWHERE]).1, "first")
 }
@@ -265,7 +266,7 @@ fn verdict_of(found: &Value, wanted: &str) -> (String, Vec<String>) {
     (eligibility.to_owned(), ids.into_iter().map(str::to_owned).collect())
 }
 
-/// `migrate plan`: the objects, and what it says on standard error.
+/// `migrate plan`: the objects, and the standard error output.
 fn plan(cluster: &Cluster, more: &[&str]) -> (Vec<Value>, String) {
     let output = cluster
         .command(&[&["migrate", "plan"], more].concat())
@@ -320,7 +321,7 @@ async fn patch(cluster: &Cluster, kind: (&str, &str, &str), namespace: &str, nam
         .unwrap();
 }
 
-/// What the API server says of an object, unknown fields included; it is not written.
+/// The API server's answer to an object, including unknown fields, without writing it.
 async fn admitted(cluster: &Cluster, object: &Value) -> Result<(), String> {
     let kind = object["kind"].as_str().unwrap();
     let plural = format!("{}s", kind.to_lowercase());

@@ -8,7 +8,7 @@ use tokio::task::AbortHandle;
 use crate::bundle::Bundle;
 use crate::harness::Cluster;
 
-/// Serves a catalog, and returns its address and what ends it sooner.
+/// Serves a catalog, and returns its address and a handle that stops it.
 pub async fn catalog(catalog: &Catalog) -> (String, AbortHandle) {
     let server = Server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     server.current().set(in_memory(catalog).unwrap());
@@ -16,7 +16,7 @@ pub async fn catalog(catalog: &Catalog) -> (String, AbortHandle) {
     (address, tokio::spawn(server.run(std::future::pending())).abort_handle())
 }
 
-/// Serves a catalog in which each bundle is a package of its own, with the channel `alpha`.
+/// Serves a catalog in which each bundle is a separate package, with the channel `alpha`.
 pub async fn bundles(cluster: &Cluster, bundles: &[&Bundle]) -> (String, AbortHandle) {
     let mut all = Catalog::default();
     for bundle in bundles {

@@ -10,8 +10,8 @@ async fn olm_is_installed_from_a_downloaded_release() {
     let cluster = Cluster::start(Options::default()).await;
     let before = cluster.inventory().await;
     let mut crds = Vec::new();
-    let folder = cluster.chart().join("crds");
-    for entry in std::fs::read_dir(folder).unwrap() {
+    let directory = cluster.chart().join("crds");
+    for entry in std::fs::read_dir(directory).unwrap() {
         crds.extend_from_slice(b"---\n");
         crds.extend(std::fs::read(entry.unwrap().path()).unwrap());
         crds.push(b'\n');

@@ -16,7 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::harness::{Cluster, answer};
 
-/// How a command ended.
+/// Result of a command.
 pub struct Ended {
     /// True if it was killed; otherwise it came to its end with fewer writes.
     pub killed: bool,
@@ -62,7 +62,7 @@ fn wait(child: Child) -> std::process::Output {
     child.wait_with_output().unwrap()
 }
 
-/// The administrator's rights without credentials: the proxy has them.
+/// The administrator's permissions without credentials: the proxy has them.
 fn kubeconfig(cluster: &Cluster, port: u16) -> PathBuf {
     let path = cluster.folder.path().join(format!("proxy-{port}.kubeconfig"));
     let config = json!({
@@ -100,7 +100,7 @@ async fn serve(listener: TcpListener, state: Arc<State>) {
 async fn connection(stream: TcpStream, state: Arc<State>) {
     let service = hyper::service::service_fn(move |request| forward(request, state.clone()));
     let io = hyper_util::rt::TokioIo::new(stream);
-    // An error means that the client is gone.
+    // An error means that the client has disconnected.
     let _ = hyper::server::conn::http1::Builder::new()
         .serve_connection(io, service)
         .await;

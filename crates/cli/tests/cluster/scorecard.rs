@@ -1,4 +1,4 @@
-//! `scorecard --cluster` against a real API server. No node runs the pods here: what a kubelet would report is written by the test.
+//! `scorecard --cluster` on a real API server. No node runs the pods here: the test writes the kubelet's reports.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -31,13 +31,13 @@ async fn a_test_without_a_result_says_why_and_nothing_is_left() {
 
 /// The arguments of a run over a bundle with one test.
 fn arguments(cluster: &Cluster, more: &[&str]) -> Vec<String> {
-    let folder = Bundle::new("card", "1.0.0").write(cluster.folder.path());
+    let directory = Bundle::new("card", "1.0.0").write(cluster.folder.path());
     let config: PathBuf = cluster.folder.path().join("config.yaml");
     let text = "stages:\n- tests:\n  - image: registry.example.com/test:1\n    labels: {test: own-test}\n";
     std::fs::write(&config, text).unwrap();
     let fixed = [
         "scorecard",
-        folder.to_str().unwrap(),
+        directory.to_str().unwrap(),
         "--config",
         config.to_str().unwrap(),
         "--cluster",

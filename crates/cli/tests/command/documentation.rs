@@ -1,4 +1,4 @@
-//! The pages of the repository: every link works, pictures are current, and commands print what the pages show.
+//! The pages of the repository: every link works, pictures are current, and commands print the documented output.
 
 mod chart;
 mod console;
@@ -59,7 +59,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
 /// The targets of inline links that are not in code.
 fn links(text: &str) -> Vec<String> {
     let text = prose(text);
-    // Code spans may hold what looks like a link.
+    // Code spans may contain text that looks like a link.
     let outside: String = text.split('`').step_by(2).collect::<Vec<_>>().join("");
     let mut found = Vec::new();
     for part in outside.split("](").skip(1) {
@@ -99,7 +99,7 @@ fn every_link_leads_somewhere() {
     assert!(checked > 20, "only {checked} links found");
 }
 
-/// Compares a picture with what the program prints now, or draws it anew.
+/// Compares a picture with the current output, or rewrites it.
 #[track_caller]
 fn check(picture: &str, wanted: &str) {
     let file = test_support::repository("docs/pictures").join(picture);

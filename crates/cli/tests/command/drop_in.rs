@@ -14,7 +14,7 @@ use test_support::files::serve;
 
 /// A directory with links named operator-sdk and opm, a bundle and a catalog.
 struct Desk {
-    folder: TempDir,
+    directory: TempDir,
 }
 
 struct Said {
@@ -25,13 +25,13 @@ struct Said {
 
 impl Desk {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("bin")).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("bin")).unwrap();
         for name in ["olmkit", "operator-sdk", "opm"] {
-            symlink(env!("CARGO_BIN_EXE_olmkit"), folder.path().join("bin").join(name)).unwrap();
+            symlink(env!("CARGO_BIN_EXE_olmkit"), directory.path().join("bin").join(name)).unwrap();
         }
-        demo_bundle::copy(folder.path(), "bundle", &[]);
-        let scorecard = folder.path().join("bundle/tests/scorecard");
+        demo_bundle::copy(directory.path(), "bundle", &[]);
+        let scorecard = directory.path().join("bundle/tests/scorecard");
         fs::create_dir_all(&scorecard).unwrap();
         let config = test_support::repository("bundle/tests/scorecard/config.yaml");
         fs::copy(config, scorecard.join("config.yaml")).unwrap();
@@ -39,18 +39,18 @@ impl Desk {
                        ---\nschema: olm.channel\npackage: demo\nname: stable\nentries: [{name: demo.v1.0.0}]\n\
                        ---\nschema: olm.bundle\npackage: demo\nname: demo.v1.0.0\nimage: registry.test/demo:v1\n\
                        properties: [{type: olm.package, value: {packageName: demo, version: 1.0.0}}]\n";
-        fs::create_dir(folder.path().join("catalog")).unwrap();
-        fs::write(folder.path().join("catalog/catalog.yaml"), catalog).unwrap();
+        fs::create_dir(directory.path().join("catalog")).unwrap();
+        fs::write(directory.path().join("catalog/catalog.yaml"), catalog).unwrap();
         // The image format needs a static program; this one is never started.
         let mut server = fs::read(env!("CARGO_BIN_EXE_olmkit")).unwrap();
         server.truncate(64);
         server[56..58].fill(0);
-        fs::write(folder.path().join("server"), server).unwrap();
-        Self { folder }
+        fs::write(directory.path().join("server"), server).unwrap();
+        Self { directory }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     fn text(&self, name: &str) -> String {
@@ -67,9 +67,9 @@ impl Desk {
         let program = self.path("bin").join(words.next().unwrap());
         let mut child = Command::new(program)
             .args(words)
-            .current_dir(self.folder.path())
+            .current_dir(self.directory.path())
             .env_clear()
-            .env("HOME", self.folder.path())
+            .env("HOME", self.directory.path())
             .env("KUBECONFIG", self.path("no-kubeconfig"))
             .env("OLMKIT_IMAGE_STORE", self.path("store"))
             .env("PATH", format!("{}:/usr/bin:/bin", self.path("tools").display()))
@@ -316,14 +316,14 @@ fn operator_sdk_init() {
     assert_eq!(again.code, 1);
     assert!(again.err.contains("is not empty: it holds"), "{}", again.err);
     for file in ["main.go", "Makefile", "PROJECT", "src"] {
-        let folder = desk.path(&format!("with-{file}"));
-        fs::create_dir(&folder).unwrap();
-        fs::write(folder.join(file), "x").unwrap();
+        let directory = desk.path(&format!("with-{file}"));
+        fs::create_dir(&directory).unwrap();
+        fs::write(directory.join(file), "x").unwrap();
         let said = desk.run(&format!(
             "operator-sdk init --domain example.com --project-name a --directory with-{file}"
         ));
         assert!(said.code == 1 && said.err.contains(file), "{file}: {}", said.err);
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
     }
 }
 
@@ -542,7 +542,7 @@ fn opm_index_add() {
             fs::remove_file(desk.path("docker.log")).unwrap();
         }
     }
-    // The image stays in olmkit's store only if no tool is named.
+    // The image remains in olmkit's store only if no tool is specified.
     for flags in ["", "--build-tool none", "-c none", "-c="] {
         let out = desk.ok(&format!("opm {add} --tag registry.test/c:none {flags}"));
         assert!(out.starts_with("registry.test/c@sha256:"), "{flags}: {out}");
@@ -580,12 +580,12 @@ fn release() -> [(&'static str, Vec<u8>); 2] {
 #[test]
 fn olm_install_downloads_the_release() {
     let desk = Desk::new();
-    for (flags, folder) in [
+    for (flags, directory) in [
         ("", "/download/v0.46.0"),
         ("--version 0.45.0", "/download/v0.45.0"),
         ("--version=latest", "/latest/download"),
     ] {
-        let files = release().map(|(name, content)| (format!("{folder}/{name}"), content));
+        let files = release().map(|(name, content)| (format!("{directory}/{name}"), content));
         let sums = files.each_ref().map(|(_, content)| hex(content));
         let names = files.each_ref().map(|(name, _)| name.clone());
         let server = serve(files.into());
@@ -662,7 +662,7 @@ fn commands_that_are_not_here_say_so() {
         assert!(matches!(said.code, 1 | 2), "{line}: {}", said.out);
         assert!(!said.err.is_empty(), "{line}");
     }
-    // Typing errors get olmkit's own answer, and opm's help is there for its commands.
+    // Typing errors get olmkit's own message, and opm's help is available for its commands.
     assert!(desk.run("olmkit bundel validate").err.contains("bundle"));
     assert!(desk.ok("olmkit index add --help").contains("--bundles"));
     assert!(desk.ok("olmkit alpha bundle unpack --help").contains("--root-ca"));

@@ -91,16 +91,16 @@ fn every_command_has_a_sentence_of_its_own_and_an_example() {
     assert!(pages > 50 && examples > 40, "{pages} pages, {examples} examples");
 }
 
-/// Examples stay true as flags change: each is a command line that the parser takes.
+/// Examples must remain valid as flags change: the parser accepts each command line.
 #[test]
 fn every_example_is_a_valid_command_line() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     walk(&mut Vec::new(), &mut |path, _, help| {
         let Some((_, shown)) = help.split_once("Examples:\n") else {
             return;
         };
         for example in shown.lines().filter(|line| !line.is_empty()) {
-            // Of a pipeline, the part that is ours; without what the shell does.
+            // The olmkit part of a pipeline, without shell syntax.
             let own = example
                 .split(" | ")
                 .find(|part| part.trim_start().starts_with("olmkit "))
@@ -110,12 +110,12 @@ fn every_example_is_a_valid_command_line() {
             let output = Command::new("timeout")
                 .args(["60", env!("CARGO_BIN_EXE_olmkit")])
                 .args(&words[1..])
-                .current_dir(folder.path())
+                .current_dir(directory.path())
                 .env_clear()
-                .env("HOME", folder.path())
-                .env("OLMKIT_IMAGE_STORE", folder.path().join("store"))
-                .env("KUBECONFIG", folder.path().join("none"))
-                // No host is asked: a proxy that refuses stands before all of them.
+                .env("HOME", directory.path())
+                .env("OLMKIT_IMAGE_STORE", directory.path().join("store"))
+                .env("KUBECONFIG", directory.path().join("none"))
+                // No host is contacted: all requests go to a proxy that rejects them.
                 .env("HTTPS_PROXY", "http://127.0.0.1:9")
                 .env("HTTP_PROXY", "http://127.0.0.1:9")
                 .stdin(Stdio::null())
@@ -184,12 +184,12 @@ pub fn ends_when_its_reader_is_gone(command: &mut Command, code: i32) {
 #[test]
 fn colours_and_the_log_are_chosen_for_every_command() {
     let empty = tempfile::tempdir().unwrap();
-    let folder = empty.path().to_str().unwrap();
-    let validated = |color: &str| olmkit(&["bundle", "validate", folder, "--color", color]).stdout;
+    let directory = empty.path().to_str().unwrap();
+    let validated = |color: &str| olmkit(&["bundle", "validate", directory, "--color", color]).stdout;
     assert!(validated("always").contains(&0x1b), "colours were asked for");
     assert!(!validated("never").contains(&0x1b));
     assert!(!validated("auto").contains(&0x1b), "a pipe is no terminal");
-    // Port 1 refuses.
+    // Port 1 rejects connections.
     let absent = ["image", "digest", "127.0.0.1:1/a/b:1"];
     let quiet = olmkit(&absent);
     let verbose = olmkit(&[&absent[..], &["--verbose"]].concat());

@@ -1,4 +1,5 @@
-//! Writing is killed before each of its system calls: what stands on disk is the old or the new, and the next run ends well.
+//! A write is killed before each of its system calls: the files on disk must be the old or the new ones, and the next
+//! run must succeed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +27,7 @@ const CALLS: &[&str] = &[
     "flock",
 ];
 
-/// A command, what is there before it, and what it writes, each of which is old or new by itself.
+/// A command, the files before it, and those that it writes, each of which must be old or new.
 struct Case {
     arguments: &'static [&'static str],
     input: Option<PathBuf>,
@@ -59,17 +60,17 @@ fn what_is_killed_while_it_writes_leaves_nothing_half() {
         Case {
             arguments: &["generate", "bundle", "--package", "p", "--version", "0.2.0"],
             input: Some(manifests),
-            prepare: |folder| {
+            prepare: |directory| {
                 for path in [
                     "manifests/p.clusterserviceversion.yaml",
                     "metadata/annotations.yaml",
                     "mine",
                 ] {
-                    let path = folder.join("bundle").join(path);
+                    let path = directory.join("bundle").join(path);
                     fs::create_dir_all(path.parent().unwrap()).unwrap();
                     fs::write(path, "annotations: {}\n").unwrap();
                 }
-                fs::write(folder.join("bundle.Dockerfile"), "old").unwrap();
+                fs::write(directory.join("bundle.Dockerfile"), "old").unwrap();
             },
             written: &["bundle", "bundle.Dockerfile"],
         },
@@ -81,7 +82,7 @@ fn what_is_killed_while_it_writes_leaves_nothing_half() {
 
 impl Case {
     fn check(&self) {
-        let new = self.folder();
+        let new = self.directory();
         assert!(self.run(new.path(), None), "{:?}", self.arguments);
         let killed: usize = CALLS.iter().map(|call| self.check_call(call, &new)).sum();
         assert!(killed > 10, "{:?}: {killed}", self.arguments);
@@ -92,12 +93,12 @@ impl Case {
     fn check_call(&self, name: &str, new: &TempDir) -> usize {
         let new = self.contents(new.path());
         for number in 1.. {
-            let folder = self.folder();
-            let old = self.contents(folder.path());
-            let ended = self.run(folder.path(), Some((name, number)));
+            let directory = self.directory();
+            let old = self.contents(directory.path());
+            let ended = self.run(directory.path(), Some((name, number)));
             let place = format!("{:?}, {name} {number}", self.arguments);
-            // What a killed run leaves under our names does not belong to a catalog.
-            let mut now = self.contents(folder.path());
+            // Leftovers of a killed run under our temporary names do not belong to a catalog.
+            let mut now = self.contents(directory.path());
             for files in now.values_mut() {
                 files.retain(|path, _| !path.to_string_lossy().starts_with(".olmkit-"));
             }
@@ -110,15 +111,15 @@ impl Case {
             if ended {
                 return number - 1;
             }
-            let again = self.run(folder.path(), None);
+            let again = self.run(directory.path(), None);
             if !again {
-                // The second of two equal changes may be refused.
+                // The second of two equal changes may be rejected.
                 assert_eq!(now, new, "{place}");
                 continue;
             }
-            assert_eq!(self.contents(folder.path()), new, "{place}");
-            // One whose lock is gone already could be a new one of another process; it goes when it is an hour old.
-            let left = fs::read_dir(folder.path()).unwrap().flatten();
+            assert_eq!(self.contents(directory.path()), new, "{place}");
+            // A directory whose lock is missing could be a new one of another process; it is deleted after an hour.
+            let left = fs::read_dir(directory.path()).unwrap().flatten();
             let left = left.filter(|entry| entry.path().join("lock").exists());
             let left: Vec<_> = left.map(|entry| entry.file_name().into_string().unwrap()).collect();
             assert!(
@@ -129,9 +130,9 @@ impl Case {
         unreachable!("the numbers do not end")
     }
 
-    fn folder(&self) -> TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("catalog")).unwrap();
+    fn directory(&self) -> TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("catalog")).unwrap();
         let blobs: String = ["p", "q", "r"]
             .map(|package| {
                 format!(
@@ -140,13 +141,13 @@ impl Case {
                 )
             })
             .concat();
-        fs::write(folder.path().join("catalog/catalog.yaml"), blobs).unwrap();
-        (self.prepare)(folder.path());
-        folder
+        fs::write(directory.path().join("catalog/catalog.yaml"), blobs).unwrap();
+        (self.prepare)(directory.path());
+        directory
     }
 
-    /// Runs the command, killed before its n-th call if one is given. Whether it ended well.
-    fn run(&self, folder: &Path, kill_at: Option<(&str, usize)>) -> bool {
+    /// Runs the command, killed before its n-th call if one is given. Returns true if it succeeded.
+    fn run(&self, directory: &Path, kill_at: Option<(&str, usize)>) -> bool {
         let olmkit = assert_cmd::cargo::cargo_bin("olmkit");
         let mut command = match kill_at {
             None => Command::new(olmkit),
@@ -166,7 +167,7 @@ impl Case {
             .map_or(Stdio::null(), |path| fs::File::open(path).unwrap().into());
         let output = command
             .args(self.arguments)
-            .current_dir(folder)
+            .current_dir(directory)
             .env("SOURCE_DATE_EPOCH", "1700000000")
             .env("RAYON_NUM_THREADS", "1")
             .stdin(input)
@@ -176,9 +177,9 @@ impl Case {
     }
 
     /// Every file below each of the written paths.
-    fn contents(&self, folder: &Path) -> BTreeMap<&'static str, BTreeMap<PathBuf, String>> {
+    fn contents(&self, directory: &Path) -> BTreeMap<&'static str, BTreeMap<PathBuf, String>> {
         let below = |name: &&'static str| {
-            let files = walk(&folder.join(name));
+            let files = walk(&directory.join(name));
             (*name, files)
         };
         self.written.iter().map(below).collect()

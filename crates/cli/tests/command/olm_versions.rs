@@ -2,7 +2,7 @@
 
 #[test]
 fn a_flag_of_the_other_version_is_refused_with_the_way_out() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let bundle = test_support::repository("bundle");
     let bundle = bundle.to_str().unwrap();
     for (arguments, said) in [
@@ -26,7 +26,10 @@ fn a_flag_of_the_other_version_is_refused_with_the_way_out() {
             &["run", "bundle", bundle, "--olm", "v1", "--pull-from", "r.test/a"],
             "--push-to",
         ),
-        (&["cleanup", "cache", "--olm", "v1", "--delete-crds"], "leave them out"),
+        (
+            &["cleanup", "cache", "--olm", "v1", "--delete-crds"],
+            "omit these flags",
+        ),
         (
             &["cleanup", "cache", "--olm", "v1", "--delete-all=false"],
             "leave them out",
@@ -43,8 +46,8 @@ fn a_flag_of_the_other_version_is_refused_with_the_way_out() {
         let output = assert_cmd::Command::cargo_bin("olmkit")
             .unwrap()
             .args(arguments)
-            .env("HOME", folder.path())
-            .env("KUBECONFIG", kubeconfig(folder.path()))
+            .env("HOME", directory.path())
+            .env("KUBECONFIG", kubeconfig(directory.path()))
             .output()
             .unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
@@ -53,9 +56,9 @@ fn a_flag_of_the_other_version_is_refused_with_the_way_out() {
     }
 }
 
-/// A cluster at an address where nobody answers.
-fn kubeconfig(folder: &std::path::Path) -> std::path::PathBuf {
-    let path = folder.join("kubeconfig");
+/// A cluster at an address without a server.
+fn kubeconfig(directory: &std::path::Path) -> std::path::PathBuf {
+    let path = directory.join("kubeconfig");
     let text = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "c",
         "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}], "users": [{"name": "c", "user": {}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}]}"#;

@@ -1,4 +1,4 @@
-//! What is printed while work goes on, and what `--quiet` leaves out.
+//! Output while a command works, and the output that `--quiet` omits.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -12,36 +12,36 @@ use test_support::demo_bundle;
 
 use crate::hostile::TERMINAL;
 
-/// A folder of bundles, and a program that validates the last of them only after something has happened.
-fn folder(bundles: usize, before_the_last: &str) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
+/// A directory of bundles, and a command that validates the last of them only after an event.
+fn directory(bundles: usize, before_the_last: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
     for number in 0..bundles {
-        demo_bundle::copy(&folder.path().join("bundles"), &format!("b{number:02}"), &[]);
+        demo_bundle::copy(&directory.path().join("bundles"), &format!("b{number:02}"), &[]);
     }
     let last = bundles - 1;
     let script = format!(
         "#!/bin/sh\ncase \"$1\" in *b{last:02}) {before_the_last} ;; esac\n\
          echo '{{\"Warnings\": [{{\"Level\": \"Warning\", \"Detail\": \"looked at\"}}]}}'\n"
     );
-    let program = folder.path().join("program");
+    let program = directory.path().join("program");
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    folder
+    directory
 }
 
-fn olmkit(folder: &Path, arguments: &str) -> Command {
+fn olmkit(directory: &Path, arguments: &str) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("olmkit"));
     command
         .args(arguments.split(' '))
-        .current_dir(folder)
-        .env("HOME", folder)
-        .env("OLMKIT_IMAGE_STORE", folder.join("store"))
+        .current_dir(directory)
+        .env("HOME", directory)
+        .env("OLMKIT_IMAGE_STORE", directory.join("store"))
         .stdin(Stdio::null());
     command
 }
 
-fn run(folder: &Path, arguments: &str) -> Output {
-    olmkit(folder, arguments).output().unwrap()
+fn run(directory: &Path, arguments: &str) -> Output {
+    olmkit(directory, arguments).output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -61,8 +61,8 @@ fn findings_are_printed_while_others_are_looked_for() {
         ("text --fail-on warning", 12),
     ] {
         let wait = "i=0; while [ ! -e go ] && [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done; [ -e go ] || exit 1";
-        let folder = folder(bundles, wait);
-        let mut child = olmkit(folder.path(), &format!("{VALIDATE} -o {output}"))
+        let directory = directory(bundles, wait);
+        let mut child = olmkit(directory.path(), &format!("{VALIDATE} -o {output}"))
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -73,7 +73,7 @@ fn findings_are_printed_while_others_are_looked_for() {
             assert!(stdout.read_line(&mut first).unwrap() > 0, "{output}: {first}");
         }
         assert!(start.elapsed().as_secs() < 50, "{output}");
-        fs::write(folder.path().join("go"), "").unwrap();
+        fs::write(directory.path().join("go"), "").unwrap();
         let mut rest = String::new();
         stdout.read_to_string(&mut rest).unwrap();
         let is_success = child.wait().unwrap().success();
@@ -88,14 +88,14 @@ fn findings_are_printed_while_others_are_looked_for() {
 
 #[test]
 fn long_work_is_shown_on_a_terminal() {
-    let folder = folder(3, "sleep 2");
+    let directory = directory(3, "sleep 2");
     let shown = |more: &str| {
         let output = Command::new("python3")
             .args(["-c", TERMINAL])
             .arg(assert_cmd::cargo::cargo_bin("olmkit"))
             .args(format!("{VALIDATE} -o concise{more}").split(' '))
-            .current_dir(folder.path())
-            .env("HOME", folder.path())
+            .current_dir(directory.path())
+            .env("HOME", directory.path())
             .output()
             .unwrap();
         text(&output.stdout)
@@ -110,13 +110,13 @@ fn long_work_is_shown_on_a_terminal() {
 
 #[test]
 fn long_work_prints_a_line_every_ten_seconds_elsewhere() {
-    let folder = folder(3, "sleep 12");
-    let quiet = olmkit(folder.path(), &format!("{VALIDATE} -q"))
+    let directory = directory(3, "sleep 12");
+    let quiet = olmkit(directory.path(), &format!("{VALIDATE} -q"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let output = run(folder.path(), VALIDATE);
+    let output = run(directory.path(), VALIDATE);
     let errors = text(&output.stderr);
     let lines: Vec<&str> = errors.lines().filter(|line| line.starts_with("validating: ")).collect();
     assert_eq!(lines, ["validating: 2 of 3 bundles, 0.2/s"], "{errors}");
@@ -137,11 +137,11 @@ fn quiet_leaves_results_and_errors() {
     let mut root = olmkit_cli::Cli::command();
     root.build();
     assert_eq!(without(&root), Vec::<String>::new());
-    let folder = tempfile::tempdir().unwrap();
-    demo_bundle::copy(folder.path(), "bundle", &[]);
+    let directory = tempfile::tempdir().unwrap();
+    demo_bundle::copy(directory.path(), "bundle", &[]);
     let blob = "schema: olm.package\nname: demo\ndefaultChannel: stable\n";
-    fs::create_dir(folder.path().join("catalog")).unwrap();
-    fs::write(folder.path().join("catalog/catalog.yaml"), blob).unwrap();
+    fs::create_dir(directory.path().join("catalog")).unwrap();
+    fs::write(directory.path().join("catalog/catalog.yaml"), blob).unwrap();
     for (arguments, talks, has_result) in [
         ("bundle validate bundle", true, false),
         ("bundle unpack bundle -o unpacked", true, false),
@@ -159,7 +159,7 @@ fn quiet_leaves_results_and_errors() {
         ("catalog list packages nosuch", true, false),
     ] {
         let is_error = arguments.contains("nosuch");
-        let quiet = run(folder.path(), &format!("{arguments} -q"));
+        let quiet = run(directory.path(), &format!("{arguments} -q"));
         assert_eq!(
             quiet.status.success(),
             !is_error,
@@ -179,17 +179,17 @@ fn quiet_leaves_results_and_errors() {
             text(&quiet.stdout)
         );
         for made in ["unpacked", "migrated", "catalog.Dockerfile"] {
-            let path = folder.path().join(made);
+            let path = directory.path().join(made);
             let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
         }
         if arguments.starts_with("catalog add") {
             continue;
         }
-        let loud = run(folder.path(), arguments);
+        let loud = run(directory.path(), arguments);
         assert_eq!(text(&loud.stdout), text(&quiet.stdout), "{arguments}");
         assert_eq!(!loud.stderr.is_empty(), talks, "{arguments}: {}", text(&loud.stderr));
         for made in ["unpacked", "migrated"] {
-            let _ = fs::remove_dir_all(folder.path().join(made));
+            let _ = fs::remove_dir_all(directory.path().join(made));
         }
     }
 }
@@ -197,14 +197,17 @@ fn quiet_leaves_results_and_errors() {
 /// The exit code and standard error do not depend on whether a reader such as `head` closes the pipe early.
 #[test]
 fn a_closed_pipe_changes_neither_exit_code_nor_errors() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let repository = test_support::repository("");
     let here = |name: &str| repository.join(name).display().to_string();
     let (bundle, catalog) = (here("bundle"), here("catalog"));
-    demo_bundle::copy(folder.path(), "broken", &[]);
-    let broken = folder.path().join("broken");
+    demo_bundle::copy(directory.path(), "broken", &[]);
+    let broken = directory.path().join("broken");
     fs::write(broken.join("metadata/annotations.yaml"), "annotations: {}\n").unwrap();
-    let built = run(folder.path(), &format!("image build bundle {bundle} -t localhost/x:1"));
+    let built = run(
+        directory.path(),
+        &format!("image build bundle {bundle} -t localhost/x:1"),
+    );
     assert!(built.status.success(), "{}", text(&built.stderr));
     let commands = [
         "image inspect store:localhost/x:1".to_owned(),
@@ -231,10 +234,10 @@ fn a_closed_pipe_changes_neither_exit_code_nor_errors() {
         format!("image build bundle {bundle} -t localhost/y:1"),
     ];
     for arguments in &commands {
-        let open = run(folder.path(), arguments);
+        let open = run(directory.path(), arguments);
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let closed = olmkit(folder.path(), arguments).stdout(writer).output().unwrap();
+        let closed = olmkit(directory.path(), arguments).stdout(writer).output().unwrap();
         assert_eq!(
             (closed.status.code(), text(&closed.stderr)),
             (open.status.code(), text(&open.stderr)),
@@ -246,6 +249,6 @@ fn a_closed_pipe_changes_neither_exit_code_nor_errors() {
             text(&open.stderr)
         );
     }
-    let failed = run(folder.path(), &format!("bundle validate {}", broken.display()));
+    let failed = run(directory.path(), &format!("bundle validate {}", broken.display()));
     assert_eq!(failed.status.code(), Some(1), "a failure is among them");
 }

@@ -24,27 +24,27 @@ fn write(root: &Path, path: &str, text: &str) {
 }
 
 fn bundle(root: &Path, version: &str, spec: &str) {
-    let folder = format!("operators/hello/{version}");
+    let directory = format!("operators/hello/{version}");
     let csv = format!(
         "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata:\n  name: hello.v{version}\nspec:\n  \
          version: {version}\n{spec}"
     );
     write(
         root,
-        &format!("{folder}/manifests/hello.clusterserviceversion.yaml"),
+        &format!("{directory}/manifests/hello.clusterserviceversion.yaml"),
         &csv,
     );
-    write(root, &format!("{folder}/metadata/annotations.yaml"), ANNOTATIONS);
+    write(root, &format!("{directory}/metadata/annotations.yaml"), ANNOTATIONS);
 }
 
 /// A repository with one operator and two bundles.
 fn repository() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
     write(root, "operators/hello/ci.yaml", "updateGraph: replaces-mode\n");
     bundle(root, "0.0.1", "");
     bundle(root, "0.0.2", "  replaces: hello.v0.0.1\n");
-    folder
+    directory
 }
 
 fn run(root: &Path, arguments: &[&str]) -> (i32, String, String) {
@@ -76,14 +76,14 @@ fn git(root: &Path, arguments: &[&str]) {
 
 #[test]
 fn equal_findings_of_many_bundles_are_shown_once() {
-    let folder = repository();
+    let directory = repository();
     for patch in 3..15 {
-        bundle(folder.path(), &format!("0.0.{patch}"), "  replaces: hello.v9.9.9\n");
+        bundle(directory.path(), &format!("0.0.{patch}"), "  replaces: hello.v9.9.9\n");
     }
-    let (code, out, _) = run(folder.path(), &[]);
+    let (code, out, _) = run(directory.path(), &[]);
     let (whole, concise) = (
-        run(folder.path(), &["-o", "full"]),
-        run(folder.path(), &["-o", "concise"]),
+        run(directory.path(), &["-o", "full"]),
+        run(directory.path(), &["-o", "concise"]),
     );
     assert_eq!((code, whole.0, concise.0), (1, 1, 1), "{out}");
     let found = concise.1.lines().count();
@@ -102,16 +102,16 @@ fn equal_findings_of_many_bundles_are_shown_once() {
 
 /// A repository with several operators, each with so many bundles.
 fn operators(names: &[&str], bundles: usize) -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for name in names {
-        write(folder.path(), "operators/hello/ci.yaml", "updateGraph: legacy\n");
+        write(directory.path(), "operators/hello/ci.yaml", "updateGraph: legacy\n");
         for patch in 1..=bundles {
-            bundle(folder.path(), &format!("0.0.{patch}"), "  replaces: hello.v9.9.9\n");
+            bundle(directory.path(), &format!("0.0.{patch}"), "  replaces: hello.v9.9.9\n");
         }
-        let operators = folder.path().join("operators");
+        let operators = directory.path().join("operators");
         std::fs::rename(operators.join("hello"), operators.join(name)).unwrap();
     }
-    folder
+    directory
 }
 
 fn olmkit(root: &Path, threads: &str, arguments: &[&str]) -> Command {
@@ -128,10 +128,10 @@ fn olmkit(root: &Path, threads: &str, arguments: &[&str]) -> Command {
 fn operators_come_by_name_however_many_threads_check_them() {
     let names = ["a", "a-b", "b", "c", "d", "e"];
     for bundles in [1, 3] {
-        let folder = operators(&names, bundles);
+        let directory = operators(&names, bundles);
         for format in ["text", "full", "concise", "github", "json", "sarif", "junit"] {
             let printed = |threads| {
-                let output = olmkit(folder.path(), threads, &["-o", format]).output().unwrap();
+                let output = olmkit(directory.path(), threads, &["-o", format]).output().unwrap();
                 assert_eq!(output.status.code(), Some(1), "{format}");
                 String::from_utf8(output.stdout).unwrap()
             };
@@ -151,8 +151,8 @@ fn operators_come_by_name_however_many_threads_check_them() {
 
 #[test]
 fn operators_that_fail_are_named_before_the_rules_that_they_break() {
-    let folder = operators(&["b", "a"], 6);
-    let (_, out, _) = run(folder.path(), &[]);
+    let directory = operators(&["b", "a"], 6);
+    let (_, out, _) = run(directory.path(), &[]);
     let failed: Vec<&str> = out.lines().take(4).collect();
     assert!(
         matches!(failed.as_slice(), ["Failed:", a, b, ""] if a.starts_with("  a (") && b.starts_with("  b (")),
@@ -166,11 +166,11 @@ fn operators_that_fail_are_named_before_the_rules_that_they_break() {
     assert!(out.contains("in 2 operators"), "{out}");
 }
 
-/// What repeats within an operator is said once, and what another operator has too is said there again.
+/// Repeated findings within an operator are printed once, and again for another operator that has them.
 #[test]
 fn what_repeats_is_folded_operator_by_operator() {
-    let folder = operators(&["a", "b"], 3);
-    let (_, out, _) = run(folder.path(), &["--short"]);
+    let directory = operators(&["a", "b"], 3);
+    let (_, out, _) = run(directory.path(), &["--short"]);
     let about = "CSV does not define metadata.annotations.categories (also ";
     let lines: Vec<&str> = out.lines().filter(|line| line.contains(about)).collect();
     let [a, b] = lines.as_slice() else { panic!("{out}") };
@@ -181,17 +181,17 @@ fn what_repeats_is_folded_operator_by_operator() {
 
 #[test]
 fn a_closed_pipe_keeps_the_exit_code() {
-    let folder = operators(&["a", "b", "c", "d"], 4);
+    let directory = operators(&["a", "b", "c", "d"], 4);
     for format in ["text", "full", "concise", "github", "json"] {
-        ends_when_its_reader_is_gone(&mut olmkit(folder.path(), "2", &["-o", format]), 1);
+        ends_when_its_reader_is_gone(&mut olmkit(directory.path(), "2", &["-o", format]), 1);
     }
 }
 
 #[test]
 fn findings_have_their_place_and_what_was_not_checked_is_named() {
-    let folder = repository();
-    bundle(folder.path(), "0.0.3", "  replaces: hello.v0.0.9\n");
-    let (code, out, _) = run(folder.path(), &["--operator", "hello"]);
+    let directory = repository();
+    bundle(directory.path(), "0.0.3", "  replaces: hello.v0.0.9\n");
+    let (code, out, _) = run(directory.path(), &["--operator", "hello"]);
     assert_eq!(code, 1, "{out}");
     assert!(out.contains("error[pipeline/check_replaces_availability]"), "{out}");
     let place = "operators/hello/0.0.3/manifests/hello.clusterserviceversion.yaml:7:13";
@@ -202,7 +202,7 @@ fn findings_have_their_place_and_what_was_not_checked_is_named() {
 
 #[test]
 fn the_json_of_the_pipeline_has_its_shape() {
-    let folder = repository();
+    let directory = repository();
     let arguments = [
         "--operator",
         "hello",
@@ -212,7 +212,7 @@ fn the_json_of_the_pipeline_has_its_shape() {
         "-o",
         "pipeline-json",
     ];
-    let (code, out, _) = run(folder.path(), &arguments);
+    let (code, out, _) = run(directory.path(), &arguments);
     let result: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, &result["passed"]), (1, &Value::Bool(false)));
     let outputs = result["outputs"].as_array().unwrap();
@@ -227,22 +227,22 @@ fn the_json_of_the_pipeline_has_its_shape() {
 
 #[test]
 fn sarif_and_annotations_know_the_rules() {
-    let folder = repository();
-    let (_, out, _) = run(folder.path(), &["-o", "sarif"]);
+    let directory = repository();
+    let (_, out, _) = run(directory.path(), &["-o", "sarif"]);
     let log: Value = serde_json::from_str(&out).unwrap();
     let rules = log["runs"][0]["tool"]["driver"]["rules"].as_array().unwrap();
     assert!(
         rules.iter().all(|rule| rule["shortDescription"]["text"].is_string()),
         "{rules:?}"
     );
-    let (_, out, _) = run(folder.path(), &["-o", "github"]);
+    let (_, out, _) = run(directory.path(), &["-o", "github"]);
     assert!(out.contains("::error file=operators/hello/0.0.1/"), "{out}");
 }
 
 #[test]
 fn a_change_is_checked_as_a_whole() {
-    let folder = repository();
-    let root = folder.path();
+    let directory = repository();
+    let root = directory.path();
     git(root, &["init", "-q"]);
     git(root, &["add", "-A"]);
     git(root, &["commit", "-qm", "base"]);
@@ -269,24 +269,27 @@ fn a_change_is_checked_as_a_whole() {
 
 #[test]
 fn names_of_commits_that_are_flags_or_absent_are_refused() {
-    let folder = repository();
-    let (code, _, error) = run(folder.path(), &["--base", "HEAD"]);
+    let directory = repository();
+    let (code, _, error) = run(directory.path(), &["--base", "HEAD"]);
     assert!(code == 1 && error.contains("is not a git repository"), "{error}");
-    git(folder.path(), &["init", "-q"]);
+    git(directory.path(), &["init", "-q"]);
     for (base, wanted) in [
         ("--base=--output=x", "is not the name of a commit"),
         ("--base=main", "fetch it first"),
     ] {
-        let (code, _, error) = run(folder.path(), &[base]);
+        let (code, _, error) = run(directory.path(), &[base]);
         assert!(code == 1 && error.contains(wanted), "{base}: {error}");
     }
-    let (code, _, error) = run(&folder.path().join("operators"), &["--repo", "..", "--base", "--help"]);
+    let (code, _, error) = run(
+        &directory.path().join("operators"),
+        &["--repo", "..", "--base", "--help"],
+    );
     assert_eq!(code, 2, "{error}");
 }
 
 #[test]
 fn wrong_usage_names_the_way_out() {
-    let folder = repository();
+    let directory = repository();
     for (arguments, code, wanted) in [
         (vec!["--operator", "nope"], 1, "no operator \"nope\""),
         (vec!["--operator", "hello", "--bundle", "9"], 1, "operators/hello/9"),
@@ -295,7 +298,7 @@ fn wrong_usage_names_the_way_out() {
         (vec!["--ocp-versions", "x"], 2, "4.14-4.22"),
         (vec!["--repo", "operators"], 1, "pass its root as --repo"),
     ] {
-        let (status, _, error) = run(folder.path(), &arguments);
+        let (status, _, error) = run(directory.path(), &arguments);
         assert_eq!(status, code, "{arguments:?}: {error}");
         assert!(error.contains(wanted), "{arguments:?}: {error}");
     }
@@ -303,8 +306,8 @@ fn wrong_usage_names_the_way_out() {
 
 #[test]
 fn known_defects_of_the_pipeline_differ_unless_its_verdict_is_wanted() {
-    let folder = repository();
-    let root = folder.path();
+    let directory = repository();
+    let root = directory.path();
     let range = format!("{ANNOTATIONS}  com.redhat.openshift.versions: =v4.20\n");
     bundle(root, "0.0.3", "  replaces: hello.v0.0.2\n  minKubeVersion: 1.33.0\n");
     write(root, "operators/hello/0.0.3/metadata/annotations.yaml", &range);
@@ -319,8 +322,8 @@ fn known_defects_of_the_pipeline_differ_unless_its_verdict_is_wanted() {
 
 #[test]
 fn one_broken_file_is_one_finding_and_waivers_are_shown() {
-    let folder = repository();
-    let root = folder.path();
+    let directory = repository();
+    let root = directory.path();
     write(root, "operators/hello/ci.yaml", "a: b: c\n");
     let config = "tests:\n- name: check_required_fields\n  ignore_operators: [hel]\n";
     write(root, "config.yaml", config);
@@ -338,8 +341,8 @@ fn one_broken_file_is_one_finding_and_waivers_are_shown() {
 
 #[test]
 fn what_two_checks_find_is_said_once_unless_the_verdict_of_the_pipeline_is_wanted() {
-    let folder = repository();
-    let root = folder.path();
+    let directory = repository();
+    let root = directory.path();
     let arguments = ["--operator", "hello", "--bundle", "0.0.2", "--short"];
     let message = "csv.Spec.minKubeVersion is not informed";
     let (_, once, _) = run(root, &arguments);
@@ -354,24 +357,24 @@ fn what_two_checks_find_is_said_once_unless_the_verdict_of_the_pipeline_is_wante
 
 #[test]
 fn fixes_are_made_in_the_bundle_that_is_checked() {
-    let folder = repository();
-    let path = folder.path().join("operators/hello/0.0.2/metadata/annotations.yaml");
+    let directory = repository();
+    let path = directory.path().join("operators/hello/0.0.2/metadata/annotations.yaml");
     let line = "  operators.operatorframework.io.bundle.manifests.v1: manifests/\n";
     let without = ANNOTATIONS.replace(line, "  # ours\n");
     std::fs::write(&path, &without).unwrap();
-    let (code, _, err) = run(folder.path(), &["--operator", "hello", "--fix"]);
+    let (code, _, err) = run(directory.path(), &["--operator", "hello", "--fix"]);
     assert_eq!(code, 2, "{err}");
-    assert!(err.contains("go with --bundle or --base"), "{err}");
+    assert!(err.contains("require --bundle or --base"), "{err}");
     let one = ["--operator", "hello", "--bundle", "0.0.2"];
-    let (code, out, _) = run(folder.path(), &[&one[..], &["--diff"]].concat());
+    let (code, out, _) = run(directory.path(), &[&one[..], &["--diff"]].concat());
     assert_eq!(code, 1, "{out}");
     assert!(out.contains(&format!("+{line}")), "{out}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), without);
-    let (_, _, err) = run(folder.path(), &[&one[..], &["--fix"]].concat());
+    let (_, _, err) = run(directory.path(), &[&one[..], &["--fix"]].concat());
     assert!(err.contains("fixed: "), "{err}");
     let fixed = std::fs::read_to_string(&path).unwrap();
     assert!(fixed.contains(line) && fixed.contains("  # ours\n"), "{fixed}");
-    let (_, _, err) = run(folder.path(), &[&one[..], &["--fix"]].concat());
+    let (_, _, err) = run(directory.path(), &[&one[..], &["--fix"]].concat());
     assert!(!err.contains("fixed: "), "{err}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), fixed);
 }
@@ -385,13 +388,17 @@ fn comments_in_a_repository_turn_no_finding_off() {
     ];
     let mut found = Vec::new();
     for comment in ["", comments[0], comments[1]] {
-        let folder = repository();
-        git(folder.path(), &["init", "--quiet", "--initial-branch=main"]);
-        git(folder.path(), &["add", "."]);
-        git(folder.path(), &["commit", "--quiet", "--message=a"]);
-        bundle(folder.path(), "0.0.3", &format!("  replaces: hello.v0.0.2\n{comment}"));
+        let directory = repository();
+        git(directory.path(), &["init", "--quiet", "--initial-branch=main"]);
+        git(directory.path(), &["add", "."]);
+        git(directory.path(), &["commit", "--quiet", "--message=a"]);
+        bundle(
+            directory.path(),
+            "0.0.3",
+            &format!("  replaces: hello.v0.0.2\n{comment}"),
+        );
         for selected in [&["--operator", "hello"][..], &["--base", "main"]] {
-            let (code, out, err) = run(folder.path(), &[selected, &["-o", "json"]].concat());
+            let (code, out, err) = run(directory.path(), &[selected, &["-o", "json"]].concat());
             assert_eq!(code, 1, "{comment}: {out}{err}");
             let json: Value = serde_json::from_str(&out).unwrap();
             let of_rule = |finding: &&Value| finding["rule"] == "pipeline/check_required_fields";

@@ -9,7 +9,7 @@ const CSV: &str = "operators/hello/0.0.1/manifests/hello.clusterserviceversion.y
 
 /// A repository with one operator whose bundle has defects.
 fn repository() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let files = [
         (
             CSV,
@@ -22,11 +22,11 @@ fn repository() -> TempDir {
         ),
     ];
     for (path, text) in files {
-        let path = folder.path().join(path);
+        let path = directory.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
-    folder
+    directory
 }
 
 fn olmkit(root: &Path, arguments: &[&str]) -> (i32, String, String) {
@@ -59,8 +59,8 @@ fn names(results: &Value, key: &str) -> Vec<String> {
 
 #[test]
 fn operatorhub_has_rules_of_its_own() {
-    let folder = repository();
-    let (code, out, _) = check(folder.path(), &["--suite", "operatorhub", "--short"]);
+    let directory = repository();
+    let (code, out, _) = check(directory.path(), &["--suite", "operatorhub", "--short"]);
     assert_eq!(code, 1);
     assert!(out.contains(&format!("{CSV}:7:13")), "{out}");
     for rule in ["update-graph", "deployments", "categories", "containerImage", "sdk"] {
@@ -74,9 +74,9 @@ fn operatorhub_has_rules_of_its_own() {
 
 #[test]
 fn preflight_has_its_own_result() {
-    let folder = repository();
+    let directory = repository();
     let one = ["--suite", "preflight", "--operator", "hello", "--bundle", "0.0.1"];
-    let (code, out, _) = check(folder.path(), &[&one[..], &["-o", "preflight-json"]].concat());
+    let (code, out, _) = check(directory.path(), &[&one[..], &["-o", "preflight-json"]].concat());
     let results: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, &results["passed"]), (1, &Value::Bool(false)));
     assert_eq!(results["image"], "operators/hello/0.0.1");
@@ -89,21 +89,21 @@ fn preflight_has_its_own_result() {
         names(&results, "failed"),
         ["ValidateOperatorBundle", "RequiredAnnotations"]
     );
-    let (_, out, _) = check(folder.path(), &[&one[..], &["--short"]].concat());
+    let (_, out, _) = check(directory.path(), &[&one[..], &["--short"]].concat());
     assert!(out.contains("error[preflight/RequiredAnnotations]"), "{out}");
     assert!(
         out.contains("warning[preflight/FollowsRestrictedNetworkEnablementGuidelines]"),
         "{out}"
     );
     assert!(out.contains("DeployableByOLM"), "{out}");
-    let (_, out, _) = check(folder.path(), &["--suite", "preflight", "-o", "sarif"]);
+    let (_, out, _) = check(directory.path(), &["--suite", "preflight", "-o", "sarif"]);
     assert!(out.contains("preflight/RequiredAnnotations"), "{out}");
 }
 
 #[test]
 fn an_image_is_checked_by_a_container_policy() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
     std::fs::create_dir_all(root.join("image/licenses")).unwrap();
     std::fs::write(root.join("image/licenses/LICENSE"), "terms").unwrap();
     let build = |user: &str, name: &str, output: &str| {
@@ -161,10 +161,10 @@ fn an_image_is_checked_by_a_container_policy() {
 
 #[test]
 fn a_dockerfile_is_checked_before_the_build() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let text = "FROM registry.access.redhat.com/ubi9\nLABEL name=\"Red Hat Hello\"\nUSER root\n";
-    std::fs::write(folder.path().join("Dockerfile"), text).unwrap();
-    let (code, out, _) = check(folder.path(), &["--image", "dockerfile:Dockerfile", "-o", "concise"]);
+    std::fs::write(directory.path().join("Dockerfile"), text).unwrap();
+    let (code, out, _) = check(directory.path(), &["--image", "dockerfile:Dockerfile", "-o", "concise"]);
     assert_eq!(code, 1);
     for place in [
         "Dockerfile:2:1: error[preflight/HasNoProhibitedLabels]",
@@ -172,29 +172,29 @@ fn a_dockerfile_is_checked_before_the_build() {
     ] {
         assert!(out.contains(place), "{place}: {out}");
     }
-    let (_, out, _) = check(folder.path(), &["--image", "dockerfile:Dockerfile"]);
+    let (_, out, _) = check(directory.path(), &["--image", "dockerfile:Dockerfile"]);
     assert!(out.contains("which registry.access.redhat.com/ubi9 may have"), "{out}");
     assert!(out.contains("HasLicense (the Dockerfile does not say)"), "{out}");
-    let (code, _, error) = check(folder.path(), &["--image", "dockerfile:none"]);
+    let (code, _, error) = check(directory.path(), &["--image", "dockerfile:none"]);
     assert!(code == 1 && error.contains("none"), "{error}");
 }
 
 #[test]
 fn wrong_usage_names_the_way_out() {
-    let folder = repository();
+    let directory = repository();
     for (arguments, wanted) in [
         (vec!["-o", "preflight-json"], "--operator and --bundle, or --image"),
         (
             vec!["--image", "oci:x", "--suite", "community"],
-            "--suite preflight only",
+            "requires --suite preflight",
         ),
         (vec!["--image", "oci:x", "--operator", "hello"], "cannot be used with"),
         (vec!["--policy", "root"], "--image"),
     ] {
-        let (code, _, error) = check(folder.path(), &arguments);
+        let (code, _, error) = check(directory.path(), &arguments);
         assert_eq!(code, 2, "{arguments:?}: {error}");
         assert!(error.contains(wanted), "{arguments:?}: {error}");
     }
-    let (code, _, error) = check(folder.path(), &["--image", "oci:nowhere"]);
+    let (code, _, error) = check(directory.path(), &["--image", "oci:nowhere"]);
     assert!(code == 1 && error.contains("nowhere"), "{error}");
 }

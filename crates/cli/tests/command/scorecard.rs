@@ -124,7 +124,7 @@ fn listing_runs_nothing() {
     let items = list["items"].as_array().unwrap();
     assert_eq!(items.len(), 3);
     assert!(items.iter().all(|item| item["status"] == serde_json::json!({})));
-    // Numbers become texts where a text belongs.
+    // Numbers are converted if a string is expected.
     assert_eq!(items[1]["spec"]["labels"]["number"], "1");
 }
 
@@ -190,7 +190,7 @@ fn flags_for_pods_are_taken_and_named() {
     let output = scorecard(bundle.path(), &flags);
     assert!(output.status.success(), "{output:?}");
     assert!(
-        text(&output.stderr).starts_with("note: no pods are started without --cluster; without effect: --namespace, "),
+        text(&output.stderr).starts_with("note: without --cluster no pods are started; ignored: --namespace, "),
         "{output:?}"
     );
 }

@@ -18,13 +18,13 @@ annotations:
 
 /// A git repository with an operator, and a program that leaves a mark when it runs.
 struct Trapped {
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Trapped {
     fn new() -> Self {
         let trapped = Self {
-            folder: tempfile::tempdir().unwrap(),
+            directory: tempfile::tempdir().unwrap(),
         };
         let script = format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\nexit 1\n", trapped.mark().display());
         std::fs::write(trapped.program(), script).unwrap();
@@ -32,7 +32,7 @@ impl Trapped {
         for version in ["0.0.1", "0.0.2"] {
             trapped.bundle(&trapped.root(), &format!("operators/hello/{version}"), version);
         }
-        trapped.bundle(trapped.folder.path(), "fresh", "0.0.3");
+        trapped.bundle(trapped.directory.path(), "fresh", "0.0.3");
         trapped.write("operators/hello/ci.yaml", "updateGraph: semver-mode\n");
         trapped.git(&["init", "--quiet", "--initial-branch=main"]);
         trapped.git(&["add", "."]);
@@ -40,7 +40,7 @@ impl Trapped {
         trapped
     }
 
-    fn bundle(&self, root: &Path, folder: &str, version: &str) {
+    fn bundle(&self, root: &Path, directory: &str, version: &str) {
         let csv = format!(
             "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata:\n  name: hello.v{version}\nspec:\n  \
              version: {version}\n"
@@ -49,18 +49,18 @@ impl Trapped {
             ("manifests/hello.clusterserviceversion.yaml", csv.as_str()),
             ("metadata/annotations.yaml", ANNOTATIONS),
         ] {
-            let path = root.join(folder).join(path);
+            let path = root.join(directory).join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
     }
 
     fn root(&self) -> PathBuf {
-        self.folder.path().join("repository")
+        self.directory.path().join("repository")
     }
 
     fn program(&self) -> PathBuf {
-        self.folder.path().join("trap")
+        self.directory.path().join("trap")
     }
 
     fn program_text(&self) -> String {
@@ -68,7 +68,7 @@ impl Trapped {
     }
 
     fn mark(&self) -> PathBuf {
-        self.folder.path().join("mark")
+        self.directory.path().join("mark")
     }
 
     /// The traps that ran since the last call.
@@ -84,10 +84,10 @@ impl Trapped {
         std::fs::write(path, text).unwrap();
     }
 
-    fn git_in(&self, folder: &Path, arguments: &[&str]) -> Output {
+    fn git_in(&self, directory: &Path, arguments: &[&str]) -> Output {
         Command::new("git")
             .arg("-C")
-            .arg(folder)
+            .arg(directory)
             .args([
                 "-c",
                 "user.name=a",
@@ -123,7 +123,7 @@ impl Trapped {
 
     /// Runs each command that calls git, in a directory and with further variables.
     fn commands(&self, root: &Path, variables: &[(&str, OsString)]) -> Vec<Output> {
-        let fresh = self.folder.path().join("fresh");
+        let fresh = self.directory.path().join("fresh");
         let fresh = fresh.to_str().unwrap();
         let root = root.to_str().unwrap();
         let all: [&[&str]; 5] = [
@@ -201,7 +201,7 @@ fn settings_of_a_repository_start_no_program() {
     }
 
     let included = Trapped::new();
-    let settings = included.folder.path().join("settings");
+    let settings = included.directory.path().join("settings");
     std::fs::write(&settings, format!("[core]\nfsmonitor = {}\n", included.program_text())).unwrap();
     included.set("include.path", settings.to_str().unwrap());
     included.check(&["status"]);
@@ -210,8 +210,8 @@ fn settings_of_a_repository_start_no_program() {
 #[test]
 fn hooks_of_a_repository_do_not_run() {
     let hooked = Trapped::new();
-    let hook = |folder: &Path| {
-        std::fs::create_dir_all(folder).unwrap();
+    let hook = |directory: &Path| {
+        std::fs::create_dir_all(directory).unwrap();
         for name in [
             "post-index-change",
             "post-checkout",
@@ -219,7 +219,7 @@ fn hooks_of_a_repository_do_not_run() {
             "reference-transaction",
             "fsmonitor-watchman",
         ] {
-            std::fs::copy(hooked.program(), folder.join(name)).unwrap();
+            std::fs::copy(hooked.program(), directory.join(name)).unwrap();
         }
     };
     hook(&hooked.root().join(".git/hooks"));
@@ -236,7 +236,7 @@ fn signatures_are_not_checked() {
     let raw = signed.git(&["cat-file", "commit", "HEAD"]);
     let (head, body) = raw.split_once("\n\n").unwrap();
     let commit = format!("{head}\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----\n\n{body}");
-    let file = signed.folder.path().join("commit");
+    let file = signed.directory.path().join("commit");
     std::fs::write(&file, commit).unwrap();
     let name = signed.git(&["hash-object", "-t", "commit", "-w", file.to_str().unwrap()]);
     signed.git(&["reset", "--quiet", "--soft", name.trim()]);
@@ -265,8 +265,8 @@ fn missing_objects_are_not_fetched() {
         for (key, value) in settings {
             partial.set(key, &filled(value));
         }
-        let (folder, rest) = blob.trim().split_at(2);
-        std::fs::remove_file(partial.root().join(".git/objects").join(folder).join(rest)).unwrap();
+        let (directory, rest) = blob.trim().split_at(2);
+        std::fs::remove_file(partial.root().join(".git/objects").join(directory).join(rest)).unwrap();
         partial.check(&["cat-file", "blob", blob.trim()]);
     }
 }
@@ -291,7 +291,7 @@ fn settings_of_submodules_start_no_program() {
     outer.check(&["status"]);
 }
 
-/// A clone can bring a bare repository in a directory, whose settings git would take.
+/// A clone can contain a bare repository in a directory, whose settings git would use.
 #[test]
 fn a_bare_repository_below_a_repository_starts_no_program() {
     let outer = Trapped::new();
@@ -356,7 +356,7 @@ fn variables_of_git_lead_nowhere() {
     assert_eq!((here.ran(), there.ran()), (String::new(), String::new()), "{outputs:?}");
 }
 
-/// Repositories of users who have a worktree, a submodule, a filter for large files and signed commits.
+/// Repositories with a worktree, a submodule, a filter for large files and signed commits.
 #[test]
 fn ordinary_repositories_still_work() {
     let desk = Trapped::new();
@@ -383,7 +383,7 @@ fn ordinary_repositories_still_work() {
         .open(desk.root().join("large.bin"))
         .unwrap();
     large.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
-    let tree = desk.folder.path().join("tree");
+    let tree = desk.directory.path().join("tree");
     desk.git(&["worktree", "add", "--quiet", "-b", "topic", tree.to_str().unwrap()]);
     for root in [desk.root(), tree.clone()] {
         let outputs = desk.commands(&root, &[]);
@@ -399,7 +399,7 @@ fn ordinary_repositories_still_work() {
     }
     // The time of the last commit, from a directory below the root.
     let generated = std::fs::read_to_string(
-        desk.folder
+        desk.directory
             .path()
             .join("generated/manifests/demo.clusterserviceversion.yaml"),
     );

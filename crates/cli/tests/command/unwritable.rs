@@ -1,4 +1,4 @@
-//! Every command that writes, on a full disk, in a folder that it may not write, and as the user of a restricted pod.
+//! Every command that writes: on a full disk, in a read-only directory, and as the user of a restricted pod.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 /// The user of a pod that need not be root.
 const USER: u32 = 1001;
 
-/// The commands, and what they write.
+/// The commands, and their output files.
 const WRITERS: &[(&[&str], &str)] = &[
     (&["catalog", "migrate", "catalog", "out"], "out"),
     (
@@ -63,12 +63,12 @@ const WRITERS: &[(&[&str], &str)] = &[
     (&["bundle", "unpack", "bundle", "-o", "unpacked"], "unpacked"),
 ];
 
-/// A folder with what the commands read.
-fn folder() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
+/// A directory with the commands' inputs.
+fn directory() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
     let repository = test_support::repository("");
     for name in ["bundle", "catalog"] {
-        copy(&repository.join(name), &folder.path().join(name));
+        copy(&repository.join(name), &directory.path().join(name));
     }
     let build = [
         "image",
@@ -80,10 +80,10 @@ fn folder() -> TempDir {
         "-o",
         "oci-archive:image.tar",
     ];
-    let built = command(folder.path(), &build).output().unwrap();
+    let built = command(directory.path(), &build).output().unwrap();
     assert!(built.status.success(), "{}", said(&built));
-    let _ = fs::remove_dir_all(folder.path().join("store"));
-    folder
+    let _ = fs::remove_dir_all(directory.path().join("store"));
+    directory
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -99,8 +99,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A shell that sets what `before` says and then becomes the command.
-fn shell(folder: &Path, before: &str, arguments: &[&str]) -> Command {
+/// A shell that runs `before` and then becomes the command.
+fn shell(directory: &Path, before: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("sh");
     command
         .args([
@@ -109,24 +109,24 @@ fn shell(folder: &Path, before: &str, arguments: &[&str]) -> Command {
             env!("CARGO_BIN_EXE_olmkit"),
         ])
         .args(arguments)
-        .current_dir(folder)
+        .current_dir(directory)
         .env("OLMKIT_IMAGE_STORE", "store")
         .env("SOURCE_DATE_EPOCH", "1");
     command
 }
 
-fn command(folder: &Path, arguments: &[&str]) -> Command {
-    shell(folder, ":", arguments)
+fn command(directory: &Path, arguments: &[&str]) -> Command {
+    shell(directory, ":", arguments)
 }
 
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Every file below a folder with its length and the time of its last change.
-fn files(folder: &Path) -> BTreeMap<PathBuf, (u64, i64)> {
+/// Every file below a directory with its length and modification time.
+fn files(directory: &Path) -> BTreeMap<PathBuf, (u64, i64)> {
     let mut found = BTreeMap::new();
-    let mut open = vec![folder.to_owned()];
+    let mut open = vec![directory.to_owned()];
     while let Some(next) = open.pop() {
         for entry in fs::read_dir(next).unwrap() {
             let entry = entry.unwrap();
@@ -141,7 +141,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, (u64, i64)> {
     found
 }
 
-/// One clear error, and what was there is as it was.
+/// One clear error, and unchanged existing files.
 #[track_caller]
 fn refused(arguments: &[&str], output: &Output, reason: &str, place: &str) {
     let text = said(output);
@@ -154,23 +154,23 @@ fn refused(arguments: &[&str], output: &Output, reason: &str, place: &str) {
     assert!(error.contains(place), "{arguments:?} does not name {place}: {error}");
 }
 
-/// A limit of the size of files stands for a full disk: what exceeds it is refused in the middle of writing.
+/// A file size limit simulates a full disk: a write that exceeds it fails in the middle.
 #[test]
 fn a_full_disk_is_reported_and_leaves_nothing_half() {
     for (arguments, place) in WRITERS {
-        let folder = folder();
-        let before = files(folder.path());
-        let output = shell(folder.path(), "trap '' XFSZ; ulimit -f 1", arguments)
+        let directory = directory();
+        let before = files(directory.path());
+        let output = shell(directory.path(), "trap '' XFSZ; ulimit -f 1", arguments)
             .output()
             .unwrap();
-        // Images go through the store, or a temporary folder, first.
+        // Images are first written to the store, or a temporary directory.
         let place = if arguments[0] == "image" {
             "cannot write to "
         } else {
             place
         };
         refused(arguments, &output, "File too large", place);
-        let mut after = files(folder.path());
+        let mut after = files(directory.path());
         // An empty store is one, too.
         let empty = ["index.json", "oci-layout", ".lock"];
         after.retain(|path, (length, _)| !(empty.iter().any(|name| path.ends_with(name)) && *length < 100));
@@ -182,14 +182,14 @@ fn a_full_disk_is_reported_and_leaves_nothing_half() {
 fn a_folder_that_may_not_be_written_is_named() {
     let user = user();
     for (arguments, place) in WRITERS {
-        let folder = folder();
-        fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o555)).unwrap();
+        let directory = directory();
+        fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o555)).unwrap();
         for part in ["catalog", "catalog/memcached-operator"] {
-            let part = folder.path().join(part);
+            let part = directory.path().join(part);
             fs::set_permissions(part, std::os::unix::fs::PermissionsExt::from_mode(0o555)).unwrap();
         }
-        let before = files(folder.path());
-        let mut command = command(folder.path(), arguments);
+        let before = files(directory.path());
+        let mut command = command(directory.path(), arguments);
         let output = as_user(&mut command, user).output().unwrap();
         let place = match arguments {
             ["image", "build" | "load", ..] => "store",
@@ -198,23 +198,23 @@ fn a_folder_that_may_not_be_written_is_named() {
             _ => place,
         };
         refused(arguments, &output, "ermission denied", place);
-        assert_eq!(files(folder.path()), before, "{arguments:?}");
-        fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        assert_eq!(files(directory.path()), before, "{arguments:?}");
+        fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     }
 }
 
-/// As in a pod that runs as any user: no entry in /etc/passwd, no home, a folder of its own.
+/// As in a pod that runs as any user: no entry in /etc/passwd, no home, and its own directory.
 #[test]
 fn any_user_writes_into_folders_of_its_own() {
     let user = user();
     for (arguments, place) in WRITERS {
-        let folder = folder();
-        give(folder.path(), user);
-        let mut command = command(folder.path(), arguments);
-        command.env("HOME", "/nonexistent").env("TMPDIR", folder.path());
+        let directory = directory();
+        give(directory.path(), user);
+        let mut command = command(directory.path(), arguments);
+        command.env("HOME", "/nonexistent").env("TMPDIR", directory.path());
         let output = as_user(&mut command, user).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", said(&output));
-        assert!(folder.path().join(place).exists(), "{arguments:?}");
+        assert!(directory.path().join(place).exists(), "{arguments:?}");
     }
 }
 

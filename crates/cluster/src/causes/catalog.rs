@@ -30,12 +30,12 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
     causes
 }
 
-/// What is wrong with one catalog; nothing when OLM is connected to it.
+/// Causes of one catalog; empty if OLM is connected to it.
 pub fn of_catalog(catalog: &CatalogSource, seen: &Observation) -> Vec<Cause> {
     let namespace = catalog.metadata.namespace.as_deref().unwrap_or_default();
     let name = catalog.metadata.name.as_deref().unwrap_or_default();
     let object = || ObjectRef::namespaced(kinds::catalog_source(), namespace, name);
-    // SpecInvalidError is written before an address is set and stays until the next sync.
+    // OLM writes SpecInvalidError before it sets an address, and clears it with the next sync.
     if !catalog.status.reason.is_empty() && catalog.spec.image.is_empty() && catalog.spec.address.is_empty() {
         return vec![
             Cause::lasting(

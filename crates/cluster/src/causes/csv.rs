@@ -11,7 +11,7 @@ use super::pods::of_deployment;
 use super::{FIND_WEBHOOKS, is_of_webhook};
 use olmkit::types::{DeployedCsv, RequirementStatus};
 
-/// What keeps a CSV from `Succeeded`.
+/// Causes that keep a CSV from phase `Succeeded`.
 pub fn of_csv(csv: &DeployedCsv, seen: &Observation) -> Vec<Cause> {
     let object = || object_of(csv);
     if csv.metadata.deletion_timestamp.is_some() {
@@ -45,7 +45,7 @@ fn object_of(csv: &DeployedCsv) -> ObjectRef {
     ObjectRef::namespaced(kinds::cluster_service_version(), csv.namespace(), csv.name())
 }
 
-/// An upgrade that an operator holds back through its OperatorCondition.
+/// An upgrade that an operator blocks through its OperatorCondition.
 fn held(csv: &DeployedCsv, seen: &Observation) -> Option<Cause> {
     let waiting = csv.status.reason == "OperatorConditionNotUpgradeable";
     waiting.then(|| {
@@ -175,7 +175,7 @@ fn unmet(csv: &DeployedCsv, requirement: &RequirementStatus, seen: &Observation)
             Cause::passing(
                 Code::RequirementUnmet,
                 format!("{}: {}", requirement.status, requirement.message),
-                "OLM creates account and roles from the plan; if they were removed by hand, install again",
+                "OLM creates the service account and roles from the plan; if they were deleted, install again",
             )
             .on(ObjectRef::namespaced(
                 kinds::service_account(),
@@ -230,7 +230,7 @@ fn of_attempt(csv: &DeployedCsv) -> Option<Cause> {
         Cause::lasting(
             Code::Forbidden,
             message,
-            "give the OperatorGroup's service account what the operator needs",
+            "grant the OperatorGroup's service account the permissions that the operator needs",
         )
     } else if failed {
         Cause::lasting(
@@ -243,7 +243,7 @@ fn of_attempt(csv: &DeployedCsv) -> Option<Cause> {
     })
 }
 
-/// The failure of the last attempt, as long as no later one got further.
+/// The failure of the last attempt, unless a later one got further.
 fn last_failure(csv: &DeployedCsv) -> Option<String> {
     let phases = csv.status.conditions.iter().rev();
     phases

@@ -1,6 +1,6 @@
-//! Why is an operator not installed, not upgrading, not running: walks from the OperatorGroup over catalog, Subscription,
-//! InstallPlan and ClusterServiceVersion to the pods, and reports the cause instead of the symptom. A pure function of the
-//! observation.
+//! Explains why an operator is not installed, not upgraded or not running: follows the OperatorGroup, catalog,
+//! Subscription, InstallPlan and ClusterServiceVersion to the pods, and reports the cause instead of the symptom. A
+//! pure function of the observation.
 
 mod catalog;
 mod csv;
@@ -36,7 +36,7 @@ pub struct Target {
     pub csv: Option<String>,
 }
 
-/// Finds what keeps a package from being installed and healthy; empty when it is healthy or in progress.
+/// Finds the causes that keep a package from being installed and healthy; empty if it is healthy or in progress.
 pub fn find(target: &Target, seen: &Observation) -> Vec<Cause> {
     let mut causes = preflight::place(seen);
     if causes
@@ -83,7 +83,7 @@ fn of_groups(seen: &Observation) -> Option<Cause> {
         [] => Some(
             Cause::lasting(
                 Code::OperatorGroupMissing,
-                "has no OperatorGroup; OLM resolves nothing in such a namespace and reports no error",
+                "has no OperatorGroup; OLM resolves no Subscription in such a namespace and reports no error",
                 format!("create one: olmkit run bundle and olmkit subscribe do it, or kubectl -n {} create -f - with kind OperatorGroup, apiVersion operators.coreos.com/v1", seen.namespace),
             )
             .on(namespace),
@@ -110,7 +110,7 @@ fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<Cause
         .and_then(|reference| seen.install_plan(&reference.name))
         .filter(|plan| plan.status.phase != "Complete");
     let settled = !subscription.status.installed_csv.is_empty();
-    // A catalog matters as long as something is expected from it.
+    // A catalog matters until the installation has settled.
     if !settled {
         causes.extend(catalog::of_subscription(subscription, seen));
     }
@@ -145,8 +145,8 @@ fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<Cause
     causes
 }
 
-/// Returns true if the chosen version exists and is still being installed. Resolution failures that OLM reports meanwhile are not the
-/// cause: during an upgrade it reports the version being replaced as one without a Subscription.
+/// Returns true if the chosen version exists and is still being installed. Resolution failures that OLM reports in this
+/// phase are not the cause: during an upgrade it reports that no Subscription refers to the replaced version.
 fn is_under_way(subscription: &Subscription, seen: &Observation) -> bool {
     let chosen = seen.csv(&subscription.status.current_csv);
     chosen.is_some_and(|csv| csv.status.phase != "Succeeded")
@@ -173,7 +173,7 @@ fn without_subscription(target: &Target, csvs: &[&DeployedCsv], seen: &Observati
         .map(|csv| {
             Cause::warning(
                 Code::OrphanedCsv,
-                format!("no Subscription for package {} refers to it: it is not upgraded, and a new Subscription cannot install it", target.package),
+                format!("no Subscription for package {} refers to it: OLM does not upgrade it, and a new Subscription cannot install it", target.package),
                 format!("olmkit cleanup {} -n {} and install it again", names::word(&target.package), seen.namespace),
             )
             .on(ObjectRef::namespaced(kinds::cluster_service_version(), &seen.namespace, csv.name()))

@@ -7,7 +7,7 @@ use super::super::observe::Observation;
 use super::{FIND_WEBHOOKS, is_of_webhook};
 use olmkit::types::{InstallPlan, Subscription};
 
-/// What keeps an InstallPlan from completing.
+/// The cause that keeps an InstallPlan from completing.
 pub fn of_plan(plan: &InstallPlan, subscription: &Subscription, seen: &Observation) -> Option<Cause> {
     let name = plan.metadata.name.as_deref().unwrap_or_default();
     let object = ObjectRef::namespaced(kinds::install_plan(), &seen.namespace, name);
@@ -16,14 +16,14 @@ pub fn of_plan(plan: &InstallPlan, subscription: &Subscription, seen: &Observati
     match plan.status.phase.as_str() {
         "RequiresApproval" if !plan.spec.approved => {
             let why = if subscription.is_manual() {
-                "its Subscription asks for manual approval"
+                "its Subscription requires manual approval"
             } else {
-                "another Subscription of the namespace asks for manual approval, which holds for all plans there"
+                "another Subscription in the namespace requires manual approval, which applies to all plans in it"
             };
             Some(
                 Cause::passing(
                     Code::InstallPlanUnapproved,
-                    format!("waits for approval; it brings {csvs}"),
+                    format!("is waiting for approval; it installs {csvs}"),
                     format!("kubectl -n {} patch installplans.{} {name} --type=merge -p '{{\"spec\":{{\"approved\":true}}}}'", seen.namespace, kinds::OLM_GROUP),
                 )
                 .on(object)
@@ -67,7 +67,7 @@ fn failed(reason: &str, lasting: bool) -> Cause {
     } else if reason.contains("no matches for kind") || reason.contains("could not find the requested resource") {
         new(
             Code::ApiMissing,
-            "install what serves that API first, or take the object out of the bundle",
+            "install the provider of that API first, or remove the object from the bundle",
         )
     } else if is_of_webhook(reason) {
         let remedy = format!(

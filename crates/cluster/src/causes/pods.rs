@@ -9,7 +9,7 @@ use super::super::health::available;
 use super::super::kinds;
 use super::super::observe::Observation;
 
-/// What keeps a pod from serving.
+/// Reasons why a pod does not serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// An image cannot be pulled.
@@ -137,7 +137,7 @@ fn container_trouble(container: &ContainerStatus) -> Option<(Trouble, String)> {
         .flatten()
 }
 
-/// The warnings about an object, newest last, five at most.
+/// The warnings about an object, newest last, at most five.
 pub fn warnings(events: &[Event], kind: &str, name: &str) -> Vec<String> {
     let mut found: Vec<&Event> = events
         .iter()
@@ -160,7 +160,7 @@ pub fn warnings(events: &[Event], kind: &str, name: &str) -> Vec<String> {
     lines.split_off(lines.len().saturating_sub(5))
 }
 
-/// Why a Deployment is not available; empty when it is. `what` names whose it is.
+/// Causes why a Deployment is not available; empty if it is. `what` names its owner.
 pub fn of_deployment(deployment: &Deployment, seen: &Observation) -> Vec<Cause> {
     if settled(deployment) {
         return Vec::new();
@@ -204,7 +204,7 @@ pub fn of_deployment(deployment: &Deployment, seen: &Observation) -> Vec<Cause> 
             .or(unavailable)
             .and_then(|found| found.message.clone())
             .unwrap_or_else(|| "no pod is available yet".into());
-        let remedy = format!("look at its pods: kubectl -n {namespace} describe deployment {name}");
+        let remedy = format!("inspect its pods: kubectl -n {namespace} describe deployment {name}");
         let cause = if stuck.is_some() {
             Cause::lasting(Code::DeploymentUnavailable, message, remedy)
         } else {
@@ -215,15 +215,15 @@ pub fn of_deployment(deployment: &Deployment, seen: &Observation) -> Vec<Cause> 
     causes
 }
 
-/// Why the Deployment that serves a catalog is not available.
+/// Causes why the Deployment that serves a catalog is not available.
 pub fn of_catalog_deployment(deployment: &Deployment, seen: &Observation) -> Vec<Cause> {
     of_deployment(deployment, seen)
         .into_iter()
         .map(|cause| {
             let (code, remedy) = match cause.code {
                 Code::OperatorImagePull => (Code::CatalogImagePull, "name an image with /bin/opm that the nodes can pull (--helper-image), with --pull-secret-name if it is private; or serve from this host (--serve-from-host)".to_owned()),
-                Code::PodRejected if cause.object.as_ref().is_some_and(|object| object.kind == kinds::pod()) => (Code::CatalogPodCrash, "the image must hold /bin/opm, which serves a catalog".to_owned()),
-                Code::OperatorCrashLoop | Code::OperatorNotReady => (Code::CatalogPodCrash, "the image must hold /bin/opm, which serves a catalog; its log is below".to_owned()),
+                Code::PodRejected if cause.object.as_ref().is_some_and(|object| object.kind == kinds::pod()) => (Code::CatalogPodCrash, "the image must contain /bin/opm, which serves a catalog".to_owned()),
+                Code::OperatorCrashLoop | Code::OperatorNotReady => (Code::CatalogPodCrash, "the image must contain /bin/opm, which serves a catalog; its log is below".to_owned()),
                 other => (other, cause.remedy.clone()),
             };
             Cause { code, remedy, ..cause }

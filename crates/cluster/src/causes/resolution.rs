@@ -7,7 +7,7 @@ use super::super::{kinds, names, preflight};
 use super::reference;
 use olmkit::types::Subscription;
 
-/// What keeps a Subscription from being resolved.
+/// Causes that keep a Subscription from being resolved.
 pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<Cause> {
     let Some(condition) = subscription.condition("ResolutionFailed") else {
         return Vec::new();
@@ -38,9 +38,9 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
         Cause::passing(
             Code::PackageNotFound,
             message,
-            format!("see what the catalog has: olmkit catalog list, or kubectl -n {namespace} get packagemanifests; then correct name, channel or startingCSV of the Subscription"),
+            format!("list the catalog: olmkit catalog list, or kubectl -n {namespace} get packagemanifests; then correct name, channel or startingCSV of the Subscription"),
         )
-        .likely("the catalog holds another package, channel or version than the Subscription names")
+        .likely("the Subscription names a package, channel or version that the catalog does not contain")
     } else if condition.reason == "ConstraintsNotSatisfiable" {
         Cause::passing(
             Code::ResolutionUnsatisfiable,
@@ -51,7 +51,7 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
         Cause::passing(
             Code::ResolutionNotStarted,
             format!("{}: {message}", condition.reason),
-            "OLM tries again by itself; if the sentence stays, remove what it names",
+            "OLM retries by itself; if the error persists, remove the named object",
         )
     };
     vec![if cause.object.is_none() {
@@ -61,8 +61,8 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
     }]
 }
 
-/// OLM keeps the condition until its next resolution, which may be minutes away. A condition that names something that has
-/// changed in the meantime explains nothing, and a command for it would answer NotFound.
+/// OLM keeps the condition until its next resolution, which may be minutes away. A condition about an object that has
+/// changed in the meantime explains nothing, and a command for it would fail with NotFound.
 fn is_outdated(message: &str, seen: &Observation) -> bool {
     if orphans(message).next().is_some() {
         return !orphans(message).any(|csv| is_orphan(csv, seen));
@@ -75,7 +75,7 @@ fn is_outdated(message: &str, seen: &Observation) -> bool {
     })
 }
 
-/// The CSVs of which a message says that no Subscription refers to them.
+/// The CSVs to which no Subscription refers, according to a message.
 fn orphans(message: &str) -> impl Iterator<Item = &str> {
     message
         .match_indices(" exists and is not referenced by a subscription")
@@ -104,7 +104,7 @@ fn api_missing(message: &str, namespace: &str) -> Cause {
             "install the operator that provides the API into namespace {namespace} first, or add a catalog that has it"
         ),
     )
-    .likely("the operator requires an API of another operator, and no catalog in reach offers one that provides it")
+    .likely("the operator requires an API of another operator, and no reachable catalog contains a provider")
 }
 
 /// `error using catalogsource NS/NAME: …`.
@@ -123,16 +123,16 @@ fn broken_catalog(catalog: &str, message: &str, subscription: &Subscription) -> 
             Code::OtherCatalogBroken,
             message,
             format!(
-                "repair that catalog or remove it: kubectl -n {namespace} delete catalogsources.{} {name}",
+                "fix that catalog or delete it: kubectl -n {namespace} delete catalogsources.{} {name}",
                 kinds::OLM_GROUP
             ),
         )
         .on(object)
-        .likely("OLM stops when any catalog in reach fails, also one that this Subscription does not use")
+        .likely("OLM stops if any reachable catalog fails, even if this Subscription does not use it")
     }
 }
 
-/// The word after a phrase, up to a blank or a colon followed by a blank.
+/// The word after a phrase, up to a space or a colon followed by a space.
 fn quoted_after(message: &str, phrase: &str) -> Option<String> {
     let rest = message.split_once(phrase)?.1;
     let word = rest.split([' ', ',']).next()?.trim_end_matches(':');

@@ -10,10 +10,10 @@ use super::pods::{Trouble, trouble, warnings};
 use super::reference;
 use olmkit::types::Subscription;
 
-/// The init container that runs in the bundle image; the others have OLM's own images.
+/// The init container that runs in the bundle image; the other containers use OLM's images.
 const PULL: &str = "pull";
 
-/// What keeps the bundle of a Subscription from being unpacked.
+/// Causes that keep the bundle of a Subscription from being unpacked.
 pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<Cause> {
     let failed = subscription.condition("BundleUnpackFailed");
     if failed.is_none() && subscription.condition("BundleUnpacking").is_none() {
@@ -28,7 +28,7 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
             Cause::lasting(
                 Code::UnpackFailed,
                 format!("{}: {}", condition.reason, condition.message),
-                "correct the bundle image; OLM tries again some minutes after the Job is removed (it does that by itself after 5 minutes)",
+                "correct the bundle image; OLM retries some minutes after the Job is deleted (OLM deletes it after 5 minutes)",
             )
             .on(reference(subscription, seen)),
         );
@@ -36,8 +36,8 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
     causes
 }
 
-/// The Jobs of the namespace that have not unpacked a bundle image. OLM leaves them as they are, also when the image could be
-/// pulled by now with a Secret that the CatalogSource has got since.
+/// The Jobs of the namespace that failed to unpack a bundle image. OLM does not retry them, even if the CatalogSource
+/// now has a Secret for the image.
 pub fn unfinished(image: &str, seen: &Observation) -> Vec<ObjectRef> {
     let pulls = |job: &Job| {
         let pod = job.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());

@@ -1,5 +1,5 @@
-//! `cleanup`: removes a package, custom resources first so that the operator can still finish them, and nothing that it
-//! shares with others.
+//! `cleanup`: removes a package. Deletes custom resources first, so that the operator can still finalize them, and no
+//! object that it shares with other packages.
 
 mod residue;
 mod resume;
@@ -22,26 +22,27 @@ use super::reporter::{ProgressLog, ProgressReporter, Step};
 use super::rights::{self, Command, When};
 use super::{cluster_objects, kinds, late, names, record, removal};
 
-/// What is to be removed besides Subscription, CSV and catalog.
+/// Objects to remove in addition to Subscription, CSV and catalog.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The package.
     pub package: String,
     /// The CRDs that the package owns, with their objects.
     pub crds: bool,
-    /// The OperatorGroup, if this tool or operator-sdk made it and nothing else needs it.
+    /// The OperatorGroup, if olmkit or operator-sdk created it and nothing else needs it.
     pub operator_groups: bool,
     /// Only report what would be removed.
     pub dry_run: bool,
     /// Total time to wait.
     pub timeout: Duration,
-    /// CRDs that stay although the package owns them.
+    /// CRDs to keep although the package owns them.
     pub keep_crds: Vec<String>,
-    /// CRDs that go with all their objects, although they were not created for the package or hold objects of others.
+    /// CRDs to delete with all their custom resources, even if they were not created for the package or have custom
+    /// resources in other namespaces.
     pub named_crds: Vec<String>,
 }
 
-/// What a cleanup did.
+/// Result of a cleanup.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -50,9 +51,9 @@ pub struct Report {
     pub package: String,
     /// True if anything was found.
     pub found: bool,
-    /// What was removed, or would be.
+    /// Removed objects, or those that would be.
     pub removed: Vec<ObjectRef>,
-    /// What was left, and why.
+    /// Kept objects, with the reasons.
     pub kept: Vec<Kept>,
     /// The causes that block the removal.
     pub causes: Vec<Cause>,
@@ -63,8 +64,8 @@ pub struct Report {
 /// Removes a package from the cluster's namespace.
 ///
 /// # Errors
-/// [`Error::Request`], [`Error::Unreadable`], [`Error::Usage`] when a CRD is named that is not the package's. Objects that block
-/// are not errors but causes in the report.
+/// [`Error::Request`], [`Error::Unreadable`], [`Error::Usage`] if a named CRD does not belong to the package. Objects
+/// that block are not errors but causes in the report.
 pub async fn cleanup(cluster: &Cluster, options: &Options, reporter: &dyn ProgressReporter) -> Result<Report, Error> {
     names::check("package", &options.package).map_err(Error::Usage)?;
     let mut progress = ProgressLog::start(reporter);
@@ -104,8 +105,9 @@ pub async fn cleanup(cluster: &Cluster, options: &Options, reporter: &dyn Progre
     Ok(report)
 }
 
-/// Looks at the cluster when OLM carries out no plan of the package any more: a CSV can have Succeeded before the last objects of
-/// its bundle are there, and OLM creates them although the plan is gone. Half of the time is left for the removal.
+/// Observes the cluster after OLM has completed all plans of the package: a CSV can have Succeeded before the last
+/// objects of its bundle exist, and OLM creates them even after the plan is deleted. Half of the time is reserved for
+/// the removal.
 async fn settled(
     cluster: &Cluster,
     options: &Options,
@@ -124,7 +126,7 @@ async fn settled(
     Ok(seen)
 }
 
-/// Nothing was changed, since the account may not do all of it.
+/// Nothing was changed, because permissions are missing.
 fn refused(options: &Options, causes: Vec<Cause>) -> Report {
     Report {
         package: options.package.clone(),
@@ -134,7 +136,7 @@ fn refused(options: &Options, causes: Vec<Cause>) -> Report {
     }
 }
 
-/// The rights to remove what is to go that the account does not have.
+/// The missing permissions for removing the objects in scope.
 async fn missing_rights(cluster: &Cluster, options: &Options, scope: &Scope) -> Result<Vec<Cause>, Error> {
     let residue = residue::find(cluster, scope, options).await?;
     let mut objects = [
@@ -174,14 +176,14 @@ impl Run<'_, '_> {
     async fn all(&mut self, scope: &Scope, options: &Options) -> Result<(), Error> {
         if !self.dry_run && !scope.csvs.is_empty() {
             let names = scope.csv_names.union(&scope.replaced).cloned().collect();
-            // One that goes on has its note already.
+            // A resumed cleanup has recorded its names already.
             if self.begun != names {
                 resume::note(self.cluster, &options.package, &names).await?;
             }
         }
-        // First, or OLM would install again what is removed below.
+        // First, because OLM would install the removed version again.
         self.remove(&scope.subscriptions).await?;
-        // OLM would make again what a plan holds that it has not finished.
+        // OLM would create the objects of an unfinished plan again.
         self.remove(&scope.install_plans).await?;
         let residue = residue::find(self.cluster, scope, options).await?;
         self.report.kept.extend(residue.kept);
@@ -189,7 +191,7 @@ impl Run<'_, '_> {
         if !self.remove(&instances).await? {
             return Ok(());
         }
-        // Nobody was kept from making objects meanwhile.
+        // Other clients may have created objects in the meantime.
         let mut scope = scope.clone();
         let before = scope.kept.len();
         keep_shared(self.cluster, options, &mut scope).await?;
@@ -209,7 +211,7 @@ impl Run<'_, '_> {
                 return Ok(());
             }
         }
-        // OLM writes this one again as long as anything carries its label, so it goes last.
+        // Last, because OLM creates it again while any object has its label.
         self.unlabel(scope, options).await?;
         self.remove(&residue.operators).await?;
         if !self.dry_run && !self.report.removed.is_empty() {
@@ -218,7 +220,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Takes the package's label from CRDs that stay.
+    /// Removes the package's label from CRDs that are kept.
     async fn unlabel(&self, scope: &Scope, options: &Options) -> Result<(), Error> {
         let label = names::component_label(&options.package, &scope.namespace);
         for crd in scope.labelled_crds.iter().filter(|_| !self.dry_run) {
@@ -231,8 +233,8 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Removes what OLM was about to write when its cause went: the ClusterRoles of an OperatorGroup, the Operator object, and
-    /// what a plan brings that it was executing: CSV, CRDs and other objects of the whole cluster.
+    /// Removes objects that OLM wrote late: the ClusterRoles of an OperatorGroup, the Operator object, and objects of a
+    /// plan that OLM was executing: CSV, CRDs and other cluster-scoped objects.
     async fn late(&mut self, scope: &Scope, operators: &[ObjectRef], options: &Options) -> Result<(), Error> {
         let cluster = self.cluster;
         let csvs: Vec<ObjectRef> = scope
@@ -274,7 +276,7 @@ impl Run<'_, '_> {
         Ok(found)
     }
 
-    /// Removes objects and waits until they are gone. `false` when something blocks.
+    /// Removes objects and waits until they are deleted. `false` if something blocks.
     async fn remove(&mut self, objects: &[ObjectRef]) -> Result<bool, Error> {
         if self.dry_run {
             let existing = existing(self.cluster, objects).await?;
@@ -290,7 +292,7 @@ impl Run<'_, '_> {
         Ok(left.is_empty())
     }
 
-    /// Why an object is not deleted.
+    /// The cause why an object is not deleted.
     async fn blocked(&self, object: &ObjectRef) -> Result<Option<Cause>, Error> {
         let Some(value) = self.cluster.get(object).await? else {
             return Ok(None);
@@ -326,7 +328,7 @@ fn check_named(options: &Options, seen: &Observation, scope: &Scope) -> Result<(
     )))
 }
 
-/// Keeps CRDs that hold objects of others: outside the operator's namespace. Whoever means them too has to name the CRD.
+/// Keeps CRDs with custom resources outside the operator's namespace. To delete such a CRD, the user must name it.
 async fn keep_shared(cluster: &Cluster, options: &Options, scope: &mut Scope) -> Result<(), Error> {
     let label = names::component_label(&options.package, &scope.namespace);
     let mut going = Vec::new();
@@ -345,7 +347,7 @@ async fn keep_shared(cluster: &Cluster, options: &Options, scope: &mut Scope) ->
             scope.labelled_crds.push(object.clone());
         }
         let why = format!(
-            "{} of its objects are outside namespace {}, such as {first}; --delete-crds={name} removes it with all its objects",
+            "{} of its custom resources are outside namespace {}, such as {first}; --delete-crds={name} deletes it with all its custom resources",
             others.len(),
             scope.namespace
         );
@@ -363,7 +365,7 @@ pub(super) async fn instances_of(cluster: &Cluster, crd: &CrdState) -> Result<Ve
     Ok(objects.iter().map(|object| ObjectRef::of(&kind, object)).collect())
 }
 
-/// Those of the objects that are there.
+/// The objects that exist.
 pub(super) async fn existing(cluster: &Cluster, objects: &[ObjectRef]) -> Result<Vec<ObjectRef>, Error> {
     let mut found = Vec::new();
     for object in objects {
@@ -374,7 +376,8 @@ pub(super) async fn existing(cluster: &Cluster, objects: &[ObjectRef]) -> Result
     Ok(found)
 }
 
-/// Why an object that is being deleted stays, and who should act. `operators` are Deployments that OLM made near it.
+/// The cause why an object that is being deleted still exists, and who should act. `operators` are Deployments that OLM
+/// created near it.
 pub(super) fn blocked(object: &ObjectRef, value: &Value, operators: &[Value]) -> Cause {
     let finalizers: Vec<&str> = value
         .pointer("/metadata/finalizers")
@@ -411,7 +414,7 @@ pub(super) fn blocked(object: &ObjectRef, value: &Value, operators: &[Value]) ->
         .map(|deployment| text(deployment, "/metadata/name"))
         .collect();
     let likely = match (operators.is_empty(), down.as_slice()) {
-        (true, _) => "the operator that should remove the finalizer is gone".to_owned(),
+        (true, _) => "the operator that should remove the finalizer no longer exists".to_owned(),
         (false, []) => "the operator runs but does not finish: see its log".to_owned(),
         (false, names) => format!(
             "the operator that should remove the finalizer is not available: Deployment {}",
@@ -421,7 +424,7 @@ pub(super) fn blocked(object: &ObjectRef, value: &Value, operators: &[Value]) ->
     Cause::passing(
         Code::CustomResourceDeletionBlocked,
         message,
-        format!("restore the operator and run this again; or skip its cleanup and leave behind what it manages outside the object: {force}"),
+        format!("restore the operator and run this again; or skip its cleanup and leave the external resources that it manages: {force}"),
     )
     .on(object.clone())
     .likely(likely)

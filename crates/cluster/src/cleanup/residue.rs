@@ -1,5 +1,5 @@
-//! What OLM leaves behind when a ClusterServiceVersion goes: cluster roles and their bindings, the binding in kube-system
-//! that webhooks get, and the Operator object; and what this tool made beside a catalog.
+//! Objects that OLM leaves after a ClusterServiceVersion is deleted: cluster roles and their bindings, the binding in
+//! kube-system for webhooks, and the Operator object; and the objects that olmkit created for a catalog.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -22,12 +22,12 @@ pub struct Residue {
     pub of_catalogs: Vec<ObjectRef>,
     /// The Operator object.
     pub operators: Vec<ObjectRef>,
-    /// What bundles of the package hold for the whole cluster, and what stays.
+    /// Cluster-scoped objects from the package's bundles that are kept.
     pub kept: Vec<Kept>,
 }
 
-/// Finds the residue. OLM labels what it makes for a CSV in the cluster or in other namespaces, since owner references
-/// cannot reach there.
+/// Finds the residue. OLM labels the cluster-scoped objects of a CSV, and those in other namespaces, because owner
+/// references cannot cross namespaces.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -87,7 +87,7 @@ pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result
     Ok(residue)
 }
 
-/// What the package's bundles brought for the whole cluster, beside what names its owner.
+/// Cluster-scoped objects from the package's bundles, except those with an owner.
 async fn of_bundles(cluster: &Cluster, scope: &Scope, options: &Options, residue: &mut Residue) -> Result<(), Error> {
     let label = names::component_label(&options.package, &scope.namespace);
     for kind in cluster_objects::kinds() {
@@ -96,20 +96,20 @@ async fn of_bundles(cluster: &Cluster, scope: &Scope, options: &Options, residue
             if residue.of_csvs.contains(&reference) {
                 continue;
             }
-            match fate(&object, &reference, &label, scope) {
-                Fate::Goes => residue.of_csvs.push(reference),
-                Fate::Stays(why) => residue.kept.push(Kept {
+            match disposition(&object, &reference, &label, scope) {
+                Disposition::Delete => residue.of_csvs.push(reference),
+                Disposition::Keep(why) => residue.kept.push(Kept {
                     object: reference,
                     why: why.to_owned(),
                 }),
-                Fate::OfOthers => {}
+                Disposition::Unrelated => {}
             }
         }
     }
     Ok(())
 }
 
-/// What OLM has written late, after the plans that it was carrying out went.
+/// Objects that OLM wrote after the plans that it was executing were deleted.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -133,21 +133,21 @@ fn due(scope: &Scope) -> Vec<ObjectRef> {
     due.map(|(object, _)| object).collect()
 }
 
-/// What becomes of an object.
+/// Outcome for an object.
 #[derive(Debug, PartialEq, Eq)]
-enum Fate {
-    Goes,
-    /// A bundle of the package holds it, but it is not the package's alone.
-    Stays(&'static str),
-    /// No bundle of the package holds it, or OLM removes it itself.
-    OfOthers,
+enum Disposition {
+    Delete,
+    /// It comes from a bundle of the package, but other packages use it too.
+    Keep(&'static str),
+    /// It does not come from a bundle of the package, or OLM removes it.
+    Unrelated,
 }
 
-/// What becomes of an object that may have come with a bundle of the package. What OLM made itself for a CSV says so by the kind of
-/// its owner; on PriorityClasses it writes that too.
-fn fate(object: &Value, reference: &ObjectRef, label: &str, scope: &Scope) -> Fate {
+/// Decides about an object that may come from a bundle of the package. Objects that OLM created for a CSV name the kind
+/// of their owner; on PriorityClasses OLM writes that too.
+fn disposition(object: &Value, reference: &ObjectRef, label: &str, scope: &Scope) -> Disposition {
     let Some(labels) = object.pointer("/metadata/labels").and_then(Value::as_object) else {
-        return Fate::OfOthers;
+        return Disposition::Unrelated;
     };
     let by_olm = labels.contains_key("olm.managed");
     let of_csv = labels.contains_key("olm.owner.kind") && reference.kind != kinds::priority_class();
@@ -156,23 +156,25 @@ fn fate(object: &Value, reference: &ObjectRef, label: &str, scope: &Scope) -> Fa
         .any(|key| key != label && scope.labels_elsewhere.contains(key) && key.starts_with(names::COMPONENT));
     let owner = labels.get("olm.owner").and_then(Value::as_str).unwrap_or_default();
     let ours = scope.csv_names.contains(owner) || scope.replaced.contains(owner);
-    // OLM names the version on what it finds there already; the same version elsewhere shares it.
+    // OLM names the version on existing objects too; the same version in another namespace shares them.
     let owned = ours && !scope.elsewhere.contains(owner);
     let labelled = labels.contains_key(label) || owned;
     if !by_olm || of_csv {
-        return Fate::OfOthers;
+        return Disposition::Unrelated;
     }
     match (shared, is_created(object, reference, labelled, scope)) {
-        (false, true) => Fate::Goes,
-        (true, _) if labelled || ours => Fate::Stays("an installation in another namespace has it too"),
-        _ if ours && !owned => Fate::Stays("an installation in another namespace has it too"),
-        _ if labelled => Fate::Stays("it was not created for this package"),
-        _ => Fate::OfOthers,
+        (false, true) => Disposition::Delete,
+        (true, _) if labelled || ours => {
+            Disposition::Keep("another namespace has an installation with the same object")
+        }
+        _ if ours && !owned => Disposition::Keep("another namespace has an installation with the same object"),
+        _ if labelled => Disposition::Keep("it was not created for this package"),
+        _ => Disposition::Unrelated,
     }
 }
 
-/// Returns true if it was created for the package: by the record, because a plan created it, or by its labels where nothing is recorded.
-/// Labels alone do not show that, since OLM writes them on everything it overwrites.
+/// Returns true if it was created for the package: by the record, because a plan created it, or, without a record, by
+/// its labels. Labels alone are no evidence, because OLM writes them on everything that it overwrites.
 fn is_created(object: &Value, reference: &ObjectRef, labelled: bool, scope: &Scope) -> bool {
     let origin = Origin::of(object);
     let recorded = scope.recorded.get(&cluster_objects::record_key(reference));
@@ -180,8 +182,8 @@ fn is_created(object: &Value, reference: &ObjectRef, labelled: bool, scope: &Sco
     recorded == Some(&origin.uid) || (origin.is_olms_alone() && (planned || (labelled && scope.recorded.is_empty())))
 }
 
-/// Returns true if a plan created it for the package, as far as its steps tell. A step that is due says nothing: OLM may have done it in
-/// the pass that it was carrying out. Then the object tells as much as that of a step that is `Present`.
+/// Returns true if a plan's steps show that it created the object for the package. A pending step is inconclusive: OLM
+/// may have executed it in its current sync. Then the object's metadata decides, as for a `Present` step.
 fn is_planned(origin: &Origin, reference: &ObjectRef, scope: &Scope) -> bool {
     scope.plans.iter().any(|plan| {
         let mut steps = cluster_objects::steps([plan], |csv| scope.csv_names.contains(csv));
@@ -190,14 +192,15 @@ fn is_planned(origin: &Origin, reference: &ObjectRef, scope: &Scope) -> bool {
                 _ if cluster_objects::is_due(step, plan) => "Present",
                 status => status,
             };
-            // Plans for the same version elsewhere find it `Present` too, whichever of them created it.
+            // Plans for the same version in other namespaces are also `Present`, regardless of which of them created
+            // it.
             let is_certain = status == "Created" || !scope.elsewhere.contains(&step.resolving);
             object == *reference && is_certain && origin.is_created_by(status, plan)
         })
     })
 }
 
-/// The catalogs whose pods go: those that are removed, and the package's own even when its CatalogSource was never made
+/// The catalogs whose pods are deleted: removed ones, and the package's own even if its CatalogSource was never created
 /// because the run was interrupted before.
 fn served<'a>(scope: &'a Scope, options: &Options) -> BTreeSet<Cow<'a, str>> {
     let mut catalogs: BTreeSet<Cow<str>> = scope.catalogs.iter().map(|found| found.name.as_str().into()).collect();
@@ -222,8 +225,9 @@ fn owned_by(object: &Value, scope: &Scope) -> bool {
         && scope.csv_names.contains(label("olm.owner"))
 }
 
-/// Returns true if OLM made a binding in kube-system for an operator of the namespace that serves webhooks or an API, and the operator is not
-/// one that stays. OLM 0.46 writes no owner on it (`installCertRequirementsForDeployment`), so its name, its account and its author tell.
+/// Returns true if OLM created a binding in kube-system for an operator of the namespace that serves webhooks or an
+/// API, unless that operator is kept. OLM 0.46 sets no owner on it (`installCertRequirementsForDeployment`), so its
+/// name, its service account and its author decide.
 fn is_of_server(binding: &Value, scope: &Scope) -> bool {
     let name = text(binding, "/metadata/name");
     let subjects = binding.get("subjects").and_then(Value::as_array);
@@ -236,8 +240,8 @@ fn is_of_server(binding: &Value, scope: &Scope) -> bool {
         && Origin::of(binding).authors.iter().eq(["olm.install"])
 }
 
-/// The ClusterRoles that OLM makes for an OperatorGroup. It removes them with the group, but not those that it was about to
-/// write.
+/// The ClusterRoles that OLM creates for an OperatorGroup. It deletes them with the group, except those that it was
+/// about to write.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -254,8 +258,8 @@ pub async fn of_groups(cluster: &Cluster, scope: &Scope) -> Result<Vec<ObjectRef
     Ok(found)
 }
 
-/// The ClusterRoles that OLM makes for the users of an API: `<CRD>-<version>-admin` and so on. They go with the CRD; where that
-/// stays, nobody else removes them.
+/// The ClusterRoles that OLM creates for users of an API: `<CRD>-<version>-admin` and so on. OLM deletes them with the
+/// CRD; if the CRD is kept, only olmkit can remove them.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -270,7 +274,7 @@ pub async fn of_apis(cluster: &Cluster, scope: &Scope) -> Result<Vec<ObjectRef>,
         .collect())
 }
 
-/// Returns true if OLM made a ClusterRole for the users of one of these CRDs.
+/// Returns true if OLM created a ClusterRole for the users of one of these CRDs.
 fn is_of_api(role: &Value, crds: &BTreeSet<String>) -> bool {
     let labels = role.pointer("/metadata/labels").and_then(Value::as_object);
     let by_olm = labels.is_some_and(|labels| labels.keys().any(|key| key.starts_with(AGGREGATION)));
@@ -283,10 +287,10 @@ fn is_of_api(role: &Value, crds: &BTreeSet<String>) -> bool {
     by_olm && parts.is_some_and(|(crd, purpose)| crds.contains(crd) && PURPOSES.contains(&purpose))
 }
 
-/// How OLM's labels begin on roles that an OperatorGroup's roles are made of.
+/// Label prefix of the roles that an OperatorGroup's roles aggregate.
 const AGGREGATION: &str = "olm.opgroup.permissions/aggregate-to-";
 
-/// For whom OLM makes roles.
+/// Suffixes of the roles that OLM creates.
 const PURPOSES: [&str; 4] = ["admin", "edit", "view", "crdview"];
 
 #[cfg(test)]
@@ -297,15 +301,15 @@ mod tests {
 
     const LABEL: &str = "operators.coreos.com/cache.shop";
 
-    /// Returns true if a ClusterRole with these labels, of this author, came with a bundle.
+    /// Returns true if a ClusterRole with these labels, by this author, came with a bundle.
     fn brought_by(author: &str, labels: Value, scope: &Scope) -> bool {
-        fate_of(author, labels, scope) == Fate::Goes
+        disposition_of(author, labels, scope) == Disposition::Delete
     }
 
-    fn fate_of(author: &str, labels: Value, scope: &Scope) -> Fate {
+    fn disposition_of(author: &str, labels: Value, scope: &Scope) -> Disposition {
         let role = json!({"metadata": {"name": "cache-viewer", "uid": "u1", "labels": labels,
             "managedFields": [{"manager": author, "fieldsV1": {"f:rules": {}}}]}});
-        fate(
+        disposition(
             &role,
             &ObjectRef::cluster(kinds::cluster_role(), "cache-viewer"),
             LABEL,
@@ -379,7 +383,7 @@ mod tests {
             assert!(!brought_by("kubectl", by(version), &scope), "{version}");
         }
         assert!(!brought(by("other.v1"), &scope));
-        // The same version in another namespace shares the objects that a bundle holds for the whole cluster.
+        // The same version in another namespace shares the bundle's cluster-scoped objects.
         scope.elsewhere.insert("cache.v2".to_owned());
         assert!(!brought(by("cache.v2"), &scope));
         assert!(brought(by("cache.v1"), &scope));
@@ -389,7 +393,7 @@ mod tests {
         scope.recorded.insert("ClusterRole/cache-viewer".into(), "u1".into());
         assert!(brought_by("kubectl", by("cache.v1"), &scope));
         scope.recorded.insert("ClusterRole/cache-viewer".into(), "u2".into());
-        assert!(!brought(by("cache.v1"), &scope), "made anew by somebody");
+        assert!(!brought(by("cache.v1"), &scope), "created again by a user");
     }
 
     #[test]
@@ -401,21 +405,25 @@ mod tests {
         let owned = json!({"olm.managed": "true", "olm.owner": "cache.v2"});
         let labelled = json!({"olm.managed": "true", LABEL: ""});
         for labels in [&owned, &labelled] {
-            let fate = fate_of("kubectl", labels.clone(), &scope);
-            assert_eq!(fate, Fate::Stays("it was not created for this package"), "{labels}");
+            let disposition = disposition_of("kubectl", labels.clone(), &scope);
+            assert_eq!(
+                disposition,
+                Disposition::Keep("it was not created for this package"),
+                "{labels}"
+            );
         }
         let of_others = json!({"olm.managed": "true", "olm.owner": "other.v1"});
-        assert_eq!(fate_of("kubectl", of_others, &scope), Fate::OfOthers);
+        assert_eq!(disposition_of("kubectl", of_others, &scope), Disposition::Unrelated);
         // OLM's own, which it removes.
         let of_csv = json!({"olm.managed": "true", "olm.owner": "cache.v2", "olm.owner.kind": "ClusterServiceVersion"});
-        assert_eq!(fate_of("kubectl", of_csv, &scope), Fate::OfOthers);
-        let elsewhere = Fate::Stays("an installation in another namespace has it too");
+        assert_eq!(disposition_of("kubectl", of_csv, &scope), Disposition::Unrelated);
+        let elsewhere = Disposition::Keep("another namespace has an installation with the same object");
         scope.elsewhere.insert("cache.v2".to_owned());
-        assert_eq!(fate_of("catalog", owned, &scope), elsewhere);
+        assert_eq!(disposition_of("catalog", owned, &scope), elsewhere);
         let other = "operators.coreos.com/cache.market";
         scope.labels_elsewhere.insert(other.to_owned());
         let shared = json!({"olm.managed": "true", LABEL: "", other: ""});
-        assert_eq!(fate_of("catalog", shared, &scope), elsewhere);
+        assert_eq!(disposition_of("catalog", shared, &scope), elsewhere);
     }
 
     #[test]
@@ -469,7 +477,7 @@ mod tests {
         }
     }
 
-    /// Returns true if the ClusterRole goes that this author made at a second.
+    /// Returns true if a ClusterRole that this author created at this second is deleted.
     fn goes(scope: &Scope, author: &str, second: u8) -> bool {
         let role = json!({"metadata": {
             "name": "cache-viewer",
@@ -479,7 +487,7 @@ mod tests {
             "managedFields": [{"manager": author, "fieldsV1": {"f:rules": {}}}],
         }});
         let reference = ObjectRef::cluster(kinds::cluster_role(), "cache-viewer");
-        fate(&role, &reference, LABEL, scope) == Fate::Goes
+        disposition(&role, &reference, LABEL, scope) == Disposition::Delete
     }
 
     #[test]

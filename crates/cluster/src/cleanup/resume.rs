@@ -1,5 +1,5 @@
-//! What a cleanup that was cut off had begun to remove. When a CSV is gone, nothing else has its name, under which OLM has
-//! left objects in the whole cluster. So the names are noted in the package's Operator object, which goes last.
+//! Resumes an interrupted cleanup. After a CSV is deleted, nothing else has its name, which finds the cluster-scoped
+//! objects that OLM left. So the names are recorded in the package's Operator object, which is deleted last.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ pub async fn begun(cluster: &Cluster, package: &str) -> Result<BTreeSet<String>,
         .unwrap_or_default())
 }
 
-/// Notes the names before the first one is removed. An account that may not is not kept from cleaning up.
+/// Records the names before the first one is removed. A missing permission does not prevent the cleanup.
 ///
 /// # Errors
 /// [`Error::Request`].

@@ -1,4 +1,4 @@
-//! What belongs to a package: a pure function of what was observed.
+//! The objects of a package: a pure function of the observation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,24 +11,24 @@ use super::super::{crd_origin, kinds, names};
 use super::Options;
 use olmkit::types::{CatalogSource, DeployedCsv, InstallPlan};
 
-/// Something that is left, and why.
+/// A kept object, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Kept {
     /// The object.
     pub object: ObjectRef,
-    /// Why it is left.
+    /// The reason for keeping it.
     pub why: String,
 }
 
 impl Kept {
-    /// An object that is left.
+    /// A kept object.
     pub fn new(object: ObjectRef, why: String) -> Self {
         Self { object, why }
     }
 }
 
-/// What is to be removed, in parts that are removed one after the other.
+/// Objects to remove, in groups that are removed one after the other.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
     /// The namespace.
@@ -39,38 +39,39 @@ pub struct Scope {
     pub csvs: Vec<ObjectRef>,
     /// CRDs that exist because of the package and that nothing else needs, by name.
     pub crds: Vec<(String, CrdState)>,
-    /// All CRDs that the package owns or brought.
+    /// All CRDs that the package owns or created.
     pub owned_crds: BTreeSet<String>,
-    /// CRDs that stay and carry OLM's label of the package.
+    /// CRDs to keep that have OLM's label of the package.
     pub labelled_crds: Vec<ObjectRef>,
-    /// CRDs that stay although no other operator needs them.
+    /// CRDs to keep although no other operator needs them.
     pub unserved_crds: BTreeSet<String>,
-    /// Catalogs that were made for the package alone.
+    /// Catalogs that were created only for the package.
     pub catalogs: Vec<ObjectRef>,
-    /// Plans that brought nothing but the package.
+    /// Plans that installed only the package.
     pub install_plans: Vec<ObjectRef>,
     /// OperatorGroups that nothing needs any more.
     pub groups: Vec<ObjectRef>,
-    /// The names of the package's CSVs, also of those that are gone.
+    /// The names of the package's CSVs, including deleted ones.
     pub csv_names: BTreeSet<String>,
     /// The versions that those replaced.
     pub replaced: BTreeSet<String>,
     /// Deployments of the namespace's other CSVs.
     pub deployments_kept: BTreeSet<String>,
-    /// Plans with steps for the package, also for others: they show what OLM created in the whole cluster, or is about to.
+    /// Plans with steps for the package, also shared ones: they show which cluster-scoped objects OLM created or is
+    /// about to create.
     pub plans: Vec<InstallPlan>,
-    /// What was recorded as created for the package.
+    /// Objects recorded as created for the package.
     pub recorded: Record,
-    /// CSVs of other namespaces, which may have the same names and then share what belongs to no namespace.
+    /// CSVs of other namespaces: those with the same name share the cluster-scoped objects.
     pub elsewhere: BTreeSet<String>,
-    /// The labels of those CSVs, among them OLM's component labels.
+    /// The labels of those CSVs, including OLM's component labels.
     pub labels_elsewhere: BTreeSet<String>,
-    /// What is left on purpose.
+    /// Objects that are kept deliberately.
     pub kept: Vec<Kept>,
 }
 
 impl Scope {
-    /// Returns true if a custom resource may be somebody else's: it is not in the operator's own namespace.
+    /// Returns true if a custom resource is outside the operator's namespace, so that it may have another owner.
     pub fn is_outside(&self, object: &ObjectRef) -> bool {
         object.namespace.as_deref() != Some(self.namespace.as_str())
     }
@@ -84,8 +85,8 @@ impl Scope {
     }
 }
 
-/// Finds what belongs to the package. Subscription, CSV and plan each lead to the others, so that one of them is enough.
-/// `begun` are CSVs that an earlier cleanup had begun to remove.
+/// Finds the objects of the package. Subscription, CSV and plan each refer to the others, so that one of them is
+/// enough. `begun` are CSVs that an earlier cleanup had begun to remove.
 pub fn scope(options: &Options, seen: &Observation, recorded: &Record, begun: BTreeSet<String>) -> Scope {
     let mut scope = Scope {
         namespace: seen.namespace.clone(),
@@ -181,7 +182,7 @@ pub(super) fn csv_names(package: &str, seen: &Observation, begun: BTreeSet<Strin
     found
 }
 
-/// Returns true if a step of a plan asks for one of these CSVs.
+/// Returns true if a plan has a step for one of these CSVs.
 fn any_ours(plan: &InstallPlan, csvs: &BTreeSet<String>) -> bool {
     plan.status.plan.iter().any(|step| csvs.contains(&step.resolving))
 }
@@ -210,7 +211,7 @@ fn owned_crds(
     owned
 }
 
-/// Which CRDs go. What others brought, own or need stays, and OLM's always do.
+/// Decides which CRDs to delete. CRDs that another package installed, owns or needs are kept, and so are OLM's.
 fn crds(
     options: &Options,
     seen: &Observation,
@@ -236,7 +237,9 @@ fn crds(
         } else if !options.crds {
             "--delete-crds=false".to_owned()
         } else if !created.contains(name) {
-            format!("it was not created for this package; --delete-crds={name} removes it with all its objects")
+            format!(
+                "it was not created for this package; --delete-crds={name} deletes it with all its custom resources"
+            )
         } else {
             String::new()
         };
@@ -274,7 +277,8 @@ fn users_elsewhere<'a>(seen: &'a Observation, ours: &BTreeSet<String>) -> BTreeM
         .collect()
 }
 
-/// Catalogs that the package's Subscriptions use: only those go that this tool or operator-sdk made for the package alone.
+/// Catalogs of the package's Subscriptions: only those are removed that olmkit or operator-sdk created only for the
+/// package.
 fn catalogs(options: &Options, seen: &Observation, scope: &mut Scope) {
     let made = names::catalog_source(&options.package);
     let mut used: BTreeSet<(&str, &str)> = BTreeSet::from([(seen.namespace.as_str(), made.as_str())]);
@@ -307,7 +311,7 @@ fn catalogs(options: &Options, seen: &Observation, scope: &mut Scope) {
     }
 }
 
-/// Returns true if this tool or operator-sdk made a catalog. operator-sdk leaves its mark in an annotation.
+/// Returns true if olmkit or operator-sdk created a catalog. operator-sdk marks it with an annotation.
 fn made_for_one_package(catalog: &CatalogSource, name: &str) -> bool {
     let label = catalog
         .metadata
@@ -324,7 +328,7 @@ fn made_for_one_package(catalog: &CatalogSource, name: &str) -> bool {
     catalog.metadata.name.as_deref() == Some(name) && (label || by_operator_sdk)
 }
 
-/// The OperatorGroup goes when this tool or operator-sdk made it and no other operator stands in the namespace.
+/// The OperatorGroup is removed if olmkit or operator-sdk created it and the namespace has no other operator.
 fn groups(options: &Options, seen: &Observation, ours: &BTreeSet<String>, scope: &mut Scope) {
     for group in seen
         .operator_groups

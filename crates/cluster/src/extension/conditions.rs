@@ -9,16 +9,16 @@ use crate::json::text;
 pub(super) struct Condition<'v> {
     /// `True`, `False` or `Unknown`.
     pub status: &'v str,
-    /// One word.
+    /// Machine-readable reason.
     pub reason: &'v str,
     /// For people.
     pub message: &'v str,
-    /// True if it is about the object as it is now specified.
+    /// True if it is about the current generation of the object.
     pub is_current: bool,
 }
 
 impl Condition<'_> {
-    /// Returns true if it says this, of the object as it is now specified.
+    /// Returns true if it has this status and reason, for the current generation of the object.
     pub fn says(&self, status: &str, reason: &str) -> bool {
         self.is_current && self.status == status && self.reason == reason
     }
@@ -38,7 +38,7 @@ pub(super) fn condition<'v>(object: &'v Value, kind: &str) -> Option<Condition<'
         })
 }
 
-/// All conditions as they stand.
+/// All conditions, unfiltered.
 pub(super) fn all(object: &Value) -> &[Value] {
     let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
     conditions.map(Vec::as_slice).unwrap_or_default()

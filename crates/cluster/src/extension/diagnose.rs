@@ -1,4 +1,4 @@
-//! What `diagnose` finds of OLM v1.
+//! The OLM v1 part of `diagnose`.
 
 use super::conditions;
 use super::explain;
@@ -11,8 +11,8 @@ use crate::json::text;
 use crate::{Error, kinds, wait::with_logs};
 use olmkit::diagnostics::Severity;
 
-/// The ClusterExtensions of a package or of the cluster's namespace, and ClusterCatalogs that are not well. Nothing where the
-/// account may not look.
+/// The ClusterExtensions of a package or of the cluster's namespace, and unhealthy ClusterCatalogs. Empty if the
+/// credentials cannot list them.
 ///
 /// # Errors
 /// [`Error::Request`], [`Error::Unreadable`].

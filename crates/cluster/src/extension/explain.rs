@@ -1,7 +1,8 @@
-//! Why a ClusterExtension is not installed, not upgraded or not running, and what helps: a pure function of what was seen.
+//! Explains why a ClusterExtension is not installed, not upgraded or not running, and how to fix it: a pure function of
+//! the observation.
 //!
-//! operator-controller says almost everything with one reason, `Retrying`, and a text. The texts here are those of release
-//! 1.11.
+//! operator-controller reports almost everything with one reason, `Retrying`, and a message. The messages here are
+//! those of release 1.11.
 
 use serde_json::Value;
 
@@ -25,7 +26,7 @@ pub(super) fn causes(seen: &Seen) -> Vec<Cause> {
         return causes;
     }
     let catalogs = of_selection(extension, seen);
-    // Of a catalog that is not served OLM v1 also says that it cannot be asked, or that nothing was found.
+    // For a catalog that is not served, OLM v1 also reports that it cannot be queried, or has no matching package.
     let is_said =
         |cause: &Cause| has_errors(&catalogs) && matches!(cause.code, Code::CatalogUnreachable | Code::PackageNotFound);
     causes.extend(of_progress(extension, seen).filter(|cause| !is_said(cause)));
@@ -62,21 +63,21 @@ fn of_progress(extension: &Value, seen: &Seen) -> Option<Cause> {
             Code::RolloutUnfinished,
             said(&progressing),
             format!(
-                "look at what is not ready: kubectl describe clusterobjectsets.olm.operatorframework.io -l olm.operatorframework.io/owner-name={}",
+                "inspect the objects that are not ready: kubectl describe clusterobjectsets.olm.operatorframework.io -l olm.operatorframework.io/owner-name={}",
                 seen.name
             ),
         ),
         ("False", _) => Cause::lasting(
             Code::ExtensionRetrying,
             said(&progressing),
-            "operator-controller does not try again until the ClusterExtension is changed",
+            "operator-controller does not retry until the ClusterExtension is changed",
         ),
         _ => retrying(&progressing, seen),
     };
     Some(cause.on(seen.object()))
 }
 
-/// What a controller has not looked at.
+/// An object that a controller has not reconciled yet.
 fn idle(controller: &str) -> Cause {
     Cause::passing(
         Code::OlmIdle,
@@ -115,14 +116,14 @@ fn configuration(progressing: &Condition<'_>, seen: &Seen) -> Cause {
     } else if message.contains("must be") && message.contains("watchNamespace") {
         format!("the operator watches its own namespace: set spec.config.inline.watchNamespace to {namespace}")
     } else if message.contains("unknown field") {
-        "take the field out of spec.config.inline; OLM v1 knows watchNamespace and deploymentConfig".to_owned()
+        "remove the field from spec.config.inline; OLM v1 supports watchNamespace and deploymentConfig".to_owned()
     } else {
-        "correct spec.config.inline of the ClusterExtension; docs/guides/olm-v1.md says what it takes".to_owned()
+        "correct spec.config.inline of the ClusterExtension; docs/guides/olm-v1.md describes its fields".to_owned()
     };
     Cause::lasting(Code::ConfigurationInvalid, said(progressing), remedy)
 }
 
-/// A failure of which operator-controller says only that it tries again.
+/// A failure for which operator-controller only reports that it retries.
 fn retrying(progressing: &Condition<'_>, seen: &Seen) -> Cause {
     let message = progressing.message;
     let has = |text: &str| message.contains(text);
@@ -131,7 +132,7 @@ fn retrying(progressing: &Condition<'_>, seen: &Seen) -> Cause {
     if has("in multiple catalogs with the same priority") {
         return known(
             Code::CatalogAmbiguous,
-            "OLM v1 chooses between catalogs by their priority alone",
+            "OLM v1 chooses between catalogs only by their priority",
             "name the catalog in spec.source.catalog.selector, or give one ClusterCatalog a higher spec.priority"
                 .into(),
         );
@@ -142,31 +143,30 @@ fn retrying(progressing: &Condition<'_>, seen: &Seen) -> Cause {
     if has("which is currently not supported") && has("declared via property") {
         return known(
             Code::DependencyUnsupported,
-            "OLM v1 resolves no dependencies, and installs no bundle that has some",
-            "its author takes the dependency out of the bundle (rule V1-2); until then install it through OLM v0"
-                .into(),
+            "OLM v1 does not resolve dependencies, and does not install a bundle that has any",
+            "remove the dependency from the bundle (rule V1-2), or install it with OLM v0".into(),
         );
     }
     if has("install mode") && has("unsupported bundle") {
         return known(
             Code::InstallModeUnsupported,
-            "OLM v1 installs with its standard manifests only operators that watch all namespaces",
-            "install it through OLM v0, or use the experimental manifests of OLM v1 with spec.config.inline.watchNamespace; operators for several namespaces are never installed".into(),
+            "with its standard manifests, OLM v1 installs only operators that watch all namespaces",
+            "install it through OLM v0, or use the experimental manifests of OLM v1 with spec.config.inline.watchNamespace; OLM v1 does not install operators for several namespaces".into(),
         );
     }
     if has("unsupported bundle") || has("duplicate object found in phases") {
         return known(
             Code::BundleRejected,
             "",
-            "its author changes the bundle: olmkit bundle validate BUNDLE --profile olmv1 names the place; until then install it through OLM v0".into(),
+            "fix the bundle: olmkit bundle validate BUNDLE --profile olmv1 shows the position; or install it with OLM v0".into(),
         );
     }
     if has("validating upgrade for CRD") {
         return known(
             Code::CrdUnsafe,
-            "the new definition may not fit objects that exist",
+            "existing custom resources may not fit the new CRD",
             format!(
-                "olmkit extension diff {name} shows each change with its line; its author goes back on them, or adds a version to the API. Whoever knows that all objects fit can switch the check off: --crd-upgrade-safety none"
+                "revert the changes or add an API version (olmkit extension diff {name} shows each change with its line); if you are sure that all custom resources stay valid, pass --crd-upgrade-safety none"
             ),
         );
     }
@@ -179,9 +179,9 @@ fn retrying(progressing: &Condition<'_>, seen: &Seen) -> Cause {
         return Cause::passing(
             Code::CrdTerminating,
             said(progressing),
-            format!("free its custom resources: kubectl get {} -A; one that has a finalizer goes when its operator runs, or when the finalizer is taken away", names::word(crd)),
+            format!("delete the remaining custom resources (kubectl get {} -A); if a finalizer blocks one, restart its operator or remove the finalizer", names::word(crd)),
         )
-        .likely("an earlier installation was deleted while custom resources had finalizers, which hold their CRD");
+        .likely("an earlier installation was deleted while custom resources had finalizers, which block the deletion of their CRD");
     }
     if has("cannot be managed by operator-controller") || has("revision object collisions") {
         return known(
@@ -195,9 +195,9 @@ fn retrying(progressing: &Condition<'_>, seen: &Seen) -> Cause {
     if let Some(kind) = between(message, "no matches for kind \"", "\"") {
         let of_certificates = matches!(kind, "Certificate" | "Issuer");
         let remedy = if of_certificates {
-            "install cert-manager, with which OLM v1 makes the certificates of webhooks".to_owned()
+            "install cert-manager, which OLM v1 uses for webhook certificates".to_owned()
         } else {
-            format!("install what serves {kind}, or install a version of the operator that does not need it")
+            format!("install the provider of {kind}, or a version of the operator that does not need it")
         };
         return known(
             Code::RequirementApiMissing,
@@ -220,7 +220,7 @@ fn retrying(progressing: &Condition<'_>, seen: &Seen) -> Cause {
         return Cause::passing(
             Code::CatalogUnreachable,
             said(progressing),
-            "look at the ClusterCatalogs: olmkit diagnose",
+            "check the ClusterCatalogs: olmkit diagnose",
         );
     }
     if has("failed calling webhook") {
@@ -234,13 +234,13 @@ fn retrying(progressing: &Condition<'_>, seen: &Seen) -> Cause {
         return known(
             Code::ObjectRejected,
             "",
-            "the API server refuses an object of the bundle: olmkit bundle validate BUNDLE --profile olmv1 may name the place (V1-15)".into(),
+            "the API server rejects an object of the bundle: olmkit bundle validate BUNDLE --profile olmv1 may show the position (V1-15)".into(),
         );
     }
     Cause::passing(
         Code::ExtensionRetrying,
         said(progressing),
-        format!("operator-controller tries again; its log has more. olmkit extension status {name} shows its progress"),
+        format!("operator-controller retries; see its log. olmkit extension status {name} shows its progress"),
     )
 }
 
@@ -260,11 +260,11 @@ fn not_found(progressing: &Condition<'_>, seen: &Seen) -> Cause {
             Code::UpgradeNotOffered,
             said(progressing),
             format!(
-                "its author adds an edge (replaces, skips or skipRange) to the catalog; for a downgrade, or a jump without an edge: --policy SelfCertified. olmkit extension diff {} shows the candidates",
+                "add an upgrade edge (replaces, skips or skipRange) to the catalog; for a downgrade, or an upgrade without an edge: --policy SelfCertified. olmkit extension diff {} shows the candidates",
                 names::word(&seen.name)
             ),
         )
-        .likely("no catalog has the version that is wanted, or no entry of a channel leads to it from what is installed");
+        .likely("no catalog has the requested version, or no upgrade edge leads to it from the installed version");
     }
     let serving: Vec<&str> = seen
         .selected()
@@ -272,7 +272,7 @@ fn not_found(progressing: &Condition<'_>, seen: &Seen) -> Cause {
         .map(|catalog| text(catalog, "/metadata/name"))
         .collect();
     let likely = match (seen.selected().count(), serving.as_slice()) {
-        (0, _) => "no ClusterCatalog has the labels that spec.source.catalog.selector asks for".to_owned(),
+        (0, _) => "no ClusterCatalog has the labels in spec.source.catalog.selector".to_owned(),
         (_, []) => "none of the selected ClusterCatalogs is served yet".to_owned(),
         (_, names) => format!("looked for in {}", names.join(", ")),
     };
@@ -287,7 +287,7 @@ fn not_found(progressing: &Condition<'_>, seen: &Seen) -> Cause {
     .likely(likely)
 }
 
-/// Which catalogs it takes, and whether they are well.
+/// The catalogs that the extension selects, and their health.
 fn of_selection(extension: &Value, seen: &Seen) -> Vec<Cause> {
     let mut causes = Vec::new();
     let has_selector = extension
@@ -299,7 +299,7 @@ fn of_selection(extension: &Value, seen: &Seen) -> Vec<Cause> {
         causes.push(
             Cause::warning(
                 Code::SelectorMissing,
-                "takes any catalog of the cluster: without its own, OLM v1 looks for the package in the others, fails, and repairs nothing",
+                "uses any catalog of the cluster: if its catalog is deleted, OLM v1 searches the package in the others, fails, and repairs nothing",
                 "name the catalog: spec.source.catalog.selector.matchLabels, olm.operatorframework.io/metadata.name: CATALOG",
             )
             .on(seen.object()),
@@ -309,8 +309,8 @@ fn of_selection(extension: &Value, seen: &Seen) -> Vec<Cause> {
         causes.push(
             Cause::warning(
                 Code::CatalogMissing,
-                "no ClusterCatalog has the labels of its selector: what is installed is kept, and nothing is upgraded",
-                "make the ClusterCatalog again, or change the selector",
+                "no ClusterCatalog has the labels of its selector: the installed version is kept and not upgraded",
+                "create the ClusterCatalog again, or change the selector",
             )
             .on(seen.object()),
         );
@@ -319,7 +319,7 @@ fn of_selection(extension: &Value, seen: &Seen) -> Vec<Cause> {
     causes
 }
 
-/// What is wrong with a ClusterCatalog.
+/// Causes of a ClusterCatalog.
 pub(super) fn of_catalog(catalog: &Value) -> Vec<Cause> {
     let name = text(catalog, "/metadata/name");
     let object = ObjectRef::cluster(kinds::cluster_catalog(), name);
@@ -357,7 +357,7 @@ pub(super) fn of_catalog(catalog: &Value) -> Vec<Cause> {
         Cause::lasting(
             Code::CatalogInvalid,
             said(&progressing),
-            "the image must hold a file-based catalog, and the label that names its folder: olmkit image build catalog makes one, olmkit catalog validate checks it",
+            "the image must contain a file-based catalog, and a label with its directory: olmkit image build catalog builds one, olmkit catalog validate checks it",
         )
     } else {
         let (likely, remedy) = pulls::explain(message);
@@ -379,7 +379,7 @@ fn deprecations(extension: &Value, seen: &Seen) -> Vec<Cause> {
         })
         .map(|found| {
             let message = format!("{}: {}", text(found, "/type"), text(found, "/message"));
-            let remedy = "go to a version, a channel or a package that is not deprecated";
+            let remedy = "switch to a version, a channel or a package that is not deprecated";
             Cause::warning(Code::Deprecated, message, remedy).on(seen.object())
         })
         .collect()

@@ -29,7 +29,7 @@ fn catalog(name: &str, status: &str, reason: &str, message: &str) -> Value {
 
 #[test]
 fn each_recorded_text_has_its_cause_and_its_way_out() {
-    // The texts are those that operator-controller 1.11 was seen to write.
+    // Messages observed from operator-controller 1.11.
     let table = [
         (
             "no bundles found for package \"cache\" matching version \"9.9.9\"",
@@ -129,7 +129,7 @@ fn a_wrong_configuration_is_explained_by_what_it_lacks() {
             "invalid value for watchNamespace: must be different from \"shop\"",
             "another namespace",
         ),
-        ("unknown field \"x\"", "take the field out"),
+        ("unknown field \"x\"", "remove the field"),
     ] {
         let causes = causes(&seen("False", "InvalidConfiguration", message));
         assert_eq!(causes[0].code, Code::ConfigurationInvalid);

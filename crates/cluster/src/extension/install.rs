@@ -1,4 +1,4 @@
-//! `extension install`: a package from a catalog that stands in the cluster.
+//! `extension install`: installs a package from a catalog in the cluster.
 
 use std::time::Duration;
 
@@ -45,17 +45,17 @@ pub struct InstallOptions {
     pub channels: Vec<String>,
     /// True if upgrades need edges.
     pub policy: Option<Policy>,
-    /// Which namespaces the operator watches.
+    /// Namespaces that the operator watches.
     pub install_mode: Option<InstallMode>,
     /// True if CRDs are upgraded whatever they become.
     pub any_crd: bool,
-    /// Only give the manifest.
+    /// Only return the manifest.
     pub dry_run: bool,
     /// Total time to wait.
     pub timeout: Duration,
 }
 
-/// What came of it.
+/// Result of an installation.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -165,7 +165,7 @@ pub async fn install(
     Ok(report)
 }
 
-/// Returns true if a text names one version, and no range.
+/// Returns true if a string is one version, not a range.
 fn is_exact(text: &str) -> bool {
     semver::Version::parse(text).is_ok()
 }
@@ -195,9 +195,9 @@ fn chosen(options: &InstallOptions, seen: &Seen) -> Result<Option<String>, Box<C
         (CatalogChoice::Only, []) => Err(Box::new(Cause::lasting(
             Code::CatalogMissing,
             "the cluster has no ClusterCatalog to install from",
-            "create one; olmkit run bundle --olm v1 installs a bundle at hand",
+            "create one; olmkit run bundle --olm v1 installs a local bundle",
         ))),
-        // What it follows already is a choice.
+        // An existing catalog selection counts as chosen.
         (CatalogChoice::Only, _) if seen.extension.as_ref().and_then(preflight::selected_name).is_some() => Ok(seen
             .extension
             .as_ref()
@@ -206,12 +206,12 @@ fn chosen(options: &InstallOptions, seen: &Seen) -> Result<Option<String>, Box<C
         (CatalogChoice::Only, names) => Err(Box::new(Cause::lasting(
             Code::CatalogAmbiguous,
             format!("the cluster has several catalogs: {}", names.join(", ")),
-            "pass --catalog NAME, or --any-catalog to take the package from whichever has it",
+            "pass --catalog NAME, or --any-catalog to use any catalog that has the package",
         ))),
     }
 }
 
-/// What stands under the name already, and the namespace.
+/// Existing objects with the same name, and the namespace.
 fn standing(options: &InstallOptions, cluster: &Cluster, seen: &Seen) -> Vec<Cause> {
     let Some(extension) = &seen.extension else {
         return preflight::namespace(seen).into_iter().collect();

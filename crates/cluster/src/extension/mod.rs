@@ -1,7 +1,7 @@
-//! OLM v1: install, look at, upgrade and remove a ClusterExtension, from a bundle at hand or from the catalogs of a cluster.
+//! OLM v1: installs, inspects, upgrades and removes a ClusterExtension, from a local bundle or from the catalogs of a
+//! cluster.
 //!
-//! As in the flows for OLM v0, what is seen ([`Seen`]) and what is concluded from it ([`explain`]) are kept apart from the
-//! requests.
+//! As for OLM v0, observation ([`Seen`]) and conclusions ([`explain`]) are separate from the requests.
 
 mod conditions;
 mod diagnose;

@@ -1,4 +1,4 @@
-//! What the flows for OLM v1 create: pure functions from a request to manifests.
+//! Manifests for OLM v1: pure functions of a request.
 
 use std::fmt;
 
@@ -13,18 +13,18 @@ pub(super) const METADATA_NAME: &str = "olm.operatorframework.io/metadata.name";
 /// The longest value of a label, and so of each name that becomes one.
 const LONGEST_LABEL: usize = 63;
 
-/// The selector of all objects that operator-controller has made for a ClusterExtension.
+/// The selector of all objects that operator-controller has created for a ClusterExtension.
 pub(super) fn owned_by(extension: &str) -> String {
     format!("olm.operatorframework.io/owner-kind=ClusterExtension,olm.operatorframework.io/owner-name={extension}")
 }
 
-/// The ClusterCatalog that is made for a package.
+/// The ClusterCatalog that is created for a package.
 #[must_use]
 pub fn catalog_name(package: &str) -> String {
     names::catalog_source(package)
 }
 
-/// Returns true if OLM v1 can label objects with the names that a flow makes of a package.
+/// Returns true if OLM v1 can label objects with the names that are derived from a package.
 ///
 /// # Errors
 /// The name that is too long.
@@ -141,7 +141,7 @@ pub(super) fn cluster_extension(wanted: &Wanted<'_>) -> Value {
     })
 }
 
-/// The ClusterExtension for a bundle at hand: its version, from its own catalog alone.
+/// The ClusterExtension for a local bundle: its exact version, only from its own catalog.
 pub(super) fn for_bundle(bundle: &BundleFacts, namespace: &str, config: Value) -> Value {
     let version = version(bundle);
     cluster_extension(&Wanted {
@@ -156,7 +156,7 @@ pub(super) fn for_bundle(bundle: &BundleFacts, namespace: &str, config: Value) -
     })
 }
 
-/// The bundle's version, as its property `olm.package` has it: that is what OLM v1 compares.
+/// The bundle's version in its property `olm.package`, which OLM v1 compares.
 pub(super) fn version(bundle: &BundleFacts) -> String {
     let properties = bundle.blob.get("properties").and_then(Value::as_array);
     let package = properties

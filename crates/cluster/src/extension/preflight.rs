@@ -1,4 +1,4 @@
-//! What can be known of an installation through OLM v1 before anything is changed or pushed.
+//! Checks of an installation through OLM v1 before anything is changed or pushed.
 
 use olmkit::olmv1::{self, Gates, Options, RenderError};
 use olmkit::validate::olm_v1::upgrade_findings;
@@ -17,7 +17,7 @@ use crate::{Error, kinds, ownership};
 pub(super) const EXTENSIONS: &str = "clusterextensions.olm.operatorframework.io";
 pub(super) const CATALOGS: &str = "clustercatalogs.olm.operatorframework.io";
 
-/// What of OLM v1 the cluster has.
+/// OLM v1 APIs in the cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Served {
     pub extensions: bool,
@@ -52,7 +52,7 @@ impl Served {
         })
     }
 
-    /// What is missing of OLM v1.
+    /// The missing part of OLM v1.
     pub fn missing(self) -> Option<Cause> {
         let missing: Vec<&str> = [(self.extensions, EXTENSIONS), (self.catalogs, CATALOGS)]
             .into_iter()
@@ -76,7 +76,7 @@ pub(super) fn namespace(seen: &Seen) -> Option<Cause> {
         None => Some(
             Cause::lasting(
                 Code::NamespaceMissing,
-                "does not exist, and OLM v1 makes none",
+                "does not exist, and OLM v1 does not create it",
                 format!("kubectl create namespace {name}"),
             )
             .on(object),
@@ -85,7 +85,7 @@ pub(super) fn namespace(seen: &Seen) -> Option<Cause> {
             Cause::lasting(
                 Code::NamespaceTerminating,
                 "is being deleted; nothing can be created in it",
-                "wait until it is gone and create it again, or choose another namespace with -n",
+                "wait until it is deleted and create it again, or choose another namespace with -n",
             )
             .on(object),
         ),
@@ -96,7 +96,7 @@ pub(super) fn namespace(seen: &Seen) -> Option<Cause> {
 /// `spec.config.inline` for an install mode; null where none is needed.
 ///
 /// # Errors
-/// The cause, for a mode that OLM v1 does not have or this cluster does not take.
+/// The cause for a mode that OLM v1 or this cluster does not support.
 pub(super) fn config(mode: Option<&InstallMode>, namespace: &str, served: Served) -> Result<Value, Cause> {
     let watched = match mode {
         None | Some(InstallMode::AllNamespaces) => return Ok(Value::Null),
@@ -105,7 +105,7 @@ pub(super) fn config(mode: Option<&InstallMode>, namespace: &str, served: Served
         Some(InstallMode::MultiNamespace(_)) => {
             return Err(Cause::lasting(
                 Code::InstallModeUnsupported,
-                "OLM v1 does not know MultiNamespace",
+                "OLM v1 does not support MultiNamespace",
                 "install for all namespaces or for one, or through OLM v0",
             ));
         }
@@ -113,14 +113,14 @@ pub(super) fn config(mode: Option<&InstallMode>, namespace: &str, served: Served
     if !served.config {
         return Err(Cause::lasting(
             Code::InstallModeUnsupported,
-            "the ClusterExtensions of this cluster have no spec.config: OLM v1 with its standard manifests installs for all namespaces only",
-            "leave --install-mode out, use the experimental manifests of OLM v1, or install through OLM v0",
+            "the ClusterExtensions of this cluster have no spec.config: with its standard manifests, OLM v1 installs only for all namespaces",
+            "omit --install-mode, use the experimental manifests of OLM v1, or install through OLM v0",
         ));
     }
     Ok(serde_json::json!({"watchNamespace": watched}))
 }
 
-/// What OLM v1 refuses of the bundle itself.
+/// Reasons why OLM v1 rejects the bundle.
 pub(super) fn bundle(loaded: &Loaded, namespace: &str, config: &Value, served: Served) -> Vec<Cause> {
     let mut options = Options::new(namespace);
     options.config = config.clone();
@@ -129,7 +129,7 @@ pub(super) fn bundle(loaded: &Loaded, namespace: &str, config: &Value, served: S
     }
     let mut causes = Vec::new();
     let remedy =
-        "change the bundle: olmkit bundle validate --profile olmv1 names the places; or install through OLM v0";
+        "fix the bundle: olmkit bundle validate --profile olmv1 shows the positions; or install it with OLM v0";
     if let Err(error) = olmv1::render(&loaded.bundle, &options) {
         let code = match &error {
             RenderError::Config(_) => Code::ConfigurationInvalid,
@@ -151,7 +151,8 @@ pub(super) fn bundle(loaded: &Loaded, namespace: &str, config: &Value, served: S
     causes
 }
 
-/// CRDs of the bundle that stand in the cluster already: those of others, and those that the new ones do not fit.
+/// CRDs of the bundle that already exist in the cluster: those with another owner, and those whose change OLM v1 would
+/// block.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -174,10 +175,10 @@ fn definition(live: &Value, new: &olmv1::Object, extension: &str) -> Option<Caus
         return Some(
             Cause::lasting(
                 Code::CrdTerminating,
-                "is still being deleted; OLM v1 cannot install it again before it is gone",
-                format!("free its custom resources: kubectl get {} -A; one that has a finalizer goes when its operator runs, or when the finalizer is taken away", new.name()),
+                "is still being deleted; OLM v1 cannot install it again before the deletion completes",
+                format!("delete the remaining custom resources (kubectl get {} -A); if a finalizer blocks one, restart its operator or remove the finalizer", new.name()),
             )
-            .likely("an earlier installation was deleted while custom resources had finalizers, which hold their CRD"),
+            .likely("an earlier installation was deleted while custom resources had finalizers, which block the deletion of their CRD"),
         );
     }
     if owner != Some(extension) || label("olm.operatorframework.io/owner-kind") != Some("ClusterExtension") {
@@ -188,7 +189,7 @@ fn definition(live: &Value, new: &olmv1::Object, extension: &str) -> Option<Caus
         return Some(Cause::lasting(
             Code::CrdOwnedByOther,
             format!("exists already ({author}), and OLM v1 does not adopt existing objects"),
-            "remove it there first, with all its objects; or go on with what has made it",
+            "delete it with all its custom resources first, or keep managing it with the tool that created it",
         ));
     }
     let findings = upgrade_findings(live, None, new, "the cluster");
@@ -203,12 +204,12 @@ fn definition(live: &Value, new: &olmv1::Object, extension: &str) -> Option<Caus
                     .collect::<Vec<_>>()
                     .join("\n")
             ),
-            "go back on these changes, or add a version to the API; olmkit bundle diff OLD NEW shows the lines",
+            "revert these changes, or add an API version; olmkit bundle diff OLD NEW shows the lines",
         )
     })
 }
 
-/// Objects of others that have the names which a run needs.
+/// Objects with another owner and a name that the run needs.
 pub(super) fn taken(seen: &Seen, package: &str) -> Vec<Cause> {
     let name = super::catalog_name(package);
     let catalog = seen.catalogs.iter().find(|found| text(found, "/metadata/name") == name);
@@ -221,7 +222,7 @@ pub(super) fn taken(seen: &Seen, package: &str) -> Vec<Cause> {
     extension.into_iter().chain(catalog).collect()
 }
 
-/// The cause for an object of others.
+/// The cause for an object with another owner.
 pub(super) fn not_ours(object: &Value, reference: ObjectRef, package: &str) -> Cause {
     let package = format!("package {package}");
     ownership::left_alone(

@@ -1,7 +1,7 @@
-//! The images that OLM v1 installs from: the bundle, and a catalog that holds nothing else.
+//! The images from which OLM v1 installs: the bundle, and a catalog with only this bundle.
 //!
-//! Without images there is no way into OLM v1: its controllers pull both themselves. All references are by digest, so that what is
-//! installed is what was pushed, and a changed bundle of the same version is a change.
+//! OLM v1 installs only from images, because its controllers pull both. All references are by digest: OLM installs
+//! exactly the pushed image, and a changed bundle of the same version counts as a change.
 
 use std::path::{Path, PathBuf};
 
@@ -21,12 +21,12 @@ use crate::facts::BundleFacts;
 use crate::reporter::ProgressLog;
 use crate::{Error, bundle_source, intent, names};
 
-/// Where images go, and by which name the cluster pulls them.
+/// Repositories to push to, and their names inside the cluster.
 #[derive(Clone, Debug)]
 pub struct Repositories {
     /// Images are pushed below this name, such as `quay.io/example`.
     pub push_to: String,
-    /// The same place as the pods of operator-controller and catalogd reach it.
+    /// The same registry as seen from the pods of operator-controller and catalogd.
     pub pull_from: String,
 }
 
@@ -45,7 +45,7 @@ impl Repositories {
 /// A bundle at hand, as both versions of OLM read it.
 #[derive(Debug)]
 pub struct Loaded {
-    /// What the flows need of it. Its image is by digest, if it came from one.
+    /// Facts about the bundle. The image is by digest, if there is one.
     pub facts: BundleFacts,
     /// As OLM v1 reads it.
     pub bundle: olmv1::Bundle,
@@ -110,8 +110,8 @@ fn read(directory: &Path, image: Option<&str>, folder: Option<Directory>) -> Res
     })
 }
 
-/// Pushes the bundle, unless it came from a registry, and a catalog that has it as the successor of `replaces`. Gives the catalog as
-/// the cluster pulls it.
+/// Pushes the bundle, unless it came from a registry, and a catalog with it as the successor of `replaces`. Returns the
+/// catalog's reference in the cluster.
 ///
 /// # Errors
 /// [`Error::Publish`] with the image.
@@ -148,7 +148,7 @@ pub(super) async fn publish(
         .directory(CONFIGS, 0o755)
         .and_then(|layer| layer.tree(&catalog, CONFIGS))
         .map_err(fault)?;
-    // Nothing runs this image: catalogd reads the folder that the label names.
+    // No container runs this image: catalogd reads the directory that the label names.
     let mut recipe = Recipe::new(Platform::host(), time);
     recipe.layers.push(("olmkit run bundle".to_owned(), content));
     recipe
@@ -159,7 +159,7 @@ pub(super) async fn publish(
     push(&recipe, &layout, names, client, progress).await
 }
 
-/// Where the catalog is in its image.
+/// Directory of the catalog in its image.
 const CONFIGS: &str = "/configs";
 
 fn write(blobs: &[Value], folder: &Path) -> std::io::Result<()> {
@@ -182,7 +182,7 @@ fn blob(directory: &Path, image: &str) -> Result<Value, Error> {
     serde_json::from_str(&text).map_err(|error| fault(&error))
 }
 
-/// Builds and pushes an image, and gives the name by which the cluster pulls it.
+/// Builds and pushes an image, and returns its name inside the cluster.
 async fn push(
     recipe: &Recipe,
     layout: &Layout,

@@ -1,6 +1,7 @@
-//! Why operator-controller and catalogd cannot pull an image, and what helps: they pull themselves, not the nodes.
+//! Explains why operator-controller and catalogd cannot pull an image. The controllers pull images themselves; nodes do
+//! not.
 
-/// The likely reason and the remedy for an error of their image library.
+/// The likely reason and the fix for an error of their image library.
 pub(super) fn explain(message: &str) -> (&'static str, String) {
     let text = message.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
@@ -11,9 +12,9 @@ pub(super) fn explain(message: &str) -> (&'static str, String) {
         "failed to verify certificate",
     ]) {
         return (
-            "the registry's certificate is of an authority that OLM v1 does not know",
+            "the registry's certificate is from an authority that OLM v1 does not trust",
             format!(
-                "mount the authority's certificate into the Deployments of {both}, in the folder that --pull-cas-dir names (it takes a file of any name that ends in .crt)"
+                "mount the authority's certificate into the Deployments of {both}, in the directory of --pull-cas-dir (any file name that ends in .crt)"
             ),
         );
     }
@@ -21,7 +22,7 @@ pub(super) fn explain(message: &str) -> (&'static str, String) {
         return (
             "the registry speaks plain HTTP",
             format!(
-                "use a registry with TLS, or mount a registries.conf below /etc/containers of {both} that calls it insecure"
+                "use a registry with TLS, or mount a registries.conf below /etc/containers of {both} that marks it as insecure"
             ),
         );
     }
@@ -33,7 +34,7 @@ pub(super) fn explain(message: &str) -> (&'static str, String) {
         "no basic auth",
     ]) {
         return (
-            "the registry asks for credentials; OLM v1 knows none of a ClusterExtension or a namespace",
+            "the registry requires credentials; OLM v1 uses none from a ClusterExtension or a namespace",
             format!(
                 "give {both} a Secret of type dockerconfigjson: as --global-pull-secret=NAMESPACE/NAME of both, or as an image pull secret of their ServiceAccounts in OLM's namespace"
             ),

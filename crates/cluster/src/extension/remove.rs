@@ -1,7 +1,7 @@
 //! `extension uninstall` and `cleanup --olm v1`: custom resources first, while the operator can still finish them.
 //!
-//! Deleting a ClusterExtension deletes its CRDs and its operator at once. A custom resource with a finalizer then hangs, its CRD
-//! with it, and the package cannot be installed again.
+//! Deleting a ClusterExtension deletes its CRDs and its operator at the same time. A custom resource with a finalizer
+//! then blocks its CRD, and the package cannot be installed again.
 
 use std::time::{Duration, Instant};
 
@@ -19,14 +19,14 @@ use crate::reporter::{ProgressLog, ProgressReporter};
 use crate::rights::{self, Command};
 use crate::{Error, intent, kinds, names, ownership, removal};
 
-/// What is to be removed.
+/// Objects to remove.
 #[derive(Clone, Debug)]
 pub struct RemoveOptions {
     /// The ClusterExtension; for `cleanup` that of the package's name.
     pub name: String,
-    /// The ClusterCatalog that `run bundle` has made, too.
+    /// Also the ClusterCatalog that `run bundle` created.
     pub with_catalog: bool,
-    /// Nothing that olmkit has not made.
+    /// Only objects that olmkit created.
     pub only_ours: bool,
     /// Only report what would be removed.
     pub dry_run: bool,
@@ -34,7 +34,7 @@ pub struct RemoveOptions {
     pub timeout: Duration,
 }
 
-/// Removes a ClusterExtension, what it has installed, and the objects of its CRDs.
+/// Removes a ClusterExtension, the objects that it installed, and the custom resources of its CRDs.
 ///
 /// # Errors
 /// [`Error::Request`], [`Error::Unreadable`], [`Error::Usage`]. Objects that block are causes in the report.
@@ -99,8 +99,8 @@ pub async fn remove(
     Ok(report)
 }
 
-/// The cluster with the namespace of a ClusterExtension, where rights are needed. Where the account may not read it, the check of
-/// rights says so.
+/// The cluster with the namespace of a ClusterExtension, where permissions are needed. If the credentials cannot read
+/// it, the permission check reports this.
 async fn in_its_namespace(cluster: &Cluster, name: &str) -> Result<Cluster, Error> {
     let mut cluster = cluster.clone();
     match cluster.get(&ObjectRef::cluster(kinds::cluster_extension(), name)).await {
@@ -112,7 +112,7 @@ async fn in_its_namespace(cluster: &Cluster, name: &str) -> Result<Cluster, Erro
     Ok(cluster)
 }
 
-/// What goes.
+/// Objects to remove.
 #[derive(Default)]
 struct Scope {
     extension: Option<ObjectRef>,
@@ -127,7 +127,7 @@ impl Scope {
     }
 }
 
-/// Decides what goes, and notes what stays.
+/// Decides which objects to remove, and records those that are kept.
 fn scope(options: &RemoveOptions, seen: &Seen, report: &mut Report) -> Scope {
     let labels = intent::labels(&options.name);
     let is_foreign = |object: &Value| options.only_ours && !ownership::is_ours(object, &labels);
@@ -146,7 +146,7 @@ fn scope(options: &RemoveOptions, seen: &Seen, report: &mut Report) -> Scope {
         }
         found => {
             scope.extension = found.as_ref().map(|_| seen.object());
-            // Those of a removal that was interrupted may be left without it.
+            // The CRDs of an interrupted removal may remain without it.
             let crds = seen
                 .crds
                 .iter()
@@ -170,7 +170,7 @@ fn scope(options: &RemoveOptions, seen: &Seen, report: &mut Report) -> Scope {
     scope
 }
 
-/// The Deployments that operator-controller has made.
+/// The Deployments that operator-controller created.
 fn deployments(seen: &Seen) -> Vec<ObjectRef> {
     let names = seen
         .place
@@ -209,7 +209,7 @@ impl Run<'_, '_> {
             }
             return Ok(());
         }
-        // Without the ClusterExtension nobody else removes what an interrupted removal has left.
+        // Without the ClusterExtension, nothing else removes the leftovers of an interrupted removal.
         let orphans = if scope.extension.is_none() {
             scope.crds_refs()
         } else {
@@ -245,7 +245,7 @@ impl Run<'_, '_> {
         .await
     }
 
-    /// Waits until CRDs and Deployments are gone, which operator-controller or the garbage collector removes.
+    /// Waits until operator-controller or the garbage collector has deleted CRDs and Deployments.
     async fn gone(&mut self, scope: &Scope) -> Result<bool, Error> {
         let mut waiting: Vec<ObjectRef> = scope.crds_refs();
         if scope.extension.is_some() {
@@ -272,7 +272,8 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Why a CRD or a Deployment stays: somebody has made custom resources meanwhile, or nobody removes it.
+    /// Causes why a CRD or a Deployment still exists: a client created custom resources in the meantime, or no
+    /// controller deletes it.
     async fn of_left(&self, object: &ObjectRef, scope: &Scope) -> Result<Vec<Cause>, Error> {
         let mut causes = Vec::new();
         let crd = scope.crds.iter().find(|(name, _)| *name == object.name);
@@ -301,7 +302,7 @@ impl Run<'_, '_> {
     }
 }
 
-/// Why an object of OLM v1 is not deleted.
+/// The cause why an object of OLM v1 is not deleted.
 fn blocked(object: &ObjectRef, seen: &Seen) -> Cause {
     let said = seen
         .extension

@@ -1,4 +1,5 @@
-//! `run bundle --olm v1` and `run bundle-upgrade --olm v1`: a bundle at hand, installed by a ClusterExtension from a catalog of its own.
+//! `run bundle --olm v1` and `run bundle-upgrade --olm v1`: installs a local bundle by a ClusterExtension from a
+//! temporary catalog.
 
 use std::time::Duration;
 
@@ -26,11 +27,11 @@ use olmkit::diagnostics::Severity;
 pub struct RunOptions {
     /// `--install-mode`
     pub install_mode: Option<InstallMode>,
-    /// Where images are pushed. `None` is enough for checks.
+    /// Repositories to push to. Checks work with `None`.
     pub repositories: Option<Repositories>,
     /// Total time to wait.
     pub timeout: Duration,
-    /// Remove what this run created if it fails.
+    /// Remove the objects that this run created if it fails.
     pub rollback: bool,
     /// Only run the checks.
     pub check_only: bool,
@@ -155,7 +156,7 @@ async fn check(
         .as_ref()
         .and_then(|found| found.pointer("/spec/config/inline"));
     let config = match (&options.install_mode, before) {
-        // An upgrade keeps what the installation has chosen.
+        // An upgrade keeps the current configuration.
         (None, Some(before)) => before.clone(),
         (mode, _) => match preflight::config(mode.as_ref(), &seen.place.namespace, served) {
             Ok(config) => config,
@@ -170,7 +171,7 @@ async fn check(
     Ok((sorted(causes), config))
 }
 
-/// What an earlier run has left that this one must not go on with.
+/// Leftovers of an earlier run that prevent this one.
 fn earlier(facts: &BundleFacts, cluster: &Cluster, seen: &Seen, is_upgrade: bool) -> Option<Cause> {
     let package = names::word(&facts.package);
     let namespace = names::word(&cluster.namespace);
@@ -188,7 +189,7 @@ fn earlier(facts: &BundleFacts, cluster: &Cluster, seen: &Seen, is_upgrade: bool
             Cause::passing(
                 Code::DeletionBlocked,
                 "is being deleted",
-                format!("wait until it is gone, or see what keeps it: olmkit extension status {package}"),
+                format!("wait until it is deleted, or see what blocks it: olmkit extension status {package}"),
             )
             .on(seen.object()),
         );
@@ -212,7 +213,7 @@ fn earlier(facts: &BundleFacts, cluster: &Cluster, seen: &Seen, is_upgrade: bool
         Cause::lasting(
             Code::OtherVersionInstalled,
             format!("{installed} is installed, the bundle is {}", facts.csv_name()),
-            format!("olmkit run bundle-upgrade --olm v1 to go from one to the other, or olmkit cleanup {package} --olm v1 -n {namespace} to start over"),
+            format!("olmkit run bundle-upgrade --olm v1 to change the version, or olmkit cleanup {package} --olm v1 -n {namespace} to start over"),
         )
         .on(seen.object())
     })
@@ -256,7 +257,7 @@ async fn install(
     until_installed(cluster, &facts.package, &awaited, options.timeout, progress).await
 }
 
-/// Removes what the run has made.
+/// Removes the objects that the run created.
 async fn roll_back(
     cluster: &Cluster,
     package: &str,

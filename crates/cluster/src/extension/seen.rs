@@ -1,4 +1,4 @@
-//! What is seen of a ClusterExtension at one moment.
+//! Snapshot of a ClusterExtension.
 
 use k8s_openapi::api::core::v1::Event;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::json::text;
 use crate::observe::Observation;
 use crate::{Error, kinds};
 
-/// A ClusterExtension and what belongs to it. Nothing here judges.
+/// A ClusterExtension and its related objects. Contains observations only, no conclusions.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Seen {
@@ -21,9 +21,9 @@ pub struct Seen {
     pub extension: Option<Value>,
     /// All ClusterCatalogs.
     pub catalogs: Vec<Value>,
-    /// The CRDs that operator-controller made for it.
+    /// The CRDs that operator-controller created for it.
     pub crds: Vec<Value>,
-    /// Its namespace, with the Deployments that operator-controller made for it there, pods and events.
+    /// Its namespace, with the Deployments that operator-controller created for it, pods and events.
     pub place: Observation,
 }
 
@@ -39,7 +39,7 @@ impl Seen {
         Self::of(cluster, name, extension, catalogs).await
     }
 
-    /// Reads what belongs to a ClusterExtension that has been read already.
+    /// Reads the related objects of a ClusterExtension.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -79,7 +79,7 @@ impl Seen {
         })
     }
 
-    /// A text of the ClusterExtension, empty where there is none.
+    /// A string in the ClusterExtension; empty if it is absent.
     pub(super) fn text(&self, pointer: &str) -> &str {
         self.extension.as_ref().map_or("", |found| text(found, pointer))
     }
@@ -90,14 +90,14 @@ impl Seen {
         self.text("/spec/source/catalog/packageName")
     }
 
-    /// Name and version of what is installed, if anything is.
+    /// Name and version of the installed bundle, if any.
     #[must_use]
     pub fn installed(&self) -> Option<(&str, &str)> {
         let name = self.text("/status/install/bundle/name");
         (!name.is_empty()).then(|| (name, self.text("/status/install/bundle/version")))
     }
 
-    /// The image of what is installed, which only a condition's message has.
+    /// Image of the installed bundle, which only a condition's message contains.
     #[must_use]
     pub fn installed_image(&self) -> Option<&str> {
         let installed = condition(self.extension.as_ref()?, "Installed")?;

@@ -1,11 +1,11 @@
-//! Label selectors of ClusterExtensions: which catalogs they take.
+//! Label selectors of ClusterExtensions for catalogs.
 
 use serde_json::{Map, Value};
 
 use crate::json::text;
 
-/// Returns true if a label selector (`matchLabels` and `matchExpressions`) takes an object with these labels. None at all takes every
-/// object; an operator that is not known takes none.
+/// Returns true if a label selector (`matchLabels` and `matchExpressions`) matches an object with these labels. A
+/// missing selector matches every object; an unknown operator matches none.
 #[must_use]
 pub fn selects(selector: Option<&Value>, labels: Option<&Map<String, Value>>) -> bool {
     let Some(selector) = selector.filter(|selector| !selector.is_null()) else {

@@ -1,4 +1,4 @@
-//! `extension status`: what a ClusterExtension says, with what it does not say.
+//! `extension status`: the status of a ClusterExtension, and causes that it does not report.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::json::text;
 use crate::{Error, kinds, wait::with_logs};
 use olmkit::diagnostics::Severity;
 
-/// A condition as it stands.
+/// A condition of the ClusterExtension.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -22,7 +22,7 @@ pub struct ConditionStatus {
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// One word.
+    /// Machine-readable reason.
     pub reason: String,
     /// For people.
     pub message: String,
@@ -71,7 +71,7 @@ pub struct Status {
     pub bundle: Option<String>,
     /// Its version.
     pub version: Option<String>,
-    /// The version or range that is asked for.
+    /// The requested version or range.
     pub wanted: String,
     /// True if nothing is wrong.
     pub healthy: bool,
@@ -83,11 +83,11 @@ pub struct Status {
     pub deployments: Vec<DeploymentStatus>,
     /// Its CRDs.
     pub definitions: Vec<String>,
-    /// What is wrong, with the way out.
+    /// Causes, with their fixes.
     pub causes: Vec<Cause>,
 }
 
-/// Looks at one ClusterExtension, or at all of the cluster.
+/// Reports the status of one ClusterExtension, or of all in the cluster.
 ///
 /// # Errors
 /// [`Error::Request`], [`Error::Unreadable`].

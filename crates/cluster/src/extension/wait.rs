@@ -14,11 +14,11 @@ use crate::{Error, wait::with_logs};
 /// The polling interval.
 const INTERVAL: Duration = Duration::from_millis(300);
 
-/// How long a cause must stand before it ends the wait. operator-controller says what is wrong before it has seen the newest
-/// catalog, and tries again.
+/// How long a cause must persist before it ends the wait. operator-controller reports errors before it has read the
+/// newest catalog, and retries.
 const PATIENCE: Duration = Duration::from_secs(12);
 
-/// What is waited for.
+/// Expected state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Awaited<'a> {
     /// A catalog, and the image that it must have been read from.
@@ -83,7 +83,7 @@ pub(super) async fn until_installed(
     }
 }
 
-/// What is not there yet.
+/// The part of the expected state that is missing.
 fn missing(seen: &Seen, awaited: &Awaited<'_>) -> Option<String> {
     let Some(extension) = &seen.extension else {
         return Some(seen.object().to_string());
@@ -105,7 +105,7 @@ fn missing(seen: &Seen, awaited: &Awaited<'_>) -> Option<String> {
         let reason = reason.map(|found| format!(" ({})", found.reason)).unwrap_or_default();
         return Some(format!("{} to be installed{reason}", seen.object()));
     }
-    // With the standard manifests OLM v1 says Succeeded when it has written the objects.
+    // With the standard manifests, OLM v1 reports Succeeded after it has written the objects.
     let down: Vec<&str> = seen
         .place
         .deployments
@@ -116,7 +116,7 @@ fn missing(seen: &Seen, awaited: &Awaited<'_>) -> Option<String> {
     (!down.is_empty()).then(|| format!("Deployment {}", down.join(", ")))
 }
 
-/// Returns true if catalogd serves what was pushed.
+/// Returns true if catalogd serves the pushed image.
 fn is_served(seen: &Seen, name: &str, image: &str) -> bool {
     let digest = |text: &str| text.split_once('@').map(|(_, digest)| digest.to_owned());
     seen.catalogs
@@ -130,7 +130,7 @@ fn is_served(seen: &Seen, name: &str, image: &str) -> bool {
         })
 }
 
-/// What has been reported.
+/// State that has been reported.
 #[derive(Default)]
 struct Reported {
     served: bool,
@@ -153,7 +153,7 @@ impl Reported {
         let Some(progressing) = progressing.filter(|found| found.is_current) else {
             return;
         };
-        // What it retries while it catches up with a catalog is no news.
+        // Retries are expected while it catches up with a catalog.
         if progressing.reason == "Retrying" {
             return;
         }

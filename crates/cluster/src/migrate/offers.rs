@@ -1,5 +1,5 @@
-//! What ClusterCatalogs have of packages, as catalogd serves it. It is asked through the API server, which forwards requests to
-//! Services, so that this machine needs no way into the cluster's network.
+//! Package contents of ClusterCatalogs, as catalogd serves them. Requests go through the API server's service proxy, so
+//! that this machine needs no access to the cluster's network.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,16 +15,17 @@ use crate::client::Cluster;
 use crate::json::text;
 use crate::kinds;
 
-/// No catalog may take longer.
+/// Time limit for a catalog.
 const CATALOG_LIMIT: Duration = Duration::from_secs(120);
 
-/// How often a catalog is asked for. Of several pods of catalogd only the leader has the content, and the Service leads to any of them.
+/// Attempts for each catalog. Only the leader of several catalogd pods has the content, and the Service may select any
+/// pod.
 const ATTEMPTS: u32 = 6;
 
 /// By package.
 pub(super) type Offers = BTreeMap<String, Offered>;
 
-/// Asks every ClusterCatalog for some packages; `None` where the cluster knows no ClusterCatalogs.
+/// Queries every ClusterCatalog for some packages; `None` if the cluster does not serve ClusterCatalogs.
 ///
 /// # Errors
 /// [`Error::Request`] when the API server does not answer. A catalog that does not is noted in the result.
@@ -75,7 +76,7 @@ fn unknown(offers: &mut Offers, problem: &str) {
     }
 }
 
-/// What one catalog has of the packages.
+/// The contents of one catalog for the packages.
 async fn ask(cluster: &Cluster, catalog: &Value, packages: &Offers) -> Result<BTreeMap<String, Offer>, String> {
     let conditions = catalog.pointer("/status/conditions").and_then(Value::as_array);
     let is_served = |condition: &Value| text(condition, "/type") == "Serving" && text(condition, "/status") == "True";
@@ -106,7 +107,7 @@ async fn ask(cluster: &Cluster, catalog: &Value, packages: &Offers) -> Result<BT
     Ok(found.offers)
 }
 
-/// The path below which the API server forwards to the Service that a URL names: `https://NAME.NAMESPACE.svc/…`.
+/// The path below which the API server forwards to the Service in a URL: `https://NAME.NAMESPACE.svc/…`.
 fn path_of(base: &str) -> Option<String> {
     let (scheme, rest) = base.split_once("://")?;
     let default_port = match scheme {
@@ -131,14 +132,14 @@ fn path_of(base: &str) -> Option<String> {
         .then(|| format!("/api/v1/namespaces/{namespace}/services/{scheme}:{name}:{port}/proxy/{path}/api/v1/all"))
 }
 
-/// What was found of the packages in a catalog.
+/// Results for the packages in a catalog.
 struct Found<'c> {
     catalog: &'c str,
     packages: &'c Offers,
     offers: BTreeMap<String, Offer>,
 }
 
-/// What every blob has.
+/// Fields common to all blobs.
 #[derive(Deserialize)]
 struct Head {
     #[serde(default)]
@@ -189,7 +190,7 @@ impl Found<'_> {
         if line.trim_ascii().is_empty() {
             return Ok(());
         }
-        let unreadable = |error: serde_json::Error| format!("what it serves is not a catalog: {error}");
+        let unreadable = |error: serde_json::Error| format!("its content is not a catalog: {error}");
         let head: Head = serde_json::from_slice(line).map_err(unreadable)?;
         let package = if head.schema == "olm.package" {
             &head.name
@@ -274,7 +275,7 @@ mod tests {
             "{\"schema\":\"olm.bundle\",\"package\":\"first\",\"name\":\"first.v1\",\"properties\":[{\"type\":\"olm.gvk\",\"value\":{}},",
             "{\"type\":\"olm.package\",\"value\":{\"packageName\":\"first\",\"version\":\"1.0.0\"}}]}",
         );
-        // In pieces, as they come over a network.
+        // In pieces, as over a network.
         let pieces = futures::io::BufReader::with_capacity(7, content.as_bytes());
         found.read(pieces).await.unwrap();
         let mut offer = Offer::of("ours");
@@ -283,6 +284,6 @@ mod tests {
         assert_eq!(found.offers, [("first".to_owned(), offer)].into());
 
         let problem = found.read("<html>".as_bytes()).await.unwrap_err();
-        assert!(problem.starts_with("what it serves is not a catalog"), "{problem}");
+        assert!(problem.starts_with("its content is not a catalog"), "{problem}");
     }
 }

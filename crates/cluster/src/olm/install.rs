@@ -1,5 +1,5 @@
-//! `olm install`: in an order in which nothing waits for something later, and again as often as wanted: what is there stays,
-//! what is missing is added.
+//! `olm install`: creates objects in an order in which none depends on a later one. A repeated run keeps existing
+//! objects and adds missing ones.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use super::super::{Error, health, kinds, wait};
 use super::source::Manifests;
 use olmkit::types::DeployedCsv;
 
-/// How OLM is installed.
+/// Options for installing OLM.
 #[derive(Clone, Debug)]
 pub struct InstallOptions {
     /// Total time to wait.
@@ -26,7 +26,7 @@ pub struct InstallOptions {
     pub wait_for_packageserver: bool,
 }
 
-/// Installs OLM. The inner error holds the causes that keep it from becoming ready.
+/// Installs OLM. The inner error contains the causes why it does not become ready.
 ///
 /// # Errors
 /// [`Error::Request`] and the like.

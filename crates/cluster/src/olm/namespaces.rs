@@ -1,4 +1,4 @@
-//! What else is in a namespace of OLM: it goes with OLM only if nobody else has put anything into it.
+//! Lists other contents of OLM's namespaces: a namespace is deleted with OLM only if it has no objects of other owners.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::super::kinds::{Kind, OLM_GROUP};
 use super::super::observe;
 use super::objects::{self, Settings};
 
-/// What Kubernetes, and OpenShift, put into every namespace.
+/// Objects that Kubernetes and OpenShift create in every namespace.
 const EVERYWHERE: &[(&str, &str)] = &[
     ("ConfigMap", "kube-root-ca.crt"),
     ("ConfigMap", "openshift-service-ca.crt"),
@@ -34,13 +34,13 @@ const DERIVED: &[&str] = &[
     "PackageManifest",
 ];
 
-/// How the labels begin that OLM puts on what it makes.
+/// Prefixes of the labels that OLM puts on its objects.
 const LABELS: &[&str] = &["olm.", "operators.coreos.com/", "operatorframework.io/"];
 
-/// An object in a namespace that neither Kubernetes nor OLM put there; none if there is none.
+/// An object in a namespace that neither Kubernetes nor OLM created, if any.
 ///
 /// # Errors
-/// [`Error::Request`]; with code 403 for an account that may not list everything there.
+/// [`Error::Request`]; with code 403 if the credentials cannot list everything in it.
 pub async fn foreign(cluster: &Cluster, namespace: &str) -> Result<Option<ObjectRef>, Error> {
     let own = own(namespace);
     // Its absence would be waited for.
@@ -61,7 +61,7 @@ pub async fn foreign(cluster: &Cluster, namespace: &str) -> Result<Option<Object
     Ok(None)
 }
 
-/// Kinds and names of what OLM's manifests put into their namespaces.
+/// Kinds and names of the objects that OLM's manifests create in their namespaces.
 fn own(namespace: &str) -> BTreeSet<(String, String)> {
     let name = || namespace.to_owned();
     let settings = Settings {
@@ -93,13 +93,13 @@ fn is_expected(kind: &Kind, object: &Value, own: &BTreeSet<(String, String)>) ->
         let mut keys = labels.keys();
         keys.any(|key| LABELS.iter().any(|begin| key.starts_with(begin)))
     });
-    // It goes with its owner.
+    // It is deleted with its owner.
     let is_owned = object.pointer("/metadata/ownerReferences/0").is_some();
     let is_token = matches!(
         text(object, "/type"),
         "kubernetes.io/service-account-token" | "kubernetes.io/dockercfg"
     );
-    // What a dry run would have removed by now.
+    // Objects that a dry run would have removed by now.
     let is_olms = kind.group == OLM_GROUP;
     is_olms
         || by_olm

@@ -1,9 +1,9 @@
-//! OLM's own objects, with the images and namespaces that the user wants. OLM ships them as a Helm chart; its CRDs are
-//! plain files and are taken from there, the rest is about twenty objects that are written here as values.
+//! OLM's objects, with the user's images and namespaces. OLM ships them as a Helm chart. Its CRDs are plain files and
+//! are read from there; the rest, about twenty objects, is written here as values.
 
 use serde_json::{Value, json};
 
-/// What the objects are made with.
+/// Settings for the objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// OLM's version, for the label that other tools read it from.

@@ -24,10 +24,10 @@ pub struct Downloaded {
     pub sha256: String,
 }
 
-/// The addresses of the two files that make up a release. `latest` is the newest one.
+/// The URLs of the two files of a release. `latest` is the newest one.
 ///
 /// # Errors
-/// [`Error::Usage`] if the text cannot be a version.
+/// [`Error::Usage`] if the string cannot be a version.
 fn addresses(releases: &str, version: &str) -> Result<[(&'static str, String); 2], Error> {
     let is_version = !version.is_empty()
         && version

@@ -1,5 +1,5 @@
-//! Where OLM's manifests come from: the chart folder of OLM's own repository or module, or a folder with the manifests of a
-//! release (`crds.yaml`, `olm.yaml`).
+//! Location of OLM's manifests: the chart directory of OLM's repository or module, or a directory with the manifests of
+//! a release (`crds.yaml`, `olm.yaml`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,31 +26,32 @@ pub struct Manifests {
     pub objects: Vec<Value>,
 }
 
-/// Images to put in place of those that a release's manifests name.
+/// Images that replace those in a release's manifests.
 #[derive(Clone, Debug, Default)]
 pub struct Images {
     /// OLM itself.
     pub olm: Option<String>,
-    /// What unpacks bundles.
+    /// Image for unpacking bundles.
     pub opm: Option<String>,
-    /// What holds `cp` and `cpb`.
+    /// Image with `cp` and `cpb`.
     pub util: Option<String>,
 }
 
-/// Reads a source. A chart's templates are not run: its CRDs are used, and the other objects come from [`objects::all`].
+/// Reads a source. A chart's templates are not rendered: its CRDs are used, and the other objects come from
+/// [`objects::all`].
 ///
 /// # Errors
-/// [`Error::File`], [`Error::Manifest`], [`Error::Usage`] when the folder is neither.
-pub fn read(folder: &Path, settings: &Settings, images: &Images, with_catalogs: bool) -> Result<Manifests, Error> {
-    if folder.join("Chart.yaml").is_file() {
-        let crds = read_folder(&folder.join("crds"))?;
+/// [`Error::File`], [`Error::Manifest`], [`Error::Usage`] if the directory is neither.
+pub fn read(directory: &Path, settings: &Settings, images: &Images, with_catalogs: bool) -> Result<Manifests, Error> {
+    if directory.join("Chart.yaml").is_file() {
+        let crds = read_folder(&directory.join("crds"))?;
         return Ok(Manifests {
             version: Some(settings.version.clone()),
             crds,
             objects: objects::all(settings),
         });
     }
-    let all = read_folder(folder)?;
+    let all = read_folder(directory)?;
     let (crds, mut objects): (Vec<Value>, Vec<Value>) = all
         .into_iter()
         .partition(|object| text(object, "/kind") == "CustomResourceDefinition");
@@ -61,7 +62,7 @@ pub fn read(folder: &Path, settings: &Settings, images: &Images, with_catalogs: 
     {
         return Err(Error::Usage(format!(
             "{} holds neither OLM's chart (Chart.yaml and crds/) nor the manifests of a release (crds.yaml and olm.yaml)",
-            folder.display()
+            directory.display()
         )));
     }
     if !with_catalogs {
@@ -85,20 +86,20 @@ pub fn read(folder: &Path, settings: &Settings, images: &Images, with_catalogs: 
 }
 
 /// The version in a path such as `…/operator-lifecycle-manager@v0.46.0/deploy/chart`.
-pub fn version_in_path(folder: &Path) -> Option<String> {
-    folder.components().rev().find_map(|part| {
+pub fn version_in_path(directory: &Path) -> Option<String> {
+    directory.components().rev().find_map(|part| {
         let (_, version) = part.as_os_str().to_str()?.rsplit_once("@v")?;
         semver::Version::parse(version).ok().map(|version| version.to_string())
     })
 }
 
-/// SHA-256 over the names and contents of the YAML files of a folder, so that a release can be pinned.
+/// SHA-256 over the names and contents of the YAML files in a directory, so that a release can be pinned.
 ///
 /// # Errors
 /// [`Error::File`].
-pub fn checksum(folder: &Path) -> Result<String, Error> {
+pub fn checksum(directory: &Path) -> Result<String, Error> {
     let mut hash = Sha256::new();
-    for path in yaml_files(folder)? {
+    for path in yaml_files(directory)? {
         let content = fs::read(&path).map_err(|source| Error::File {
             path: path.clone(),
             source,
@@ -114,13 +115,13 @@ pub fn checksum(folder: &Path) -> Result<String, Error> {
     Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+fn yaml_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let wrap = |source| Error::File {
-        path: folder.to_owned(),
+        path: directory.to_owned(),
         source,
     };
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder).map_err(wrap)? {
+    for entry in fs::read_dir(directory).map_err(wrap)? {
         let path = entry.map_err(wrap)?.path();
         if path
             .extension()
@@ -133,9 +134,9 @@ fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-fn read_folder(folder: &Path) -> Result<Vec<Value>, Error> {
+fn read_folder(directory: &Path) -> Result<Vec<Value>, Error> {
     let mut objects = Vec::new();
-    for path in yaml_files(folder)? {
+    for path in yaml_files(directory)? {
         let size = fs::metadata(&path)
             .map_err(|source| Error::File {
                 path: path.clone(),

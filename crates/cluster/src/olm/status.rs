@@ -1,4 +1,4 @@
-//! `olm status`: whether OLM is well, not only whether its objects are there.
+//! `olm status`: checks that OLM works, not only that its objects exist.
 
 use serde::Serialize;
 
@@ -38,7 +38,7 @@ pub struct Status {
     pub causes: Vec<Cause>,
 }
 
-/// Looks at OLM.
+/// Reports the status of OLM.
 ///
 /// # Errors
 /// [`Error::Request`], [`Error::Unreadable`].
@@ -193,7 +193,7 @@ async fn api_services(cluster: &Cluster, status: &mut Status) -> Result<(), Erro
         status.causes.push(
             Cause::warning(
                 Code::ApiServiceUnavailable,
-                "no server answers; until one does, namespace deletions hang",
+                "no server answers; until one does, namespace deletions do not finish",
                 "check why packageserver does not run; to do without it: kubectl delete apiservices.apiregistration.k8s.io v1.packages.operators.coreos.com",
             )
             .on(object),

@@ -1,5 +1,5 @@
-//! `olm uninstall`: Subscriptions, then CSVs while olm-operator still serves their finalizers, then the rest; and what
-//! upstream leaves behind.
+//! `olm uninstall`: deletes Subscriptions, then CSVs while olm-operator still handles their finalizers, then the rest,
+//! and the leftovers of upstream's uninstallation.
 
 use std::time::{Duration, Instant};
 
@@ -18,12 +18,12 @@ use super::super::{Error, observe};
 use super::namespaces::foreign;
 use olmkit::types::DeployedCsv;
 
-/// How OLM is removed.
+/// Options for removing OLM.
 #[derive(Clone, Debug)]
 pub struct UninstallOptions {
     /// Namespace of OLM; found by its Deployments when absent.
     pub namespace: Option<String>,
-    /// Remove installed operators too. Their CRDs and objects stay.
+    /// Remove installed operators too. Their CRDs and custom resources are kept.
     pub with_operators: bool,
     /// Total time to wait.
     pub timeout: Duration,
@@ -31,29 +31,29 @@ pub struct UninstallOptions {
     pub dry_run: bool,
 }
 
-/// What was removed.
+/// Result of the removal.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct UninstallReport {
-    /// Objects, in the order in which they went.
+    /// Removed objects, in order.
     pub removed: Vec<ObjectRef>,
-    /// Namespaces of OLM that stay since others use them.
+    /// Namespaces of OLM that are kept because they have other contents.
     pub kept: Vec<Kept>,
-    /// What is in the way.
+    /// Causes that prevent the removal.
     pub causes: Vec<Cause>,
 }
 
-/// The residue that deleting OLM's manifests leaves, by name.
+/// Leftovers after deleting OLM's manifests, by name.
 const CLUSTER_ROLES: [&str; 3] = [
     "system:controller:operator-lifecycle-manager",
     "aggregate-olm-edit",
     "aggregate-olm-view",
 ];
 
-/// The OperatorGroup that OLM's manifests put into the namespace for operators that serve the whole cluster.
+/// The OperatorGroup that OLM's manifests create in the namespace for operators that watch all namespaces.
 const GLOBAL_GROUP: &str = "global-operators";
 
-/// How the name begins of the ClusterRoleBinding that OLM's account has; its namespace follows.
+/// Name prefix of the ClusterRoleBinding for OLM's service account; its namespace follows.
 const BINDING: &str = "olm-operator-binding-";
 
 /// Removes OLM.
@@ -83,7 +83,7 @@ pub async fn uninstall(
         report.causes.push(Cause::lasting(
             Code::OperatorsInstalled,
             format!("OLM still manages operators: {}", operators.join(", ")),
-            "remove them first (olmkit cleanup PACKAGE -n NAMESPACE), or pass --with-operators: they stop, their CRDs and objects stay",
+            "remove them first (olmkit cleanup PACKAGE -n NAMESPACE), or pass --with-operators: they stop, their CRDs and custom resources are kept",
         ));
         return Ok(report);
     }
@@ -96,7 +96,7 @@ pub async fn uninstall(
         report: &mut report,
         dry_run: options.dry_run,
     };
-    // Subscriptions first, or OLM installs again what goes next.
+    // Subscriptions first, because OLM would install the removed versions again.
     run.remove_all(kinds::subscription(), None).await?;
     let olm_works = run.olm_operator_works(&namespace).await?;
     run.remove_csvs(olm_works).await?;
@@ -127,7 +127,7 @@ pub async fn uninstall(
     run.remove_crds().await?;
     run.remove_residue().await?;
     run.remove_namespaces(namespaces).await?;
-    // Last: a command that goes on where this one stopped finds OLM's namespace by its name.
+    // Last: a resumed removal finds OLM's namespace by its name.
     run.remove(vec![ObjectRef::cluster(
         kinds::cluster_role_binding(),
         &format!("{BINDING}{namespace}"),
@@ -155,7 +155,7 @@ async fn own_namespace(cluster: &Cluster, options: &UninstallOptions) -> Result<
     Ok(by_binding.unwrap_or("olm").to_owned())
 }
 
-/// The namespaces that OLM's manifests make: for operators that serve the whole cluster, and its own.
+/// The namespaces that OLM's manifests create: for operators that watch all namespaces, and its own.
 async fn namespaces(cluster: &Cluster, own: &str) -> Result<Vec<String>, Error> {
     let groups = cluster.list(kinds::operator_group(), None, None).await?;
     let mut found: Vec<String> = groups
@@ -163,7 +163,7 @@ async fn namespaces(cluster: &Cluster, own: &str) -> Result<Vec<String>, Error> 
         .filter(|group| text(group, "/metadata/name") == GLOBAL_GROUP)
         .map(|group| text(group, "/metadata/namespace").to_owned())
         .collect();
-    // Where the group is gone already.
+    // If the API group no longer exists.
     found.push("operators".into());
     found.retain(|namespace| namespace != own);
     found.push(own.to_owned());
@@ -191,7 +191,7 @@ impl Run<'_, '_> {
         self.remove(objects).await
     }
 
-    /// Removes objects and waits until they are gone. What stays becomes a cause; the rest goes on.
+    /// Removes objects and waits until they are deleted. Remaining objects become causes; the removal continues.
     async fn remove(&mut self, objects: Vec<ObjectRef>) -> Result<(), Error> {
         let mut waiting = Vec::new();
         for object in objects {
@@ -212,7 +212,7 @@ impl Run<'_, '_> {
                 self.report.causes.push(
                     Cause::passing(
                         Code::DeletionBlocked,
-                        "is being deleted but does not go away",
+                        "is being deleted but still exists",
                         "check its finalizers and, for a namespace, its conditions; then run this again",
                     )
                     .on(object),
@@ -243,7 +243,7 @@ impl Run<'_, '_> {
             .is_some_and(|found| condition_is_true(&found, "Available")))
     }
 
-    /// CSVs carry a finalizer that only olm-operator removes. Without it the finalizer is taken off here.
+    /// CSVs have a finalizer that only olm-operator removes. Without it the finalizer is removed here.
     async fn remove_csvs(&mut self, olm_works: bool) -> Result<(), Error> {
         let kind = kinds::cluster_service_version();
         let listed = self.cluster.list(kind.clone(), None, None).await?;
@@ -274,7 +274,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Removes namespaces that hold nothing but what Kubernetes and OLM put there.
+    /// Removes namespaces that contain only objects of Kubernetes and OLM.
     async fn remove_namespaces(&mut self, namespaces: Vec<String>) -> Result<(), Error> {
         for name in namespaces {
             let object = ObjectRef::cluster(kinds::namespace(), &name);
@@ -283,9 +283,9 @@ impl Run<'_, '_> {
             }
             let why = match foreign(self.cluster, &name).await {
                 Ok(None) => None,
-                Ok(Some(found)) => Some(format!("{found} is in it, which is not OLM's")),
+                Ok(Some(found)) => Some(format!("it contains {found}, which is not part of OLM")),
                 Err(error) if error.code() == Some(403) => {
-                    Some(format!("whether others use it cannot be seen: {error}"))
+                    Some(format!("cannot determine whether it has other contents: {error}"))
                 }
                 Err(error) => return Err(error),
             };

@@ -1,4 +1,4 @@
-//! The table of rights.
+//! The table of permissions.
 
 use std::sync::LazyLock;
 
@@ -22,24 +22,24 @@ const SCHEDULING: &str = "scheduling.k8s.io";
 const OLM: &str = "operators.coreos.com";
 const OLM_V1: &str = "olm.operatorframework.io";
 
-/// The commands that look at a namespace.
+/// The commands that observe a namespace.
 const FLOWS: &[Command] = &[RunBundle, BundleUpgrade, Cleanup, Subscribe, Diagnose];
-/// Those that look at OLM.
+/// The commands that observe OLM.
 const LOOKING: &[Command] = &[RunBundle, BundleUpgrade, Cleanup, Subscribe, Diagnose, OlmStatus];
 /// Those that install an operator.
 const INSTALLING: &[Command] = &[RunBundle, BundleUpgrade, Subscribe];
-/// Those that note what they did in OLM's Operator object.
+/// The commands that record objects in OLM's Operator object.
 const RECORDING: &[Command] = &[RunBundle, BundleUpgrade, Subscribe, Cleanup];
 /// Those that install a bundle.
 const BUNDLES: &[Command] = &[RunBundle, BundleUpgrade];
 
-/// What is lost where objects of a bundle can neither be recorded nor labelled.
-const LEFT: &str = "cleanup can leave what the bundle holds for the whole cluster";
+/// Consequence if objects of a bundle can neither be recorded nor labeled.
+const LEFT: &str = "cleanup can leave cluster-scoped objects of the bundle";
 
-/// What is lost where catalogs cannot be read.
-const UNASKED: &str = "it is not known whether a ClusterCatalog has the package (C7)";
+/// Consequence if catalogs cannot be read.
+const UNASKED: &str = "C7 (a ClusterCatalog has the package) is unknown";
 
-/// Rows of the table: commands, place, group, resources, verbs, and when the right is needed.
+/// Rows of the table: commands, scope, group, resources, verbs, and the condition of the permission.
 macro_rules! rights {
     ($($commands:expr, $place:expr, $group:expr, $resources:expr, $verbs:expr, $when:expr;)+) => {
         &[$(Right {
@@ -58,9 +58,9 @@ mod olm_v1;
 /// Every right.
 pub static RIGHTS: LazyLock<Vec<Right>> = LazyLock::new(|| [OLM_V0, olm_v1::RIGHTS].concat());
 
-/// What speaks to OLM v0, and scorecard.
+/// Commands for OLM v0, and scorecard.
 const OLM_V0: &[Right] = rights! {
-    // What is looked at.
+    // Observation.
     FLOWS, Namespace, CORE, ["namespaces"], ["get"], Always;
     LOOKING, Cluster, CRDS, ["customresourcedefinitions"], ["list"], Always;
     LOOKING, Cluster, APPS, ["deployments"], ["list"], Always;
@@ -72,10 +72,10 @@ const OLM_V0: &[Right] = rights! {
     FLOWS, Catalogs, BATCH, ["jobs"], ["list"], Always;
     LOOKING, Catalogs, CORE, ["pods", "pods/log"], ["get"], Better("causes lack the last lines of a pod's log");
     LOOKING, Olm, CORE, ["namespaces"], ["get"],
-        Better("OLM's namespace is not found where its Deployments are missing");
+        Better("OLM's namespace is not found if its Deployments are missing");
     BUNDLES, Cluster, CORE, ["nodes"], ["list"],
-        Better("the address that --serve-from-host guesses may not be one that nodes reach");
-    // What is looked at for the move to OLM v1.
+        Better("the address that --serve-from-host guesses may not be reachable from nodes");
+    // Observation for the move to OLM v1.
     &[Migrate], Cluster, OLM,
         ["subscriptions", "clusterserviceversions", "operatorgroups", "operatorconditions", "catalogsources"], ["list"],
         Always;
@@ -86,8 +86,8 @@ const OLM_V0: &[Right] = rights! {
     &[Scorecard], Namespace, CORE, ["configmaps", "pods"], ["create", "patch"], Always;
     &[Scorecard], Namespace, CORE, ["pods", "pods/log"], ["get"], Always;
     &[Scorecard], Namespace, CORE, ["configmaps", "pods"], ["list", "delete"], Removed;
-    &[Scorecard], Namespace, CORE, ["events"], ["list"], Better("a test that reaches its limit lacks the pod's events");
-    &[Scorecard], Namespace, CORE, ["pods/exec"], ["create"], Better("files that tests leave are not collected");
+    &[Scorecard], Namespace, CORE, ["events"], ["list"], Better("a test that exceeds its time limit lacks the pod's events");
+    &[Scorecard], Namespace, CORE, ["pods/exec"], ["create"], Better("the tests' files are not collected");
     // The catalog.
     BUNDLES, Namespace, OLM, ["catalogsources"], ["get", "create", "patch", "delete"], Always;
     BUNDLES, Namespace, CORE, ["configmaps", "services"], ["get", "create", "patch"], CatalogPod;
@@ -108,7 +108,7 @@ const OLM_V0: &[Right] = rights! {
     BUNDLES, Cluster, RBAC, ["clusterrolebindings"], ["patch"], Better(LEFT);
     BUNDLES, Cluster, SCHEDULING, ["priorityclasses"], ["patch"], Better(LEFT);
     RECORDING, Cluster, OLM, ["operators"], ["get", "create", "patch"],
-        Better("cleanup leaves the CRDs that an installation without a catalog in the cluster created");
+        Better("cleanup keeps the CRDs that an installation without a catalog in the cluster created");
     // The removal.
     &[Cleanup], Cluster, RBAC, ["clusterroles", "clusterrolebindings"], ["list"], Always;
     &[Cleanup], Cluster, ADMISSION, ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"], ["list"],
@@ -164,7 +164,7 @@ const OLM_V0: &[Right] = rights! {
     &[OlmUninstall], Cluster, RBAC, ["clusterroles", "clusterrolebindings"], ["list", "get", "delete"], Always;
     &[OlmUninstall], KubeSystem, RBAC, ["rolebindings"], ["list", "get", "delete"], Always;
     &[OlmUninstall], Cluster, CORE, ["namespaces"], ["get", "delete"], Always;
-    &[OlmUninstall], Cluster, "*", ["*"], ["list"], Better("OLM's namespaces stay, since others may use them");
+    &[OlmUninstall], Cluster, "*", ["*"], ["list"], Better("OLM's namespaces are kept, because other applications may use them");
 };
 
 /// The table of the documentation, in Markdown.
@@ -185,7 +185,7 @@ pub fn markdown() -> String {
             right.when.text()
         ));
     }
-    let own = "those of the package's CRDs | list, get, delete | whole cluster | such CRDs are to be removed";
+    let own = "those of the package's CRDs | list, get, delete | whole cluster | such CRDs will be removed";
     let commands = [Cleanup, CleanupV1, ExtensionUninstall].map(|command| format!("`{}`", command.as_str()));
     text.push_str(&format!("| {} | {own} |\n\n", commands.join(", ")));
     text

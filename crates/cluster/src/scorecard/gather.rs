@@ -1,4 +1,4 @@
-//! The files that a test leaves, from its pod to this machine.
+//! Copies the files of a test from its pod to this machine.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use tokio::io::AsyncReadExt as _;
 use super::objects::GATHER;
 use crate::client::Cluster;
 
-/// What is taken of one test.
+/// Limits for the files of one test.
 const LIMITS: olmkit_oci::unpack::Limits = olmkit_oci::unpack::Limits::REPORTS;
 
-/// The directory of a test's files. Labels come from the bundle and name nothing outside the output directory.
+/// The directory of a test's files. Labels come from the bundle and cannot name a path outside the output directory.
 pub fn goal(output: &Path, labels: [&str; 2]) -> Result<PathBuf, String> {
     let mut goal = output.to_owned();
     for label in labels {
@@ -31,7 +31,7 @@ pub async fn files(cluster: &Cluster, pod: &str, directory: &str, goal: &Path) -
         .exec(pod, command, &params)
         .await
         .map_err(|error| error.to_string())?;
-    let stream = attached.stdout().ok_or("the API server gives no output")?;
+    let stream = attached.stdout().ok_or("the API server returns no output")?;
     let mut archive = Vec::new();
     let most = LIMITS.written_bytes * 2;
     stream

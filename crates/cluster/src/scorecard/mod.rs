@@ -1,6 +1,7 @@
-//! Scorecard's tests in pods: those of a bundle that are programs in images of their own, such as kuttl.
+//! Scorecard's tests in pods: tests of a bundle with their own images, such as kuttl.
 //!
-//! Each test has its own limit, and one that reaches it ends with what its pod waits for, its last events and the end of its log.
+//! Each test has a time limit. If it is exceeded, the result contains the pod's waiting reason, its last events and the
+//! end of its log.
 
 mod gather;
 mod objects;
@@ -24,44 +25,44 @@ use crate::reporter::ProgressReporter;
 use crate::rights::{self, Command, When};
 use objects::{Parcel, TEST};
 
-/// How often a pod is looked at.
+/// Interval for polling a pod.
 const INTERVAL: Duration = Duration::from_millis(500);
 /// Tests of a parallel stage that run at a time.
 const AT_ONCE: usize = 32;
-/// How long a pod outlives its test's limit: for its files and its log.
+/// Time that a pod continues after its test's limit: for its files and its log.
 const GRACE: Duration = Duration::from_secs(60);
 /// Lines of the log and events of a test without a result.
 const LAST_LINES: i64 = 20;
 
-/// What operator-sdk 1.42 unpacks bundles with.
+/// The image with which operator-sdk 1.42 unpacks bundles.
 pub const UNTAR_IMAGE: &str = "quay.io/operator-framework/scorecard-untar@sha256:2e728c5e67a7f4dec0df157a322dd5671212e8ae60f69137463bd4fdfbff8747";
-/// What operator-sdk 1.42 collects files with.
+/// The image with which operator-sdk 1.42 collects files.
 pub const STORAGE_IMAGE: &str = "quay.io/operator-framework/scorecard-storage@sha256:a3bfda71281393c7794cabdd39c563fb050d3020fd0b642ea164646bdd39a0e2";
 
-/// What the containers may do.
+/// Security context of the containers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PodSecurity {
-    /// What a namespace with the restricted pod security standard admits.
+    /// Security context for the restricted pod security standard.
     #[default]
     Restricted,
-    /// What the namespace admits; images may run as root.
+    /// No security context; images may run as root.
     Legacy,
 }
 
-/// How the tests run.
+/// Options for running the tests.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The pods' service account. The caller decides whether it is the one that the bundle's configuration names.
+    /// The pods' service account. The caller decides whether it may be the one in the bundle's configuration.
     pub service_account: String,
-    /// How long each test may take, with the pull of its image.
+    /// Time limit for each test, including the pull of its image.
     pub limit: Duration,
-    /// What the containers may do.
+    /// Security context of the containers.
     pub security: PodSecurity,
-    /// True if the pods stay.
+    /// True to keep the pods.
     pub keep: bool,
-    /// Where the files that tests leave are written, below `SUITE/TEST`.
+    /// Directory for the files of the tests, written below `SUITE/TEST`.
     pub output: PathBuf,
-    /// The image with `sleep` and `tar` that gives these files.
+    /// The image with `sleep` and `tar` that provides these files.
     pub storage_image: String,
     /// The image with `sh`, `cat` and `tar` that unpacks the bundle where it must be.
     pub untar_image: String,
@@ -84,17 +85,17 @@ impl Default for Options {
     }
 }
 
-/// One run of scorecard in a cluster. Whoever starts one ends it with [`Run::clean_up`], also when it was interrupted.
+/// One run of scorecard in a cluster. Its caller must end it with [`Run::clean_up`], even after an interruption.
 pub struct Run<'a> {
     cluster: &'a Cluster,
     options: &'a Options,
     reporter: &'a dyn ProgressReporter,
-    /// The name of the run's first ConfigMap, and what its objects are labelled with.
+    /// The name of the run's first ConfigMap, and the label of its objects.
     pub name: String,
     started: Instant,
 }
 
-/// What a run needs in the cluster.
+/// Objects that a run needs in the cluster.
 struct Ready {
     parcel: Parcel,
     owner: Value,
@@ -113,7 +114,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The rights that the account lacks.
+    /// The missing permissions.
     ///
     /// # Errors
     /// [`Error::Request`].
@@ -124,8 +125,8 @@ impl<'a> Run<'a> {
         .await
     }
 
-    /// Runs the stages one after the other: built-in tests here, the others in pods. A test without a result has the state
-    /// `error` and says why.
+    /// Runs the stages one after the other: built-in tests locally, the others in pods. A test without a result has the
+    /// state `error` with the reason.
     ///
     /// # Errors
     /// [`Error::Request`], [`Error::Bundle`] when the bundle does not get into a pod.
@@ -166,7 +167,7 @@ impl<'a> Run<'a> {
                 owner = made;
             }
         }
-        self.done(&format!("ConfigMap {}: holds the bundle", self.name));
+        self.done(&format!("ConfigMap {}: contains the bundle", self.name));
         Ok(Ready { parcel, owner })
     }
 
@@ -183,7 +184,7 @@ impl<'a> Run<'a> {
         let name = scorecard::test_name(test);
         let pod = match self.cluster.apply(&manifest).await {
             Ok(made) => ObjectRef::of(&kinds::pod(), &made),
-            // What the API server refuses is this test's fault, not the run's.
+            // A rejection by the API server is an error of this test, not of the run.
             Err(error) if matches!(error.code(), Some(400 | 403 | 422)) => {
                 return Ok(without_result(
                     &name,
@@ -239,7 +240,7 @@ impl<'a> Run<'a> {
         Ok(without_result(name, reason, log.trim().to_owned()))
     }
 
-    /// Waits for a test's end; the text says why there is none.
+    /// Waits for a test's end; the inner error is the reason why there is none.
     async fn ended(&self, pod: &ObjectRef) -> Result<Result<(), String>, Error> {
         let began = Instant::now();
         loop {
@@ -285,7 +286,8 @@ impl<'a> Run<'a> {
         gather::files(self.cluster, &pod.name, storage, &goal).await
     }
 
-    /// Removes what the run created. Pods go with the ConfigMap that owns them, also one that is being created meanwhile.
+    /// Removes the objects that the run created. Pods are deleted with the ConfigMap that owns them, even one that is
+    /// being created now.
     ///
     /// # Errors
     /// [`Error::Request`].
@@ -301,7 +303,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// How many tests of the stages run in pods.
+/// Number of tests in the stages that run in pods.
 #[must_use]
 pub fn pods_of(stages: &[Stage]) -> usize {
     let tests = stages.iter().flat_map(|stage| &stage.tests);
@@ -320,7 +322,7 @@ fn allowed_pods(stages: &[Stage]) -> Result<usize, String> {
     Ok(pods)
 }
 
-/// What a test printed. It must be a `TestStatus` and nothing else.
+/// Parses a test's output. It must be exactly a `TestStatus`.
 fn parsed(name: &str, log: &str) -> TestStatus {
     let reason = match serde_json::from_str::<TestStatus>(log) {
         Ok(status) if status.results.is_empty() => "the test printed no result".to_owned(),

@@ -1,7 +1,7 @@
 //! The objects of a run: ConfigMaps with the bundle's files, and a pod for each test.
 //!
-//! The files are mounted as they are, so no image is needed to unpack them, and there may be as many ConfigMaps as the bundle
-//! needs. Only a file that is larger than a ConfigMap makes an archive necessary, which an init container unpacks.
+//! The files are mounted uncompressed, so no image is needed to unpack them, and there may be as many ConfigMaps as the
+//! bundle needs. Only a file that is larger than a ConfigMap requires an archive, which an init container unpacks.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -18,20 +18,20 @@ use crate::json::text;
 pub const TEST: &str = "scorecard-test";
 /// The init container that unpacks the bundle.
 pub const UNTAR: &str = "scorecard-untar";
-/// The container that gives the files which a test leaves.
+/// The container that provides the test's files.
 pub const GATHER: &str = "scorecard-gather";
 
 /// The label of all objects of scorecard.
 const APP: (&str, &str) = ("app", "scorecard-test");
-/// The label that holds the run.
+/// The label with the name of the run.
 pub const RUN: &str = "testrun";
 
-/// What one ConfigMap takes. The API server refuses more than 1 MiB of values; names and metadata come on top.
+/// Maximum data of one ConfigMap. The API server rejects more than 1 MiB of values; names and metadata come on top.
 const CONFIG_MAP_BYTES: usize = 900_000;
-/// ConfigMaps of a bundle. It bounds what a run stores in the cluster.
+/// Maximum ConfigMaps of a bundle, which bounds the data that a run stores in the cluster.
 const CONFIG_MAPS: usize = 100;
 
-/// How the bundle gets into the pods.
+/// Transfer of the bundle into the pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parcel {
     /// The ConfigMaps.
@@ -50,10 +50,10 @@ enum Way {
     Archive { sources: Vec<Value> },
 }
 
-/// Packs a bundle's files, given by their paths from its root.
+/// Packs a bundle's files, given by their paths relative to its root.
 ///
 /// # Errors
-/// When the bundle is too large for any way; the text says how large.
+/// If the bundle is too large for either way; the message contains its size.
 pub fn pack(run: &str, namespace: &str, files: &[(String, &[u8])], untar: bool) -> Result<Parcel, String> {
     let fits = files.iter().all(|(_, bytes)| bytes.len() <= CONFIG_MAP_BYTES);
     let mut boxes = Boxes::default();
@@ -69,7 +69,7 @@ pub fn pack(run: &str, namespace: &str, files: &[(String, &[u8])], untar: bool) 
     } else {
         let archive = archive(files).map_err(|error| format!("the bundle cannot be archived: {error}"))?;
         for (number, part) in archive.chunks(CONFIG_MAP_BYTES).enumerate() {
-            // In the order in which a shell lists them.
+            // Zero-padded, so that a shell lists the parts in order.
             let name = format!("part-{number:04}");
             boxes.add(name.clone(), part, &name);
         }
@@ -80,7 +80,7 @@ pub fn pack(run: &str, namespace: &str, files: &[(String, &[u8])], untar: bool) 
     if boxes.full.len() > CONFIG_MAPS {
         let bytes: usize = files.iter().map(|(_, bytes)| bytes.len()).sum();
         let limit = CONFIG_MAPS * CONFIG_MAP_BYTES;
-        return Err(format!("the bundle has {bytes} bytes; at most {limit} get into a pod"));
+        return Err(format!("the bundle has {bytes} bytes; a pod accepts at most {limit}"));
     }
     Ok(Parcel {
         config_maps: boxes.config_maps(run, namespace),
@@ -161,7 +161,8 @@ fn archive(files: &[(String, &[u8])]) -> std::io::Result<Vec<u8>> {
     gzip.finish()
 }
 
-/// The pod of a test. `owner` is the run's first ConfigMap as the API server returned it: what is left of a run goes with it.
+/// The pod of a test. `owner` is the run's first ConfigMap as the API server returned it, so that leftovers of a run
+/// are deleted with it.
 pub fn pod(
     (run, number, namespace): (&str, usize, &str),
     test: &TestConfiguration,
@@ -240,8 +241,8 @@ pub fn pod(
 /// The mounts of the bundle at `/bundle`, the volumes, and the init containers that they need.
 fn bundle_in_pod(parcel: &Parcel, context: &Value, options: &Options) -> (Vec<Value>, Vec<Value>, Vec<Value>) {
     match &parcel.way {
-        // One mount for each name at the root, which is then a real directory; the root of such a volume holds links only, and
-        // programs that walk a bundle do not follow them.
+        // One mount for each name at the root, which is then a real directory: the root of such a volume contains only
+        // links, and programs that walk a bundle do not follow them.
         Way::Files { sources, roots } => {
             let mount = |root: &String| json!({"name": "bundle", "mountPath": format!("/bundle/{root}"), "subPath": root, "readOnly": true});
             let volume = json!({"name": "bundle", "projected": {"sources": sources}});
@@ -368,7 +369,7 @@ mod tests {
             .map(|number| (format!("manifests/{number}"), large.as_slice()))
             .collect();
         let error = pack("run", "ns", &files, false).unwrap_err();
-        assert!(error.contains("at most 90000000 get into a pod"), "{error}");
+        assert!(error.contains("a pod accepts at most 90000000"), "{error}");
     }
 
     #[test]

@@ -1,25 +1,25 @@
-//! How far a test's pod is, and what it waits for.
+//! State of a test's pod, and the reason why it waits.
 
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Event, Pod};
 
 use super::objects::{TEST, UNTAR};
 use crate::causes::pods::{self, Trouble};
 
-/// How far a pod is.
+/// State of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// The test has ended: its log is its result.
     Ended,
-    /// It will never run; the text says why.
+    /// It will never run; the message is the reason.
     Lost(String),
-    /// It may still run; the text says what it does.
+    /// It may still run; the message describes its progress.
     Waiting(String),
 }
 
-/// How far a pod is.
+/// Determines the state of a pod.
 pub fn of(pod: &Pod, events: &[Event]) -> State {
     let Some(status) = &pod.status else {
-        return State::Waiting("the pod has no status yet: no node and no scheduler has seen it".to_owned());
+        return State::Waiting("the pod has no status yet: no scheduler or node has processed it".to_owned());
     };
     let test = state(status.container_statuses.as_deref(), TEST);
     if test.is_some_and(|state| state.terminated.is_some()) {
@@ -66,7 +66,7 @@ fn state<'a>(containers: Option<&'a [ContainerStatus]>, name: &str) -> Option<&'
     found?.state.as_ref()
 }
 
-/// A pod's trouble with its way out.
+/// The reason why a pod does not run, with the fix.
 fn troubled(trouble: &pods::PodTrouble) -> String {
     let (what, way_out) = match trouble.kind {
         Trouble::ImagePull => (

@@ -1,4 +1,4 @@
-//! What answers hold on a connection: calls, memory and the turn to take more of it.
+//! Per-connection accounting: open calls, buffered bytes, and the lock for buffering more.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{Entry, LOOK_AGAIN, LOOK_AGAIN_OWN, Link, Shared, State};
 use crate::limits::{ALL_CALLS, CALLS_IN_NEED, Limits, PROOF_BYTES, ROOM_AT_ONCE};
 
-/// A connection, for those who answer on it.
+/// A connection, for the code that answers its requests.
 #[derive(Debug, Clone)]
 pub struct Handle(pub(super) Arc<Registered>);
 
@@ -60,12 +60,13 @@ impl Handle {
         self.0.shared.limits
     }
 
-    /// Returns true if the connection should end after its answer, because another needs its place.
+    /// Returns true if the connection should end after its answer to make room for another.
     pub fn should_end(&self) -> bool {
         self.0.shared.state().short
     }
 
-    /// Notes that the client waits for the server, until the result is dropped: the connection is not closed to make room.
+    /// Records that the client waits for the server, until the result is dropped: the connection is not closed to make
+    /// room.
     pub fn work(&self) -> Working {
         self.change(|entry, _| entry.working += 1);
         Working(self.clone())
@@ -77,7 +78,7 @@ impl Handle {
         Paused(self.clone())
     }
 
-    /// Returns true if a further piece of an answer may be made.
+    /// Returns true if a further piece of an answer may be made now.
     fn may_answer(&self) -> Result<(), Full> {
         let limits = &self.0.shared.limits;
         let state = self.0.shared.state();
@@ -87,7 +88,7 @@ impl Handle {
         if entry.waiting >= limits.connection_bytes {
             return Err(Full::Connection);
         }
-        // Half is kept for clients that are known to take their answers.
+        // Half is reserved for clients that are known to read their answers.
         let share = if entry.proven { 1 } else { 2 };
         if state.waiting < limits.waiting_bytes / share {
             return Ok(());
@@ -104,8 +105,8 @@ impl Handle {
         self.wait_for_room(true).await;
     }
 
-    /// As [`Handle::may_answer_soon`], for an answer that has begun. It waits for no turn: such an answer is looked at only when
-    /// its client can take more, and would keep its turn meanwhile.
+    /// As [`Handle::may_answer_soon`], for an answer that has begun. It takes no lock: such an answer is polled only
+    /// when its client can take more, and would keep the lock in between.
     pub async fn may_go_on_soon(&self) {
         self.wait_for_room(false).await;
     }
@@ -119,7 +120,7 @@ impl Handle {
             match self.may_answer() {
                 Ok(()) => return,
                 Err(Full::Connection) => {
-                    // Only what this client takes makes room.
+                    // Only data that this client reads frees memory.
                     turn = None;
                     let _ = tokio::time::timeout(LOOK_AGAIN_OWN, own).await;
                     continue;
@@ -138,7 +139,7 @@ impl Handle {
         }
     }
 
-    /// Notes that an answer was taken to its end.
+    /// Records that the client has read an answer completely.
     pub fn prove(&self) {
         self.change(|entry, _| entry.proven = true);
     }
@@ -161,7 +162,7 @@ impl Handle {
         }
     }
 
-    /// A piece of an answer, counted until all of it has been handed to the system.
+    /// A piece of an answer, counted until all of it has been written to the socket.
     pub fn piece(&self, bytes: Bytes) -> Bytes {
         let mut reserved = self.reserve(bytes.len());
         let number = self.0.shared.state().number();
@@ -176,9 +177,9 @@ impl Handle {
     }
 }
 
-/// Why no further piece may be made now.
+/// Why no further piece can be made now.
 enum Full {
-    /// The connection has enough to take.
+    /// The connection has enough unread bytes.
     Connection,
     /// All connections together have.
     Server { proven: bool },
@@ -192,7 +193,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns true if there are so many calls that this one is not to be answered.
+    /// Returns true if this call exceeds the limit and must not be answered.
     pub fn is_too_many(&self) -> bool {
         self.too_many
     }

@@ -37,14 +37,14 @@ pub struct Guarded {
 impl Drop for Guarded {
     fn drop(&mut self) {
         if self.open.0.0.link.is_closed() {
-            // What it has not taken would stay in the system's memory.
+            // Data that the client has not read would remain in the kernel's memory.
             let _ = self.stream.set_zero_linger();
         }
     }
 }
 
 impl Guarded {
-    /// For those who answer.
+    /// The handle for the code that answers requests.
     pub fn handle(&self) -> Handle {
         self.open.0.clone()
     }

@@ -10,7 +10,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// A body that promises a length and sends what it is given.
+/// A body that announces a length and sends the given data.
 struct Promised<B> {
     inner: B,
     length: Option<u64>,
@@ -103,8 +103,8 @@ async fn a_large_body_waits_for_another_and_is_read_when_that_is_gone() {
     assert_eq!(second.await.unwrap().unwrap().bytes.len(), 60 * MIB);
 }
 
-/// The clients of eight conversions promise 60 MiB and send none: they are gone, one after the other, before the API server gives
-/// up, and no byte was taken for them.
+/// The clients of eight conversions announce 60 MiB and send no data. They are disconnected, one after the other,
+/// before the API server's timeout, and no memory is allocated for them.
 #[tokio::test(start_paused = true)]
 async fn who_promises_and_does_not_send_gives_way() {
     let bodies = bodies();
@@ -154,7 +154,7 @@ async fn slow_small_bodies_leave_room_for_an_ordinary_one() {
         hostile.spawn(async move { bodies.read(body, MOST, 4, None).await.map(|_| ()) });
     }
     yield_now().await;
-    // One that fits into the buffer of a connection waits for nobody.
+    // A body that fits into the buffer of a connection does not wait.
     let began = Instant::now();
     assert!(bodies.read(full(10_000), MOST, 4, None).await.is_ok());
     assert_eq!(began.elapsed(), Duration::ZERO);

@@ -73,7 +73,7 @@ async fn idle_connections_do_not_keep_the_probe_out() {
     let mut held = Vec::new();
     for index in 0..20 {
         let mut stream = TcpStream::connect(address).await.unwrap();
-        // Half of them are kept alive after an answer, the others never ask.
+        // Half of them are kept alive after an answer; the others never send a request.
         if index % 2 == 0 {
             ask(&mut stream, "/readyz").await;
             assert!(answered(&mut stream).await.ends_with("ok"));
@@ -108,8 +108,8 @@ async fn connections_that_are_being_answered_are_not_given_up() {
     }
 }
 
-/// Three times as many requests as there are places, all at once: each waits until others are answered, whose connections end
-/// with their answers so that no request meets their end.
+/// Three times as many requests as the limit, at the same time: each waits until others are answered, whose connections
+/// close with their answers so that no request hits a closed connection.
 #[tokio::test]
 async fn requests_that_do_not_fit_wait_and_are_all_answered() {
     let go = CancellationToken::new();
@@ -244,7 +244,7 @@ async fn a_slow_answer_is_waited_for() {
     assert!(answered(&mut stream).await.ends_with("ok"));
 }
 
-/// That a client has asked before gives it no more time for a header.
+/// A client that has sent a request before gets no more time for a header.
 #[tokio::test(start_paused = true)]
 async fn the_header_of_a_further_request_has_a_time_limit_too() {
     let address = server(limits(), &CancellationToken::new());
@@ -271,7 +271,7 @@ async fn a_header_that_is_too_large_is_refused() {
     assert!(answered(&mut stream).await.starts_with("HTTP/1.1 431"));
 }
 
-/// Nobody waits for the answer any more.
+/// No client waits for the answer anymore.
 #[tokio::test]
 async fn an_answer_ends_with_its_connection() {
     let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), limits()).unwrap();

@@ -1,4 +1,4 @@
-//! The Huffman codes of one block, as far as its size depends on them.
+//! The Huffman codes of one block, as far as they determine its size.
 
 /// Symbols that a block may have before it ends.
 const MOST_SYMBOLS: u32 = 1 << 14;
@@ -11,7 +11,7 @@ const END: usize = 256;
 /// Where the symbols for lengths begin.
 const LENGTHS: usize = 257;
 
-/// The least length less 3 of each symbol, and the bits that follow it.
+/// The minimum length minus 3 of each symbol, and its extra bits.
 const LENGTH_SYMBOLS: [(usize, u64); 29] = [
     (0, 0),
     (1, 0),
@@ -44,10 +44,10 @@ const LENGTH_SYMBOLS: [(usize, u64); 29] = [
     (255, 0),
 ];
 
-/// The order in which the lengths of the codes for lengths of codes are written; trailing ones that are not used are left out.
+/// The order of the code lengths for the length codes; unused trailing ones are omitted.
 const CODE_ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
-/// How many there are of each symbol in a block.
+/// Frequency of each symbol in a block.
 pub(super) struct Block {
     literals: [u64; LITERALS],
     offsets: [u64; OFFSETS],
@@ -56,11 +56,11 @@ pub(super) struct Block {
     symbols: u32,
 }
 
-/// What a block comes to.
+/// Size of a block.
 pub(super) enum Size {
     /// Bits.
     Coded(u64),
-    /// Bytes that are stored as they are.
+    /// Bytes stored uncompressed.
     Stored(usize),
 }
 
@@ -153,7 +153,7 @@ fn fixed_literals() -> Vec<u8> {
     (0..LITERALS).map(length).collect()
 }
 
-/// The bits of the header with the codes of a block: the lengths in runs, which have a code of their own.
+/// Bits of the header with a block's codes: the lengths as runs, encoded by a separate code.
 fn header(literals: &[u8], offsets: &[u8]) -> u64 {
     let used = |lengths: &[u8]| {
         lengths
@@ -196,8 +196,8 @@ fn header(literals: &[u8], offsets: &[u8]) -> u64 {
     3 + 5 + 5 + 4 + 3 * written + code + of(16) * 2 + of(17) * 3 + of(18) * 7
 }
 
-/// The length of the code of each symbol, of `most` bits at most: package-merge, in which a pair goes before a symbol that is as
-/// frequent.
+/// The code length of each symbol, at most `most` bits: package-merge, in which a pair sorts before a symbol of the
+/// same frequency.
 fn lengths(counts: &[u64], most: usize) -> Vec<u8> {
     let mut leaves: Vec<(u64, usize)> = counts
         .iter()
@@ -216,7 +216,7 @@ fn lengths(counts: &[u64], most: usize) -> Vec<u8> {
         return lengths;
     }
     leaves.sort_unstable();
-    // For each level what it has to offer in order: the weight, and whether it is a symbol.
+    // For each level the candidates in order: the weight, and whether it is a symbol.
     let mut levels: Vec<Vec<(u64, bool)>> = Vec::new();
     for _ in 0..most.min(leaves.len() - 1) {
         let below = levels.last().map(Vec::as_slice).unwrap_or_default();

@@ -1,13 +1,13 @@
-//! Syntax errors of JSON text.
+//! Syntax errors of JSON.
 
 use crate::strconv::quote;
 
-/// A syntax error in Go's words.
+/// A syntax error with Go's message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// What is wrong: `invalid character 'x' looking for beginning of value`.
+    /// The message: `invalid character 'x' looking for beginning of value`.
     pub message: String,
-    /// How many bytes were read, the faulty one included.
+    /// Number of bytes read, including the invalid one.
     pub offset: usize,
 }
 
@@ -19,7 +19,7 @@ impl std::fmt::Display for SyntaxError {
 
 impl std::error::Error for SyntaxError {}
 
-/// Checks that a text is one JSON value and nothing else, as `json.Unmarshal` does before it decodes.
+/// Checks that the input is exactly one JSON value, as `json.Unmarshal` does before it decodes.
 ///
 /// # Errors
 /// The first fault.
@@ -33,7 +33,7 @@ pub fn check(text: &str) -> Result<(), SyntaxError> {
     }
 }
 
-/// Checks the value at the start of a text, as `json.Decoder.Decode` does.
+/// Checks the value at the start of the input, as `json.Decoder.Decode` does.
 ///
 /// # Errors
 /// The first fault; `EOF` when there is nothing but white space.
@@ -41,17 +41,17 @@ pub fn check_first(text: &str) -> Result<(), SyntaxError> {
     Scanner::over(text, false).value()
 }
 
-/// `encoding/json` refuses deeper nesting.
+/// `encoding/json` rejects deeper nesting.
 const MAX_DEPTH: usize = 10_000;
 
 struct Scanner<'t> {
     bytes: &'t [u8],
     at: usize,
-    /// The text must end behind the value.
+    /// The input must end after the value.
     whole: bool,
 }
 
-/// What is open around the place that is read.
+/// The innermost open object or array at the current position.
 #[derive(Clone, Copy, PartialEq)]
 enum Open {
     List,
@@ -95,7 +95,7 @@ impl<'t> Scanner<'t> {
                 }
                 _ => self.scalar()?,
             }
-            // It has ended; so may what is around it.
+            // It has ended; its parents may have ended too.
             loop {
                 let Some(around) = open.last() else { return Ok(()) };
                 match (self.token()?, around) {
@@ -154,7 +154,8 @@ impl<'t> Scanner<'t> {
         })
     }
 
-    /// The next byte where white space is not allowed. At the end `json.Unmarshal` tries whether a blank would end the value.
+    /// The next byte if white space is not allowed. At the end, `json.Unmarshal` tests whether a space would complete
+    /// the value.
     fn inner_byte(&self) -> Result<u8, SyntaxError> {
         match self.peek() {
             None if self.whole => Ok(b' '),
@@ -164,7 +165,7 @@ impl<'t> Scanner<'t> {
 
     /// The byte at hand is wrong.
     fn invalid(&self, context: &str) -> SyntaxError {
-        // Go takes the byte for a character.
+        // Go treats the byte as a character.
         let shown = match char::from(self.peek().unwrap_or(b' ')) {
             '\'' => "\\'".to_owned(),
             '"' => "\"".to_owned(),
@@ -176,7 +177,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Reads a key and the colon behind it.
+    /// Reads a key and its colon.
     fn key(&mut self) -> Result<(), SyntaxError> {
         if self.byte()? != b'"' {
             return Err(self.invalid("looking for beginning of object key string"));

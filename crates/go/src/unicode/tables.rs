@@ -1,5 +1,5 @@
-//! Printed by dev/go-vectors: Unicode 15.0.0, as in Go. The first character of each range and the first one behind it,
-//! by turns.
+//! Printed by dev/go-vectors: Unicode 15.0.0, as in Go. Alternates between the first character of each range and the
+//! first one after it.
 
 /// `unicode.IsPrint`
 #[rustfmt::skip]

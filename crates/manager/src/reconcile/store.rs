@@ -278,3 +278,30 @@ impl Secrets {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn large_objects_and_those_of_others_are_not_kept() {
+        let store = Store::new::<ReplicaSet>("test");
+        let child = |kind: &str, size: usize| {
+            let owner = json!({ "apiVersion": "apps/v1", "kind": kind, "name": "web", "uid": "1", "controller": true });
+            store.project::<Deployment>(
+                json!({ "metadata": { "name": "a", "namespace": "b", "uid": "2", "resourceVersion": "3",
+                "ownerReferences": [owner], "annotations": { "note": "x".repeat(size) } } }),
+            )
+        };
+        let small = child("Deployment", 100);
+        assert!(!small.bytes.is_empty() && small.owner.is_some());
+        let large = child("Deployment", MAX_CHILD);
+        assert!(large.bytes.is_empty(), "read when it is needed");
+        assert_eq!((large.uid.as_str(), large.version.as_str()), ("2", "3"));
+        let others = child("Rollout", 100);
+        assert!(others.bytes.is_empty() && others.owner.is_none());
+    }
+}

@@ -5,7 +5,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use crate::types::structs::{Structs, Type, newer};
 
-/// What the value of a field must be, besides its type.
+/// Constraint on a field's value, in addition to its type.
 #[derive(Debug)]
 pub(super) enum Fact {
     /// One of these strings.
@@ -34,7 +34,7 @@ pub(super) enum Fact {
     Most(usize),
     /// Must be absent or empty.
     Never,
-    /// A list whose items differ in these fields, some of which have defaults.
+    /// A list whose items have unique values of these fields, some of which have defaults.
     Keys(Vec<(&'static str, Option<&'static str>)>),
     /// A list of different items.
     Set,
@@ -144,7 +144,7 @@ fn parse(text: &'static str) -> HashMap<&'static str, Block> {
     blocks
 }
 
-/// A word of the tables. `default` is there for readers: a field with a default is not required.
+/// Parses a word of the tables. `default` only informs readers: a field with a default is not required.
 fn fact(word: &'static str) -> Option<Fact> {
     let (name, value) = word.split_once(':').unwrap_or((word, ""));
     Some(match name {

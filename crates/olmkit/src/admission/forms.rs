@@ -6,7 +6,7 @@ use crate::object::{
     dns1123_label_problems, dns1123_subdomain_problems, label_value_problems, qualified_name_problems,
 };
 
-/// What is wrong with a string of a form, in the API server's words.
+/// The API server's message for a string that does not match a form.
 pub(super) fn problem(form: &str, text: &str) -> Option<String> {
     let first = |problems: Vec<String>| problems.into_iter().next();
     let unless = |fine: bool, message: &str| (!fine).then(|| message.to_owned());

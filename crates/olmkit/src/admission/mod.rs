@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::types::structs::{Type, newer};
 use walk::{Mode, Walk};
 
-/// Most rejections of one object that are reported.
+/// Maximum rejections of one object that are reported.
 pub const MOST: usize = 50;
 
 /// The message about a label of a selector that the pods lack.

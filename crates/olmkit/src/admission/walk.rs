@@ -1,4 +1,4 @@
-//! The walk over an object beside the table of types.
+//! Walks an object by the table of types.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -120,7 +120,7 @@ impl<'v> Walk<'v> {
         }
     }
 
-    /// The rejections, sorted by place, one for each place.
+    /// The rejections, sorted by position, one for each position.
     pub(super) fn finish(mut self) -> Vec<Rejection> {
         self.found.sort_by(|left, right| left.pointer.cmp(&right.pointer));
         self.found.dedup_by(|left, right| left.pointer == right.pointer);
@@ -167,7 +167,7 @@ impl<'v> Walk<'v> {
         self.note(&rest, message.into(), false);
     }
 
-    /// Rejects what the schema of the ClusterServiceVersion accepts.
+    /// Rejects values that the schema of the ClusterServiceVersion accepts.
     fn later(&mut self, below: &str, message: String) {
         let rest = if below.is_empty() {
             String::new()
@@ -178,7 +178,7 @@ impl<'v> Walk<'v> {
     }
 
     fn note(&mut self, rest: &str, message: String, later: bool) {
-        // Bounded here too: an object may hold millions of wrong values.
+        // Also limited here, because an object may have millions of invalid values.
         if self.found.len() >= 4 * MOST {
             return;
         }
@@ -332,7 +332,7 @@ impl<'v> Walk<'v> {
                     self.reject(format!("{text:?} is not a time (RFC 3339)"));
                 }
             }
-            // Facts tell the schema's type of these.
+            // Facts contain the schema's type for these.
             (Type::Custom(Custom::Any(_) | Custom::OperatorVersion), _) => {}
             _ => self.reject(format!("must be {}, is {}", wanted(kind), article(value))),
         }
@@ -375,7 +375,7 @@ impl<'v> Walk<'v> {
     }
 }
 
-/// What is wrong with a value, and the key below it where that is.
+/// The problem of a value, and the key below it if the problem is there.
 fn fact_problem(fact: &Fact, value: &Value) -> Option<(Option<String>, String)> {
     let own = |problem: String| Some((None, problem));
     let number = value.as_number().and_then(whole);

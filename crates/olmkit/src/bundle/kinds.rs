@@ -1,8 +1,9 @@
-//! The kinds of objects that a bundle may hold, and the programs that accept them.
+//! The kinds of objects that a bundle may contain, and the programs that accept them.
 //!
-//! This table is the only list of these kinds. `generate` and `validate` ask it for operator-registry, whose list is the
-//! bundle format's; the checks before an installation ask it for the Operator Lifecycle Manager (OLM). The lists differ:
-//! operator-registry and OLM v1, which uses its list, know `PodMonitor`; OLM v0 fails an InstallPlan that holds one.
+//! This table is the only list of these kinds. `generate` and `validate` use its column for operator-registry, whose
+//! list defines the bundle format; the checks before an installation use the one for the Operator Lifecycle Manager
+//! (OLM). The lists differ: operator-registry and OLM v1, which uses its list, support `PodMonitor`; OLM v0 fails an
+//! InstallPlan with one.
 //!
 //! ```
 //! use olmkit::bundle::kinds::{self, Program};
@@ -36,7 +37,7 @@ pub enum Program {
     OlmV1,
 }
 
-/// Where objects of a kind live.
+/// Scope of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// In a namespace.
@@ -45,8 +46,8 @@ pub enum Scope {
     Cluster,
 }
 
-/// A kind of object that at least one [`Program`] accepts in a bundle. All of them look at the kind alone, whatever its
-/// group and version.
+/// A kind of object that at least one [`Program`] accepts in a bundle. All of them check only the kind, not its group
+/// and version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BundleKind {

@@ -37,7 +37,8 @@
 //! # Ok::<(), olmkit::bundle::generate::Error>(())
 //! ```
 //!
-//! [`Generated::files`](generate::Generated::files) holds the manifests, [`write::replace`] writes them to a directory.
+//! [`Generated::files`](generate::Generated::files) contains the manifests, [`write::replace`] writes them to a
+//! directory.
 
 pub mod generate;
 pub mod install;

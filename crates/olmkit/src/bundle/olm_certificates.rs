@@ -1,11 +1,11 @@
-//! The certificate that OLM v0 makes for a Deployment with webhooks or API services, and the mounts that it replaces.
+//! The certificate that OLM v0 creates for a Deployment with webhooks or API services, and the mounts that it replaces.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Volumes in which OLM v0 mounts the certificate that it makes, and the mount paths. OLM replaces a mount of the same volume name or
-/// path.
+/// Volumes in which OLM v0 mounts the certificate that it creates, and the mount paths. OLM replaces a mount with the
+/// same volume name or path.
 pub(crate) const MOUNTS: [(&str, &str); 2] = [
     ("apiservice-cert", "/apiserver.local.config/certificates"),
     ("webhook-cert", "/tmp/k8s-webhook-server/serving-certs"),

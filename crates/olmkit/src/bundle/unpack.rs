@@ -1,7 +1,7 @@
 //! The reverse of generating: a bundle as plain manifests that `kubectl apply` installs without OLM.
 //!
-//! Useful to look at what a bundle really does, and for clusters that have no OLM. What OLM would make at run time is made
-//! here as objects: service accounts, roles and bindings from the permissions, the Deployments with the namespaces to
+//! Useful for inspecting a bundle's effects, and for clusters without OLM. Objects that OLM would create at run time
+//! are created here: service accounts, roles and bindings from the permissions, the Deployments with the namespaces to
 //! watch, and for webhooks a Service, configurations and, because OLM also makes their certificates, objects for
 //! cert-manager.
 
@@ -17,7 +17,7 @@ use crate::types::decode::decode;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnpackError {
-    /// The bundle holds no ClusterServiceVersion.
+    /// The bundle contains no ClusterServiceVersion.
     #[error("the bundle holds no ClusterServiceVersion")]
     NoCsv,
     /// A definition that the bundle's webhooks cannot convert.
@@ -30,12 +30,12 @@ pub enum UnpackError {
         mode: &'static str,
         /// The modes it supports.
         supported: String,
-        /// Which flags to use instead.
+        /// Flags to use instead.
         hint: &'static str,
     },
 }
 
-/// Where the operator shall run and what it shall watch.
+/// Target namespace and watched namespaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// The operator's namespace.
@@ -148,8 +148,8 @@ fn placed(object: &Value, plan: &Plan<'_>) -> Value {
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         metadata.remove("creationTimestamp");
     }
-    // An account of another namespace keeps it: monitoring, say. The API server wants one for each, and means the operator's
-    // where the bundle names none.
+    // A service account of another namespace, for example of the monitoring, keeps it. The API server requires a
+    // namespace for each; if the bundle names none, it is the operator's.
     let subjects = object.get_mut("subjects").and_then(Value::as_array_mut);
     for subject in subjects.into_iter().flatten() {
         let named = subject.get("namespace").and_then(Value::as_str).unwrap_or_default();

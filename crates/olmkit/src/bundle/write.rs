@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use crate::files::{Stage, holds, list, tidy};
 pub use crate::files::{WriteError, write as file};
 
-/// What happens to files in the directory that are not among the new ones.
+/// Treatment of files in the directory that are not among the new ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stale {
-    /// They stay, as in operator-sdk.
+    /// They are kept, as in operator-sdk.
     Keep,
     /// Those below `manifests/` and `tests/` go: OLM would apply them.
     Remove,
 }
 
-/// Writes `files` (paths relative to `directory`) into `directory`, all at once: see [`crate::files`]. A directory that holds the
-/// files already is not touched.
+/// Writes `files` (paths relative to `directory`) to `directory`, atomically: see [`crate::files`]. A directory with
+/// the same files is not touched.
 ///
 /// Returns the stale files that were removed, sorted.
 ///
@@ -78,7 +78,7 @@ mod tests {
             [PathBuf::from("NOTES"), PathBuf::from("manifests/a.yaml")]
         );
         assert_eq!(std::fs::read(bundle.join("manifests/a.yaml")).unwrap(), b"new");
-        // Nothing of the work is left behind.
+        // No temporary files remain.
         assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1);
     }
 

@@ -1,4 +1,4 @@
-//! Adds bundles to a catalog one after the other, each to the channels that it names itself: what `opm index add` does.
+//! Adds bundles to a catalog one after the other, each to the channels in its annotations, as `opm index add` does.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::object::Version;
 const CHANNELS: &str = "operators.operatorframework.io.bundle.channels.v1";
 const DEFAULT_CHANNEL: &str = "operators.operatorframework.io.bundle.channel.default.v1";
 
-/// How upgrade edges come about.
+/// How upgrade edges are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// From `replaces`, `skips` and the skip range of each ClusterServiceVersion.
@@ -81,7 +81,7 @@ pub enum Error {
     NotTheHead(String, String),
 }
 
-/// What the ClusterServiceVersion says about upgrades and about the package.
+/// Fields of the ClusterServiceVersion about upgrades and about the package.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 struct Csv {
@@ -113,7 +113,7 @@ struct CsvIcon {
 /// Adds a bundle that still carries its manifests to the channels it names.
 ///
 /// # Errors
-/// It is there already, or names no channel.
+/// It exists already, or names no channel.
 pub fn add(
     catalog: &mut Catalog,
     bundle: Bundle,
@@ -178,7 +178,7 @@ pub fn add(
     Ok(())
 }
 
-/// Takes a bundle out of all channels, of which it must be the head.
+/// Removes a bundle from all channels, in which it must be the head.
 fn take_out(catalog: &mut Catalog, bundle: &Bundle) -> Result<(), Error> {
     for channel in catalog
         .channels
@@ -200,7 +200,7 @@ fn take_out(catalog: &mut Catalog, bundle: &Bundle) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes the package's blob, or brings its default channel up to date.
+/// Creates the package's blob, or updates its default channel.
 fn package(catalog: &mut Catalog, name: &str, default: &str, icons: &[CsvIcon]) {
     if !catalog.packages.iter().any(|package| package.name == name) {
         catalog.packages.push(Package {
@@ -223,7 +223,7 @@ fn package(catalog: &mut Catalog, name: &str, default: &str, icons: &[CsvIcon]) 
     }
 }
 
-/// Orders entries by version and links them anew.
+/// Orders entries by version and links them again.
 fn by_version(entries: &mut Vec<ChannelEntry>, bundles: &[Bundle], mode: Mode) {
     let version = |name: &str| -> Version {
         let bundle = bundles.iter().find(|bundle| bundle.name == name);

@@ -1,4 +1,4 @@
-//! From a document to a blob: finds the schema and reads the known ones by type, with opm's error texts.
+//! Decodes a document to a blob: finds the schema and reads the known ones by type, with opm's error messages.
 
 use super::decode::{Mismatch, Place, fields, string, strings};
 use super::meta;
@@ -13,7 +13,7 @@ use olmkit_go::json::names_field;
 /// Reads a document as a blob.
 ///
 /// # Errors
-/// opm's text: no schema, a key twice in different case, a known schema with a field of the wrong type.
+/// opm's message: no schema, a key twice in different case, a known schema with a field of the wrong type.
 pub fn read(value: &Value<'_>, origin: Origin) -> Result<Blob, String> {
     let meta = meta::read(value)?;
     Ok(match meta.schema.as_str() {
@@ -34,7 +34,7 @@ pub fn read(value: &Value<'_>, origin: Origin) -> Result<Blob, String> {
     })
 }
 
-/// The text of a blob as opm keeps it; empty for a document that holds nothing.
+/// A blob's JSON as opm keeps it; empty for an empty document.
 pub fn json_line(value: &Value<'_>) -> String {
     match value {
         Value::Null => String::new(),
@@ -96,7 +96,7 @@ fn icon(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismatch) -> Option
     Some(icon)
 }
 
-/// The text as it is written again: without the line ends that reading skips.
+/// The string in its normal form: without the line ends that reading skips.
 fn normal_base64(text: &str, bytes: &[u8]) -> String {
     use base64::Engine as _;
     if text.contains(['\r', '\n']) {
@@ -282,7 +282,7 @@ fn list<T>(
 /// Checks the inline objects of a bundle, which opm converts to JSON when it reads a catalog.
 ///
 /// # Errors
-/// The first object that is not base64 of JSON or YAML, in opm's words.
+/// opm's error for the first object that is not base64 of JSON or YAML.
 pub fn check_objects(bundle: &Bundle) -> Result<(), String> {
     for (index, property) in bundle.properties.iter().enumerate() {
         if property.kind == PROPERTY_BUNDLE_OBJECT {

@@ -1,11 +1,11 @@
-//! Typed reading of JSON values with the rules and the error texts of Go's `encoding/json`.
+//! Typed reading of JSON values with the rules and the error messages of Go's `encoding/json`.
 //!
-//! Field names match without regard to case, `null` leaves a field as it is, the first mismatch is the error that is
-//! reported, and the rest is read all the same.
+//! Field names match without regard to case, `null` does not change a field, the first mismatch is the reported error,
+//! and reading continues after it.
 
 use super::text::Value;
 
-/// Where in the Go structs a value is being read, for error texts.
+/// Position in the Go structs of the value being read, for error messages.
 #[derive(Clone, Copy)]
 pub struct Place<'a> {
     parent: Option<&'a Place<'a>>,
@@ -71,7 +71,7 @@ impl Mismatch {
         });
     }
 
-    /// Reports an error that has its own text.
+    /// Reports an error with its own message.
     pub fn report_text(&mut self, text: impl Into<String>) {
         self.0.get_or_insert_with(|| text.into());
     }
@@ -84,7 +84,7 @@ impl Mismatch {
     /// The result, or the first mismatch.
     ///
     /// # Errors
-    /// The text of the first mismatch, in Go's words.
+    /// Go's message for the first mismatch.
     pub fn finish<T>(self, value: T) -> Result<T, String> {
         self.0.map_or(Ok(value), Err)
     }

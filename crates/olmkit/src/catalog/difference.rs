@@ -1,4 +1,4 @@
-//! `catalog diff`: what is new, removed and changed between two catalogs.
+//! `catalog diff`: lists added, removed and changed items between two catalogs.
 
 mod summary;
 
@@ -16,7 +16,7 @@ pub use summary::{
     Bundles, ChangedBundle, Deprecation, Head, NamedBundle, PackageChange, Replacement, by_package, write_summary,
 };
 
-/// How something differs.
+/// Kind of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -151,7 +151,7 @@ pub struct Change {
     pub package: String,
     /// The part of the package that differs.
     pub what: Thing,
-    /// How it differs.
+    /// Kind of the difference.
     pub change: Kind,
     /// The old value, if there is one that is short.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -198,7 +198,7 @@ enum Fact {
 
 impl Fact {
     fn of(text: &str) -> Self {
-        /// Longer texts are not shown, in bytes.
+        /// Longer strings are not shown, in bytes.
         const SHOWN: usize = 120;
         if text.len() > SHOWN {
             Fact::Long(sha256(text))
@@ -259,7 +259,7 @@ fn shown(text: &str) -> &str {
     if text.is_empty() { "nothing" } else { text }
 }
 
-/// A name as facts have it, each of which repeats names. A long one is shortened, and stays different from others.
+/// A name in facts, which repeat names. A long one is shortened, and remains distinguishable.
 fn named(name: &str) -> String {
     let short = limits::name(name);
     if short.len() < name.len() {
@@ -322,7 +322,7 @@ fn facts(catalog: &Catalog) -> Facts {
                 value,
             };
             match kind {
-                // A bundle may have many of these, and each has a meaning by itself.
+                // A bundle may have many of these, and each has an independent meaning.
                 PROPERTY_GVK | PROPERTY_GVK_REQUIRED | PROPERTY_PACKAGE_REQUIRED => {
                     for value in values {
                         add(property(Some(named(value))), "");
@@ -355,7 +355,7 @@ fn facts(catalog: &Catalog) -> Facts {
     facts
 }
 
-/// Where the edges of an entry come from.
+/// Sources of an entry's edges.
 fn edges(entry: &ChannelEntry) -> Vec<(&str, &'static str)> {
     let mut edges: Vec<(&str, &'static str)> = entry.skips.iter().map(|skip| (skip.as_str(), "skips")).collect();
     if !entry.replaces.is_empty() {

@@ -1,5 +1,5 @@
-//! `catalog add` and `catalog deprecate`: changes of a catalog's source in place. Lines that are not concerned stay as
-//! they are, with their comments and their order.
+//! `catalog add` and `catalog deprecate`: changes a catalog's source in place. Unrelated lines keep their comments and
+//! their order.
 
 use std::borrow::Cow;
 
@@ -14,18 +14,18 @@ use super::text::stream;
 /// Why a catalog cannot be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What is to be changed is not there, or is already as wanted.
+    /// The target does not exist, or already has the requested state.
     #[error("{0}")]
     Refused(String),
-    /// The text is not a catalog.
+    /// The input is not a catalog.
     #[error("{message} (line {line})")]
     Text {
-        /// What is wrong.
+        /// The error.
         message: String,
         /// Line, counted from 1.
         line: usize,
     },
-    /// The text is JSON or a form of YAML in which nothing can be put without rewriting it.
+    /// The file is JSON or a form of YAML that cannot be extended without rewriting it.
     #[error("{0}: only block-style YAML can be changed in place; see `catalog render -o yaml`")]
     Form(String),
 }
@@ -33,7 +33,7 @@ pub enum Error {
 /// The edges of a new entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Edges {
-    /// The entry it replaces. If not given, the version decides.
+    /// The replaced entry. If not given, the version decides.
     pub replaces: Option<String>,
     /// Entries it skips.
     pub skips: Vec<String>,
@@ -82,11 +82,11 @@ fn is(part: &Part, entries: &[(&str, &str)]) -> bool {
         .all(|(key, value)| part.node.get(key).and_then(Node::as_str) == Some(*value))
 }
 
-/// Adds a bundle at a place that [`placement::place`](super::placement::place) found: an entry at the end of the channel, and its blob,
-/// given as YAML, at the end of the text. A channel that does not exist is made.
+/// Adds a bundle at the position from [`placement::place`](super::placement::place): an entry at the end of the
+/// channel, and its blob, given as YAML, at the end of the file. A channel that does not exist is created.
 ///
 /// # Errors
-/// The catalog lacks the package, or the text cannot be changed in place.
+/// The catalog lacks the package, or the file cannot be changed in place.
 pub fn add(text: &str, bundle: &Bundle, blob: &str, channel: &str, placement: &Placement) -> Result<String, Error> {
     let package = bundle.package.as_str();
     let all = parts(text)?;
@@ -145,7 +145,7 @@ pub fn add(text: &str, bundle: &Bundle, blob: &str, channel: &str, placement: &P
     Ok(lines.join("\n") + "\n" + blob)
 }
 
-/// Changes the entry above a new one, in the text of its channel.
+/// Changes the entry above a new one in the source of its channel.
 fn change_entry(text: &str, channel: &Part, above: &Above, new: &str) -> Result<String, Error> {
     let (Above::Replaces(name) | Above::Skips(name)) = above;
     let failed = || Error::Form(format!("the entry {name} at line {}", channel.start + 1));
@@ -169,7 +169,7 @@ fn change_entry(text: &str, channel: &Part, above: &Above, new: &str) -> Result<
     Ok(format!("{head}{}{tail}", document.text()))
 }
 
-/// The line behind the last item of a list, and the indentation of its items.
+/// The line after the last item of a list, and the indentation of its items.
 fn list_end(part: &Part, list: &Node, lines: &[String]) -> Result<(usize, String), Error> {
     let item = list
         .items()
@@ -184,7 +184,8 @@ fn list_end(part: &Part, list: &Node, lines: &[String]) -> Result<(usize, String
             first + 1
         )));
     }
-    // The item goes on while lines are indented deeper than its dash; comments and blanks behind it stay behind.
+    // The item continues while lines are indented deeper than its dash; comments and empty lines after it are not part
+    // of it.
     let mut end = first + 1;
     for (offset, line) in lines.iter().enumerate().skip(first + 1) {
         let depth = line.len() - line.trim_start().len();

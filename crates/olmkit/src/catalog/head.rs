@@ -9,7 +9,7 @@ use super::model::ChannelEntry;
 use crate::files::Directory;
 use crate::limits;
 
-/// Why a channel's head is not known.
+/// Why a channel's head is unknown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -18,7 +18,7 @@ pub enum Error {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A file that is not YAML.
@@ -26,7 +26,7 @@ pub enum Error {
     Yaml {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         source: crate::yaml::Error,
     },
     /// The catalog does not have the channel.
@@ -46,12 +46,12 @@ pub enum Error {
         path: PathBuf,
         /// The channel.
         channel: String,
-        /// What is wrong with it.
+        /// The error.
         source: HeadsError,
     },
 }
 
-/// Why a channel does not have one head.
+/// Why a channel does not have exactly one head.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeadsError {

@@ -1,8 +1,9 @@
-//! The channels that `opm index add` makes from bundles: operator-registry's `SemverPackageManifest` and
+//! The channels that `opm index add` creates from bundles: operator-registry's `SemverPackageManifest` and
 //! `addPackageChannels` for replaces-mode, `AddBundleToGraph` for semver-mode.
 //!
-//! In replaces-mode a channel is the chain of `replaces` from its highest version. A bundle that a bundle of this chain
-//! skips gets an entry without edges, even if it names others itself. Compared with operator-registry 1.73 by `dev/graph`.
+//! In replaces-mode a channel is the chain of `replaces` from its highest version. A bundle that is skipped by one of
+//! this chain gets an entry without edges, even if it names others itself. Compared with operator-registry 1.73 by
+//! `dev/graph`.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::model::ChannelEntry;
 use crate::object::{PreRelease, Version};
 
-/// A bundle with its place in the graph, as its ClusterServiceVersion and annotations describe it.
+/// A bundle with its position in the graph, according to its ClusterServiceVersion and annotations.
 #[derive(Debug, Clone, Default)]
 pub struct Member {
     /// Its version.

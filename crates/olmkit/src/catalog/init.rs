@@ -7,7 +7,7 @@ use base64::Engine as _;
 
 use super::model::{Icon, Package};
 
-/// Why a beginning cannot be made.
+/// Why a catalog cannot be initialized.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The icon is not an image.
@@ -73,10 +73,10 @@ pub fn media_type(bytes: &[u8]) -> Result<&'static str, Error> {
     Err(Error::NotAnImage("text/plain; charset=utf-8"))
 }
 
-/// What a catalog image's Dockerfile is made from.
+/// Parameters of a catalog image's Dockerfile.
 #[derive(Debug, Clone)]
 pub struct Dockerfile<'d> {
-    /// Name of the catalog directory, beside the Dockerfile.
+    /// Name of the catalog directory, in the Dockerfile's directory.
     pub directory: &'d str,
     /// Image of the final stage; `scratch` for configs only.
     pub base_image: &'d str,
@@ -128,7 +128,7 @@ impl std::fmt::Display for Dockerfile<'_> {
     }
 }
 
-/// The Dockerfile's path for a catalog directory: beside it, with its name.
+/// The Dockerfile's path for a catalog directory: in the same parent directory, with its name.
 pub fn dockerfile_path(directory: &Path) -> std::path::PathBuf {
     let mut name = directory.as_os_str().to_owned();
     name.push(".Dockerfile");

@@ -150,7 +150,7 @@ pub fn is_reserved(schema: &str) -> bool {
         .is_some_and(|prefix| prefix.eq_ignore_ascii_case("olm."))
 }
 
-/// Longer words are misspellings of no key.
+/// Longer words are not considered misspelled keys.
 const LONGEST: usize = 100;
 
 fn nearest(key: &str, known: impl Iterator<Item = &'static str>) -> Option<&'static str> {

@@ -8,7 +8,7 @@ use super::objects;
 use crate::limits;
 use crate::object::UntrustedText;
 
-/// Characters of a column, blanks included, beyond which it is not aligned.
+/// Maximum width of an aligned column in characters, including padding.
 const MOST_PADDING: usize = 16 << 20;
 
 /// A table: headings and rows.
@@ -21,7 +21,7 @@ pub struct Table {
 }
 
 impl std::fmt::Display for Table {
-    /// Columns two blanks apart, the last one not padded: Go's tab writer.
+    /// Two spaces between columns, no padding of the last one: as Go's tab writer.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let headings: Vec<String> = self.headings.iter().map(|heading| (*heading).to_owned()).collect();
         // A name with a line end would forge a row.
@@ -30,7 +30,7 @@ impl std::fmt::Display for Table {
         let width = |column: usize| {
             let cells = lines.iter().filter_map(|line| line.get(column));
             let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or_default();
-            // One name of a megabyte does not make a megabyte of each row.
+            // One name of a megabyte must not make every row a megabyte long.
             if widest.saturating_mul(lines.len()) > MOST_PADDING {
                 0
             } else {
@@ -51,8 +51,8 @@ impl std::fmt::Display for Table {
     }
 }
 
-/// Packages with display name and default channel. The display name is that of the default channel's head, where the
-/// catalog holds its CSV.
+/// Packages with display name and default channel. The display name is that of the default channel's head, if the
+/// catalog contains its CSV.
 pub fn packages(catalog: &Catalog) -> Table {
     let (bundles, mut default_channels) = (by_name(catalog), HashMap::new());
     for channel in &catalog.channels {

@@ -29,7 +29,7 @@ pub enum Error {
     Read {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A document of a file is not a blob.
@@ -46,12 +46,12 @@ pub enum Error {
         line: usize,
         /// Column, counted from 1; 0 if unknown.
         column: usize,
-        /// What opm says.
+        /// opm's message.
         message: String,
     },
 }
 
-/// opm's message without most of the blob that it quotes: an icon makes that kilobytes of base64.
+/// opm's message without most of the quoted blob: an icon would add kilobytes of base64.
 pub(super) fn short(message: &str) -> Cow<'_, str> {
     /// Characters of the blob that show which one it is.
     const SHOWN: usize = 80;
@@ -71,7 +71,7 @@ pub(super) fn short(message: &str) -> Cow<'_, str> {
 pub(super) const MISSING_SCHEMA: &str = "' is missing root schema field";
 
 impl Error {
-    /// The error as opm words it, which names no file.
+    /// The error in opm's wording, which names no file.
     pub fn opm_text(&self) -> String {
         match self {
             Error::Document { message, .. } => message.clone(),
@@ -109,11 +109,11 @@ pub fn file(path: &Path) -> Result<Vec<Blob>, Error> {
     Ok(blobs)
 }
 
-/// Reads the blobs of one file, turns each, with the document it was read from, into something else on the thread that
-/// read it, and hands the results on in order, so that only some megabytes of a large file are in work at a time.
+/// Reads the blobs of one file, converts each, with its document, on the thread that read it, and returns the results
+/// in order, so that only some megabytes of a large file are processed at a time.
 ///
 /// # Errors
-/// See [`directory`]; `convert` may refuse a blob.
+/// See [`directory`]; `convert` may reject a blob.
 pub fn each_blob<T: Send>(
     path: &Path,
     convert: &(dyn Fn(Blob, &Value<'_>) -> Result<T, String> + Sync),
@@ -136,7 +136,7 @@ pub fn each_blob<T: Send>(
     }
 }
 
-/// Reads the blobs of a text, such as standard input.
+/// Reads the blobs of a stream, such as standard input.
 ///
 /// # Errors
 /// The first document that is not a blob.

@@ -1,4 +1,4 @@
-//! Channels as Mermaid text, as `opm alpha render-graph` draws them.
+//! Channels in Mermaid format, as `opm alpha render-graph` draws them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use olmkit_go::strconv::quote;
 /// A drawing, and what could not be drawn.
 #[derive(Debug, Default)]
 pub struct Drawing {
-    /// Mermaid text.
+    /// The Mermaid source.
     pub text: String,
     /// Warnings.
     pub warnings: Vec<String>,
@@ -34,8 +34,8 @@ pub fn draw(catalog: &Catalog, selection: &Selection) -> Result<Drawing, String>
     Ok(painter.finish())
 }
 
-/// A name as part of an identifier. What could end it and begin a statement of its own, such as `click`, is spelled out; names
-/// that Kubernetes allows stay as they are.
+/// A name as part of an identifier. Characters that could end it and begin another statement, such as `click`, are
+/// spelled out; names that Kubernetes allows are not changed.
 fn identifier(name: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_alphanumeric() || "-._+~:/@".contains(c);
     if name.chars().all(is_plain) {
@@ -102,7 +102,7 @@ struct Painter<'c> {
     links: usize,
     ignored: Vec<String>,
     warnings: Vec<String>,
-    /// Bytes of what is drawn.
+    /// Bytes drawn so far.
     bytes: usize,
 }
 
@@ -159,7 +159,7 @@ impl<'c> Painter<'c> {
         );
         let mut entries: Vec<&ChannelEntry> = channel.entries().iter().collect();
         entries.sort_by_key(|entry| std::cmp::Reverse(self.version(&entry.name)));
-        // opm marks what it has seen as skipped so far, from the highest version down. That is not what OLM does.
+        // opm marks entries as skipped in the order from the highest version down. OLM does not.
         let mut skipped = BTreeSet::new();
         let ascending = Ascending::of(channel.entries(), |name| self.version(name));
         for entry in entries {
@@ -211,7 +211,7 @@ impl<'c> Painter<'c> {
                 Ok(range) => {
                     let label = format!("\"skipRange({})\"", plain(&entry.skip_range));
                     let inside = ascending.within(&range);
-                    // Before they are written, since their number is the square of what was read.
+                    // Before they are written, because their number is quadratic in the input size.
                     self.check(inside.len().saturating_mul(label.len() + id.len() + entry.name.len()) + text.len())?;
                     let inside = inside.into_iter().filter_map(|number| channel.entries().get(number));
                     edges.extend(inside.map(|other| (other.name.as_str(), label.clone())));

@@ -1,4 +1,4 @@
-//! The keys that every blob may have, read before anything else of it, with opm's error texts.
+//! The keys that every blob may have, read before all others, with opm's error messages.
 
 use super::text::{Numbers, Value};
 use olmkit_go::fmt::Operand;
@@ -20,7 +20,7 @@ pub struct Meta {
 /// Reads the common keys of a blob.
 ///
 /// # Errors
-/// In opm's words: not a map, two keys that differ in case only, a common key that is not a string.
+/// With opm's message: not a map, two keys that differ only in case, a common key that is not a string.
 pub fn read(value: &Value<'_>) -> Result<Meta, String> {
     let mut meta = Meta::default();
     let entries = match value {
@@ -68,12 +68,12 @@ fn duplicate_keys<'k>(keys: impl Iterator<Item = &'k str>) -> Result<(), String>
     }
 }
 
-/// opm shows the document with a mark behind its first token.
+/// opm prints the document with a mark after its first token.
 fn not_a_map(value: &Value<'_>) -> String {
     let text = value.to_json(Numbers::Keep, Html::Escape);
     let mut pretty = String::new();
     write_indented(&mut pretty, &text, "    ");
-    // The decoder stops behind the bracket of a list, behind the last byte of anything else.
+    // The decoder stops after the bracket of a list, after the last byte of anything else.
     let offset = if matches!(value, Value::Sequence(_)) {
         1
     } else {

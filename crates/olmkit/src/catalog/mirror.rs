@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::model::Catalog;
 use crate::limits;
 
-/// Image references with what they are for: the bundles that name them. Empty references are left out.
+/// Image references with the bundles that name them. Empty references are omitted.
 pub fn images(catalog: &Catalog, package: Option<&str>) -> BTreeMap<String, Vec<String>> {
     let mut images: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for bundle in &catalog.bundles {

@@ -1,7 +1,7 @@
-//! File-based catalogs: read, write, render, check, compose and look at them.
+//! File-based catalogs: read, write, render, check, compose and inspect them.
 //!
-//! [`model`] holds what a catalog says, blob by blob; [`load`] reads it, [`write`] and [`order`] write it as
-//! `opm render` does. [`render`] makes blobs from bundles.
+//! [`model`] represents a catalog, blob by blob; [`load`] reads it, [`write`] and [`order`] write it as `opm render`
+//! does. [`render`] makes blobs from bundles.
 
 pub mod accumulate;
 #[doc(hidden)]

@@ -1,6 +1,6 @@
-//! File-based catalogs as they are written: the four known blob schemas, and custom ones.
+//! Data model of file-based catalogs: the four known blob schemas, and custom ones.
 //!
-//! Nothing here says whether a catalog makes sense; [`crate::catalog::validate`] does.
+//! The model does not check that a catalog is valid; [`crate::catalog::validate`] does.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub const BUNDLE: &str = "olm.bundle";
 /// Schema of a deprecations blob.
 pub const DEPRECATIONS: &str = "olm.deprecations";
 
-/// Property type: name and version of a bundle. (The same word as [`PACKAGE`].)
+/// Property type: name and version of a bundle. (The same string as [`PACKAGE`].)
 pub const PROPERTY_PACKAGE: &str = "olm.package";
 /// Property type: a package that a bundle needs.
 pub const PROPERTY_PACKAGE_REQUIRED: &str = "olm.package.required";
@@ -26,13 +26,13 @@ pub const PROPERTY_GVK: &str = "olm.gvk";
 pub const PROPERTY_GVK_REQUIRED: &str = "olm.gvk.required";
 /// Property type: one manifest, inline.
 pub const PROPERTY_BUNDLE_OBJECT: &str = "olm.bundle.object";
-/// Property type: what user interfaces show of the ClusterServiceVersion.
+/// Property type: ClusterServiceVersion data for user interfaces.
 pub const PROPERTY_CSV_METADATA: &str = "olm.csv.metadata";
 
-/// Where a blob was read.
+/// Source position of a blob.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The file; none for a blob that was made here.
+    /// The file; `None` for a generated blob.
     pub file: Option<Arc<Path>>,
     /// The blob's first line, counted from 1.
     pub line: usize,
@@ -45,7 +45,7 @@ pub struct Origin {
 pub struct Property {
     /// The property's type, `olm.gvk` for instance.
     pub kind: String,
-    /// Compact JSON text. `None` where the blob has no `value` at all, which is not the same as `null`.
+    /// Compact JSON. `None` if the blob has no `value`, which differs from `null`.
     pub value: Option<String>,
 }
 
@@ -60,9 +60,9 @@ pub struct Package {
     pub icon: Option<Icon>,
     /// Text about the package, Markdown.
     pub description: String,
-    /// Further properties; OLM does not look at them.
+    /// Further properties; OLM ignores them.
     pub properties: Vec<Property>,
-    /// Where it was read.
+    /// Source position.
     pub origin: Origin,
 }
 
@@ -86,7 +86,7 @@ pub struct Channel {
     pub entries: Option<Vec<ChannelEntry>>,
     /// Further properties.
     pub properties: Vec<Property>,
-    /// Where it was read.
+    /// Source position.
     pub origin: Origin,
 }
 
@@ -97,14 +97,14 @@ impl Channel {
     }
 }
 
-/// A bundle's place in a channel.
+/// A bundle's entry in a channel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChannelEntry {
     /// Bundle name.
     pub name: String,
     /// The bundle that this one directly replaces; empty if none.
     pub replaces: String,
-    /// Bundles that this one replaces too and that are not to be installed any more.
+    /// Bundles that this one also replaces and that should no longer be installed.
     pub skips: Vec<String>,
     /// A version range from which this bundle can be reached; empty if none.
     pub skip_range: String,
@@ -123,14 +123,14 @@ pub struct Bundle {
     pub properties: Vec<Property>,
     /// Images that the operator needs.
     pub related_images: Vec<RelatedImage>,
-    /// Where it was read.
+    /// Source position.
     pub origin: Origin,
 }
 
 /// An image that a bundle names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct RelatedImage {
-    /// What the image is for; often empty.
+    /// Purpose of the image; often empty.
     pub name: String,
     /// Image reference; empty in some real catalogs.
     pub image: String,
@@ -141,16 +141,16 @@ pub struct RelatedImage {
 pub struct Deprecation {
     /// The package it is about.
     pub package: String,
-    /// What is deprecated. `None` where the blob has no list.
+    /// Deprecated items. `None` if the blob has no list.
     pub entries: Option<Vec<DeprecationEntry>>,
-    /// Where it was read.
+    /// Source position.
     pub origin: Origin,
 }
 
 /// One deprecated thing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeprecationEntry {
-    /// Schema of what is deprecated: package, channel or bundle.
+    /// Schema of the deprecated item: package, channel or bundle.
     pub schema: String,
     /// Its name; empty for the package.
     pub name: String,
@@ -158,7 +158,7 @@ pub struct DeprecationEntry {
     pub message: String,
 }
 
-/// A blob of a schema that OLM does not know.
+/// A blob of a schema that OLM does not support.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Custom {
     /// Its schema.
@@ -169,7 +169,7 @@ pub struct Custom {
     pub name: String,
     /// The whole blob, compact JSON with sorted keys.
     pub json: String,
-    /// Where it was read.
+    /// Source position.
     pub origin: Origin,
 }
 
@@ -184,7 +184,7 @@ pub struct Catalog {
     pub bundles: Vec<Bundle>,
     /// `olm.deprecations` blobs.
     pub deprecations: Vec<Deprecation>,
-    /// All others.
+    /// Blobs of all other schemas.
     pub customs: Vec<Custom>,
 }
 
@@ -228,7 +228,7 @@ impl Catalog {
         }
     }
 
-    /// Adds all blobs of another catalog behind ours.
+    /// Appends all blobs of another catalog.
     pub fn extend(&mut self, other: Catalog) {
         self.packages.extend(other.packages);
         self.channels.extend(other.channels);

@@ -16,7 +16,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// opm's text for the property at an index.
+    /// opm's message for the property at an index.
     pub fn at(&self, index: usize) -> String {
         match self {
             Error::Property(text) => format!("parse property at index {index} as bundle object: {text}"),
@@ -25,7 +25,7 @@ impl Error {
     }
 }
 
-/// The JSON text of an inline object: as it is if it begins with `{`, else converted from YAML.
+/// The JSON of an inline object: unchanged if it begins with `{`, else converted from YAML.
 ///
 /// # Errors
 /// See [`Error`].
@@ -79,7 +79,7 @@ fn data(property: &Property) -> Result<Vec<u8>, Error> {
     mismatch.finish(bytes).map_err(Error::Property)
 }
 
-/// The JSON texts of all inline objects of a bundle, in property order. Objects that do not decode are left out;
+/// The JSON of all inline objects of a bundle, in property order. Objects that do not decode are omitted;
 /// [`super::blob::check_objects`] reports them.
 pub fn of(bundle: &Bundle) -> Vec<String> {
     bundle

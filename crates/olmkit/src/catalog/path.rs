@@ -9,7 +9,7 @@ use super::resolver::{self, Dropped, Edge, Field, Refusal, Resolver};
 use crate::limits;
 use crate::object::Version;
 
-/// Names that a message lists at most.
+/// Maximum number of names in a message.
 const LISTED: usize = 20;
 
 /// One upgrade.
@@ -23,22 +23,22 @@ pub struct Step {
     pub by: Field,
     /// The channel of that entry.
     pub channel: String,
-    /// Other entries that name the installed bundle or its version, and why OLM does not take them.
+    /// Other entries that name the installed bundle or its version, and why OLM does not use them.
     pub passed_over: Vec<String>,
 }
 
 /// The installed bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
-    /// Its name; a version if nothing in the catalog has a name for it.
+    /// Its name, or a version if the catalog has no bundle with it.
     pub name: String,
     /// Its version.
     pub version: Version,
-    /// Where the version comes from.
+    /// Source of the version.
     pub source: VersionSource,
 }
 
-/// Where the version of an installed bundle comes from.
+/// Source of an installed bundle's version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VersionSource {
@@ -52,7 +52,7 @@ pub enum VersionSource {
     Unknown,
 }
 
-/// How the upgrades end.
+/// Final state of the upgrades.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state", content = "reason")]
 pub enum End {
@@ -60,7 +60,7 @@ pub enum End {
     Newest,
     /// The target is installed.
     Target,
-    /// OLM stays at a bundle that is not the newest.
+    /// OLM does not upgrade a bundle that is not the newest.
     Stays(String),
     /// The upgrades never end.
     Cycle(String),
@@ -81,7 +81,7 @@ pub struct Path {
     pub from: Installed,
     /// The upgrades.
     pub steps: Vec<Step>,
-    /// How they end.
+    /// Their final state.
     pub end: End,
     /// Facts that the answer depends on, as sentences.
     pub notes: Vec<String>,
@@ -260,7 +260,7 @@ pub fn find(catalog: &Catalog, question: Question<'_>) -> Result<Path, Error> {
     Ok(path)
 }
 
-/// The place that a message names.
+/// The channel in a message.
 fn place(channel: Option<&str>) -> String {
     channel.map_or_else(
         || "all channels".to_owned(),
@@ -306,7 +306,7 @@ fn leads_on(edge: &Edge<'_>) -> String {
     }
 }
 
-/// The entries that OLM does not take.
+/// The entries that OLM does not use.
 fn passed_over(edges: &[Edge<'_>], taken: &Edge<'_>) -> Vec<String> {
     let others = edges.iter().filter(|edge| edge.position != taken.position);
     others
@@ -378,7 +378,7 @@ impl<'c> Package<'c> {
         bundle.and_then(|bundle| resolver::version(bundle)).unwrap_or_default()
     }
 
-    /// The bundles whose version is a text.
+    /// The bundles with a version.
     fn with_version(&self, wanted: &Version) -> Vec<&'c str> {
         let bundles = self.bundles.iter();
         let has = |bundle: &Bundle| resolver::version(bundle).is_some_and(|version| is_same(&version, wanted));
@@ -451,7 +451,7 @@ impl<'c> Package<'c> {
         })
     }
 
-    /// What an answer about an installed bundle assumes.
+    /// The assumption of a result about an installed bundle.
     fn note(&self, installed: &Installed) -> Option<String> {
         let Installed { name, version, source } = installed;
         let shown = limits::name(name);

@@ -26,7 +26,7 @@ pub enum Above {
     Skips(String),
 }
 
-/// The place of a new bundle in one channel.
+/// The position of a new bundle in one channel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Placement {
     /// The upgrade edges of the new entry.
@@ -47,10 +47,10 @@ struct Place<'c> {
     version: Option<Version>,
 }
 
-/// Finds the place of a bundle in a channel of its package.
+/// Finds the position of a bundle in a channel of its package.
 ///
 /// # Errors
-/// The catalog already has the bundle, the channel would get a second head, or its edges leave no place for the version.
+/// The catalog already has the bundle, the channel would get a second head, or its edges do not allow the version.
 pub fn place(catalog: &Catalog, channel: &str, new: &Bundle, edges: &NewEdges) -> Result<Placement, Error> {
     let of_package = |package: &str| package == new.package;
     let mut bundles = catalog.bundles.iter().filter(|bundle| of_package(&bundle.package));
@@ -133,7 +133,8 @@ impl Place<'_> {
         })
     }
 
-    /// The new bundle replaces the highest version of the earlier minor versions and skips the lower ones of its own.
+    /// The new bundle replaces the highest version of the earlier minor versions and skips the lower ones of its
+    /// minor version.
     fn by_version(&self) -> Result<Placement, String> {
         let edges = self.semver_edges();
         let Some(next) = self.next_above() else {
@@ -224,17 +225,17 @@ impl Place<'_> {
         Err(self.no_place(next, &reason))
     }
 
-    /// The refusal of a bundle that fits nowhere, with the two changes that make room for it.
+    /// The error for a bundle that fits nowhere, with the two changes that would make it fit.
     fn no_place(&self, next: &str, reason: &str) -> String {
         let name = &self.new.name;
         format!(
-            "channel {} has no place for {name}, which is older than {next}: {reason}. Add {name} to a channel of its own with \
+            "channel {} has no place for {name}, which is older than {next}: {reason}. Add {name} to a separate channel with \
              --channel NAME --create-channel, or add it to `skips` of {next} and repeat the command",
             self.channel
         )
     }
 
-    /// The refusal of a second head, which neither opm nor OLM accepts.
+    /// The error for a second head, which both opm and OLM reject.
     fn two_heads(&self, head: &str, replaces: &str) -> String {
         let reason = match replaces {
             "" => "it replaces nothing".to_owned(),

@@ -23,7 +23,7 @@ pub struct PackageProperty {
 /// The JSON value of a property.
 ///
 /// # Errors
-/// Go's text for a value that is absent or not JSON.
+/// Go's message for a value that is absent or not JSON.
 pub fn value(property: &Property) -> Result<Value<'_>, String> {
     let text = property.value.as_deref().unwrap_or_default();
     stream::json(text).map_err(|_| "unexpected end of JSON input".to_owned())
@@ -32,7 +32,7 @@ pub fn value(property: &Property) -> Result<Value<'_>, String> {
 /// Reads a property's value as a struct of strings, in the order of `wanted`.
 ///
 /// # Errors
-/// `parse property[i] of type "t": …`, in opm's words.
+/// opm's message `parse property[i] of type "t": …`.
 pub fn read_strings<const N: usize>(
     property: &Property,
     index: usize,
@@ -62,7 +62,7 @@ fn parse_error(property: &Property, index: usize, error: &str) -> String {
 /// Reads all properties of a bundle by type: its `olm.package` values.
 ///
 /// # Errors
-/// The index of the first property that does not fit its type, and opm's text for it.
+/// The index of the first property that does not fit its type, and opm's message for it.
 pub fn parse(bundle: &Bundle) -> Result<Vec<PackageProperty>, (usize, String)> {
     let mut packages = Vec::new();
     for (index, property) in bundle.properties.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The upgrades that OLM v0 takes: its resolver's rules over the channels of one package.
+//! The upgrades that OLM v0 performs: its resolver's rules over the channels of one package.
 //!
 //! OLM orders a channel along `replaces` from the head, drops the entries that another entry skips, and upgrades an
 //! installed bundle to the first of the others that replaces or skips it by name, or whose `skipRange` contains its
@@ -20,10 +20,10 @@ pub const PROPERTY_DEPRECATED: &str = "olm.deprecated";
 /// Minimum cost of comparing a version with a range, in bytes.
 const COMPARISON: usize = 32;
 
-/// Chains that an error lists at most.
+/// Maximum number of chains in an error.
 const CHAINS_LISTED: usize = 10;
 
-/// An error that OLM reports instead of an upgrade, in OLM's words.
+/// An error that OLM reports instead of an upgrade, with OLM's message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -326,18 +326,19 @@ impl<'c> Resolver<'c> {
         &self.placed
     }
 
-    /// Cost of one call of [`Self::edges`] with a version, in bytes that are compared.
+    /// Cost of one call of [`Self::edges`] with a version, in compared bytes.
     pub fn cost(&self) -> usize {
         self.cost
     }
 
-    /// Returns true if OLM rejects every state in which a bundle stays installed: it has the property `olm.deprecated`.
+    /// Returns true if OLM rejects every state in which a bundle remains installed: it has the property
+    /// `olm.deprecated`.
     pub fn is_prohibited(&self, name: &str) -> bool {
         self.deprecated.contains(name)
     }
 
-    /// All entries that lead on from an installed bundle, in OLM's order. OLM takes the first that is not dropped. If that is the
-    /// bundle itself, it stays installed.
+    /// All upgrade edges from an installed bundle, in OLM's order. OLM uses the first one that is not dropped. If that
+    /// is the bundle itself, it remains installed.
     pub fn edges(&self, name: &str, version: Option<&Version>) -> Vec<Edge<'c>> {
         let mut found: Vec<(usize, Field)> = self.named.get(name).cloned().unwrap_or_default();
         if let Some(version) = version {
@@ -369,8 +370,8 @@ impl<'c> Resolver<'c> {
         })
     }
 
-    /// The edge that OLM takes from each of many installed bundles with their versions; none for one from which it takes none. A
-    /// bundle that OLM takes as its own upgrade has an edge to itself.
+    /// OLM's upgrade edge from each of many installed bundles with their versions; bundles without one are omitted. A
+    /// bundle that OLM considers its own upgrade has an edge to itself.
     pub fn upgrades<'n>(&self, installed: &BTreeMap<&'n str, Option<Version>>) -> BTreeMap<&'n str, Edge<'c>> {
         let mut ascending: Vec<&Version> = installed.values().flatten().collect();
         ascending.sort_unstable();
@@ -388,7 +389,7 @@ impl<'c> Resolver<'c> {
         taken.collect()
     }
 
-    /// For each of some versions, which ascend and differ: the first entry that is not dropped and whose `skipRange` contains it.
+    /// For some distinct ascending versions: the first entry that is not dropped and whose `skipRange` contains it.
     fn by_range(&self, ascending: &[&Version]) -> Vec<Option<Edge<'c>>> {
         let mut first = vec![None; ascending.len()];
         // For each version, the next one that has no entry yet.

@@ -11,7 +11,7 @@ use olmkit_go::strconv::quote;
 /// Versions by the names of bundles.
 pub(super) type Versions<'c> = BTreeMap<&'c str, Version>;
 
-/// What is drawn.
+/// Selects the drawn channels.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Only this package.
@@ -55,7 +55,7 @@ impl Selection {
             .collect())
     }
 
-    /// A channel without what lies below the minimum edge; none if nothing is left.
+    /// A channel without the entries below the minimum edge; `None` if nothing remains.
     fn above(&self, channel: &Channel, versions: &Versions<'_>, minimum: &Version) -> Option<Channel> {
         let edge = self.minimum_edge.as_ref()?;
         let reaches = |name: &str| versions.get(name).is_some_and(|version| version >= minimum);
@@ -68,7 +68,7 @@ impl Selection {
                     name: entry.name.clone(),
                     ..ChannelEntry::default()
                 };
-                // What the edge itself refers to lies below it.
+                // References of the edge itself are below it.
                 if entry.name != *edge {
                     kept.replaces = if reaches(&entry.replaces) {
                         entry.replaces.clone()
@@ -111,7 +111,7 @@ pub(super) fn versions(catalog: &Catalog) -> Result<Versions<'_>, String> {
     Ok(versions)
 }
 
-/// The refusal of a graph whose text exceeds its limit.
+/// The error for a graph whose output exceeds its limit.
 pub(super) fn too_large() -> String {
     let exceeded = limits::GRAPH_TEXT.exceeded();
     format!("the graph would be {exceeded}; or select a package or channel")

@@ -66,21 +66,21 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
-/// What happens to channels that the package does not have.
+/// Treatment of channels that the package does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NewChannels {
     /// They are created.
     Create,
-    /// They are refused, unless the package has no channel yet.
+    /// They are rejected, unless the package has no channel yet.
     Refuse,
 }
 
-/// The file that holds a package: `path` itself, or the only file below it that does.
+/// The file of a package: `path` itself, or the only file below it that contains the package.
 ///
 /// # Errors
 /// The file does not exist, or the package is in several files.
@@ -119,10 +119,10 @@ pub fn file_of(path: &Path, package: &str) -> Result<PathBuf, Error> {
     }
 }
 
-/// Adds a bundle to channels of its package in a file of the source, and returns its place in each channel.
+/// Adds a bundle to channels of its package in a file of the source, and returns its position in each channel.
 ///
 /// # Errors
-/// The file cannot be read, changed or written, or a channel has no place for the bundle. The file is unchanged then.
+/// The file cannot be read, changed or written, or a channel does not allow the bundle. The file is unchanged then.
 pub fn add(
     file: &Path,
     bundle: &Bundle,
@@ -162,7 +162,7 @@ pub fn deprecate(file: &Path, package: &str, schema: &str, name: &str, message: 
     Ok(files::write(file, text.as_bytes())?)
 }
 
-/// A channel that is not there is most often misspelt.
+/// An unknown channel is most often misspelled.
 fn refuse_unknown(catalog: &Catalog, package: &str, channels: &[String]) -> Result<(), Error> {
     let of_package = catalog.channels.iter().filter(|channel| channel.package == package);
     let known: Vec<&str> = of_package.map(|channel| channel.name.as_str()).collect();

@@ -7,7 +7,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use crate::files::{self, Directory};
 use crate::limits::{self, Limit};
 
-/// File of patterns, in gitignore syntax, of what is not part of the catalog.
+/// File of patterns, in gitignore syntax, for files that are not part of the catalog.
 pub const IGNORE_FILE: &str = ".indexignore";
 
 /// Why a directory cannot be walked.
@@ -18,7 +18,7 @@ pub enum Error {
     List {
         /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A symbolic link leads out of the catalog.
@@ -26,7 +26,7 @@ pub enum Error {
     Link {
         /// The link.
         path: PathBuf,
-        /// Where it may not lead.
+        /// The path that it may not leave.
         source: std::io::Error,
     },
     /// An ignore file cannot be read.
@@ -34,7 +34,7 @@ pub enum Error {
     Ignore {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }

@@ -18,22 +18,22 @@ pub enum Format {
     /// One JSON object after the other, indented by four.
     #[default]
     Json,
-    /// YAML documents, each behind `---`.
+    /// YAML documents, each after `---`.
     Yaml,
 }
 
-/// Blobs that are turned into text at a time.
+/// Blobs that are serialized at a time.
 const WINDOW: usize = 64;
 
 /// Why a catalog cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A blob holds something that YAML cannot hold.
+    /// A blob contains a value that YAML cannot represent.
     #[error("cannot write {blob} as YAML: {source}")]
     Yaml {
-        /// Which blob.
+        /// The blob.
         blob: String,
-        /// What the writer said.
+        /// The writer's error.
         source: Box<yaml::Error>,
     },
     /// A package whose name cannot be that of a directory.
@@ -116,7 +116,7 @@ impl<'o> Object<'o> {
         Object { out, empty: true }
     }
 
-    /// Writes a name; the value follows on the returned text.
+    /// Writes a name; the value follows in the returned output.
     fn name(&mut self, name: &str) -> &mut String {
         if !self.empty {
             self.out.push(',');
@@ -243,7 +243,7 @@ fn deprecation(out: &mut String, deprecation: &Deprecation) {
     object.close();
 }
 
-/// Writes blobs one after the other. Large catalogs are turned into text on several threads, some megabytes at a time.
+/// Writes blobs one after the other. Large catalogs are serialized on several threads, some megabytes at a time.
 ///
 /// # Errors
 /// The output cannot be written, or a blob does not fit the format.
@@ -264,8 +264,8 @@ pub fn all(blobs: &[Blob], format: Format, out: &mut dyn std::io::Write) -> Resu
     Ok(out.flush()?)
 }
 
-/// Writes a catalog as a directory: `<package>/catalog.yaml` for each package, blobs without one at the top. All of it appears
-/// at once; see [`crate::files`].
+/// Writes a catalog as a directory: `<package>/catalog.yaml` for each package, blobs without one at the top. It appears
+/// atomically; see [`crate::files`].
 ///
 /// # Errors
 /// The directory is not empty, or cannot be written.
@@ -285,7 +285,7 @@ pub fn directory(blobs: Vec<Blob>, format: Format, root: &Path) -> Result<(), Er
     for blob in blobs {
         packages.entry(blob.package().to_owned()).or_default().push(blob);
     }
-    // All names are checked before anything is written. What belongs to no package stays at the top.
+    // All names are checked before anything is written. Blobs without a package are written at the top.
     let mut files = Vec::new();
     for (package, blobs) in packages {
         let file = match package.as_str() {

@@ -1,8 +1,8 @@
-//! `anyOf`, `oneOf`, `allOf`: how schemars writes options, enums and flattened structs, brought into the structural form.
+//! `anyOf`, `oneOf`, `allOf`: converts schemars' form of options, enums and flattened structs to the structural form.
 //!
-//! A structural schema says type, description, default and every property outside of the combination; inside are tests
-//! of values only. So properties of variants move out (they are hoisted) and the variants keep which of them are required
-//! and which values they may have.
+//! A structural schema declares type, description, default and every property outside the combination; inside are only
+//! value validations. So properties of variants move out (they are hoisted), and the variants keep their required
+//! properties and allowed values.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 use super::Error;
 use super::variants::{declare, hoist, tests_of};
 
-/// Brings the combinations of one node, whose children are not yet normalised, into the structural form. Afterwards the
-/// node has a type where the alternatives had one, and every property of a variant is declared on the node.
+/// Converts the combinations of one node, whose children are not yet normalized, to the structural form. Afterwards the
+/// node has a type if the alternatives had one, and every property of a variant is declared on the node.
 pub(super) fn normalise(node: &mut Map<String, Value>, path: &str) -> Result<(), Error> {
     flatten_all_of(node, path)?;
     for keyword in ["oneOf", "anyOf"] {
@@ -28,7 +28,7 @@ pub(super) fn normalise(node: &mut Map<String, Value>, path: &str) -> Result<(),
             if let Value::Object(single) = single.clone() {
                 merge_into(node, single, path)?;
             }
-            // What was merged may hold a combination of its own (an optional enum with data).
+            // The merged schema may have a combination itself (an optional enum with data).
             flatten_all_of(node, path)?;
             if node.contains_key("oneOf") || node.contains_key("anyOf") {
                 return normalise(node, path);
@@ -48,7 +48,7 @@ pub(super) fn normalise(node: &mut Map<String, Value>, path: &str) -> Result<(),
     }
     if let Some(Value::Object(not)) = node.remove("not") {
         for (name, schema) in not.get("properties").and_then(Value::as_object).into_iter().flatten() {
-            // Only its type: what `not` says about the value is not what the value must be.
+            // Only its type: the other keywords of `not` do not apply to the value.
             let of = schema.get("type").map(|of| serde_json::json!({ "type": of }));
             declare(node, name, of.unwrap_or(Value::Bool(true)), path)?;
         }
@@ -57,8 +57,8 @@ pub(super) fn normalise(node: &mut Map<String, Value>, path: &str) -> Result<(),
     Ok(())
 }
 
-/// Variants of an enum with data. A combination inside a variant (an enum inside an enum) is brought out first, so that its
-/// properties are seen.
+/// Variants of an enum with data. A combination inside a variant (an enum inside an enum) is hoisted first, so that its
+/// properties are found.
 fn normalised_variants(alternatives: Vec<Value>, path: &str) -> Result<Vec<Map<String, Value>>, Error> {
     let mut variants = Vec::new();
     for alternative in alternatives {
@@ -97,14 +97,14 @@ fn is_int_or_string(alternatives: &[Value]) -> bool {
     alternatives.len() == 2 && types == BTreeSet::from(["integer", "string"])
 }
 
-/// Merges the members of `allOf` into the node. Legal for what schemars writes there: one reference with a sibling
-/// description, and the parts of a flattened struct.
+/// Merges the members of `allOf` into the node. Correct for schemars' uses: one reference with a sibling description,
+/// and the parts of a flattened struct.
 fn flatten_all_of(node: &mut Map<String, Value>, path: &str) -> Result<(), Error> {
     while let Some(Value::Array(parts)) = node.remove("allOf") {
         let mut combinations = Vec::new();
         for part in parts {
             let Value::Object(mut part) = part else { continue };
-            // Two parts that are both enums with data cannot share one oneOf: they stay apart inside allOf.
+            // Two parts that are both enums with data cannot share one oneOf: they remain separate inside allOf.
             for keyword in ["oneOf", "anyOf"] {
                 if node.contains_key(keyword)
                     && part.contains_key(keyword)
@@ -176,7 +176,7 @@ fn plain_enum(alternatives: &[Value]) -> Option<Map<String, Value>> {
     Some(merged)
 }
 
-/// Where [`plain_enum`] puts the descriptions of variants until the description of the enum is known.
+/// Temporary key of [`plain_enum`] for the descriptions of variants, until the description of the enum is known.
 const VARIANTS: &str = "x-olmkit-variants";
 
 /// Moves the collected descriptions of variants below the node's own description.
@@ -203,8 +203,8 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// Merges a schema into the node that refers to it. What the node says itself wins: a field's own documentation replaces
-/// that of its type.
+/// Merges a schema into the node that refers to it. The node's own keywords win: a field's documentation replaces that
+/// of its type.
 pub(super) fn merge_into(node: &mut Map<String, Value>, other: Map<String, Value>, path: &str) -> Result<(), Error> {
     for (keyword, value) in other {
         match (keyword.as_str(), node.get_mut(&keyword)) {

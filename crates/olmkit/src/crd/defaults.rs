@@ -1,9 +1,9 @@
-//! Defaults, as serde gives them, in the form that the API server accepts.
+//! Converts defaults from serde to the form that the API server accepts.
 
 use serde_json::{Map, Value};
 
-/// Serde defaults are copied with every unset option as null; the server refuses null where nullable is not set, and
-/// defaults that name fields the schema does not have.
+/// Serde defaults are copied with every unset option as null; the server rejects null if nullable is not set, and
+/// defaults with fields that the schema does not have.
 pub(super) fn normalise(node: &mut Map<String, Value>) {
     let Some(mut value) = node.remove("default") else {
         return;
@@ -12,7 +12,7 @@ pub(super) fn normalise(node: &mut Map<String, Value>) {
         return;
     }
     prune(&mut value, node);
-    // An empty object as default of an object with required fields would be refused.
+    // An empty object as default of an object with required fields would be rejected.
     let missing = node.get("required").and_then(Value::as_array).is_some_and(|required| {
         value.as_object().is_some_and(|map| {
             required.iter().filter_map(Value::as_str).any(|name| {

@@ -1,4 +1,4 @@
-//! Descriptors: what a form needs to know about a field beside its schema, said on the field itself.
+//! Descriptors: form metadata of a field in addition to its schema, declared on the field itself.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,15 +24,15 @@ pub const DESCRIPTOR_EXTENSION: &str = "x-olm-descriptor";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
-    /// What the field is for: the documentation of the field.
+    /// Purpose of the field: its documentation.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// The label in a form.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub display_name: String,
-    /// Where the field is, below `spec` or `status`: JSON names joined with dots; a list adds `[0]`.
+    /// Path of the field, below `spec` or `status`: JSON names joined with dots; a list adds `[0]`.
     pub path: String,
-    /// Which widget shows the field, as `urn:alm:descriptor:…` strings.
+    /// The widgets for the field, as `urn:alm:descriptor:…` strings.
     #[serde(default, rename = "x-descriptors", skip_serializing_if = "Vec::is_empty")]
     pub x_descriptors: Vec<String>,
 }
@@ -61,7 +61,7 @@ struct Extension {
 /// sorts them.
 ///
 /// # Errors
-/// When the schema has no structural form, or an extension holds an unknown key.
+/// If the schema has no structural form, or an extension contains an unknown key.
 pub fn descriptors<T: JsonSchema>() -> Result<Descriptors, Error> {
     descriptors_of(schemars::schema_for!(T).to_value())
 }
@@ -136,7 +136,7 @@ fn collect(schema: &Value, path: &str, found: &mut Vec<(Option<i64>, Descriptor)
     Ok(())
 }
 
-/// A name in words: split at `.`, `-`, `_`, blanks and before capitals, each word with a capital first letter.
+/// A name split into words at `.`, `-`, `_`, spaces and before capitals, each capitalized.
 ///
 /// ```
 /// assert_eq!(olmkit::crd::display_name("memcached-operator"), "Memcached Operator");
@@ -165,7 +165,7 @@ pub fn display_name(name: &str) -> String {
     words.iter().map(|word| capitalised(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// The first letter of a word, which need not be its first character, as a capital.
+/// Capitalizes the first letter of a word, which need not be its first character.
 fn capitalised(word: &str) -> String {
     match word.char_indices().find(|(_, letter)| letter.is_alphabetic()) {
         Some((at, letter)) => {
@@ -191,7 +191,7 @@ mod tests {
     #[derive(JsonSchema)]
     #[allow(dead_code)]
     struct Spec {
-        /// How many.
+        /// Number of items.
         #[schemars(extend("x-olm-descriptor" = {"x-descriptors": ["urn:alm:descriptor:com.tectonic.ui:podCount"], "order": 1}))]
         size: i32,
         /// The image.

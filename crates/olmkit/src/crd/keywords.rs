@@ -1,4 +1,4 @@
-//! Which schema keywords and formats a CustomResourceDefinition may hold.
+//! Schema keywords and formats that a CustomResourceDefinition may contain.
 
 /// The keywords of `JSONSchemaProps` that the API server accepts and acts on. Others are dropped.
 pub(super) const KEPT: &[&str] = &[
@@ -39,9 +39,9 @@ pub(super) const KEPT: &[&str] = &[
     "x-kubernetes-validations",
 ];
 
-/// Keywords that a schema inside `allOf`, `anyOf`, `oneOf` or `not` may hold: those that test a value. Everything that
-/// specifies (type, defaults, descriptions) has its place outside.
-/// Source: structural schemas, "Extend the Kubernetes API with CustomResourceDefinitions".
+/// Keywords that a schema inside `allOf`, `anyOf`, `oneOf` or `not` may contain: value validations. Specifications
+/// (type, defaults, descriptions) belong outside. Source: structural schemas, "Extend the Kubernetes API with
+/// CustomResourceDefinitions".
 pub(super) const VALUE_VALIDATIONS: &[&str] = &[
     "allOf",
     "anyOf",
@@ -67,9 +67,9 @@ pub(super) const VALUE_VALIDATIONS: &[&str] = &[
     "x-kubernetes-validations",
 ];
 
-/// Formats the API server knows (apiextensions, `supportedFormats`) and that mean the same there as in schemars.
-/// `duration` is missing on purpose: schemars means ISO 8601 ("PT1H"), the server means Go's ("1h") and would refuse
-/// every value the program writes.
+/// Formats that the API server supports (apiextensions, `supportedFormats`) with the same meaning as in schemars.
+/// `duration` is missing deliberately: schemars means ISO 8601 ("PT1H"), the server means Go's ("1h") and would reject
+/// every value that the program writes.
 pub(super) const FORMATS: &[&str] = &[
     "bsonobjectid",
     "byte",

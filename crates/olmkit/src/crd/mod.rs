@@ -1,11 +1,11 @@
-//! From a derived schema to the structural schema a CustomResourceDefinition holds; checks of such schemas.
+//! Converts a derived schema to the structural schema of a CustomResourceDefinition, and checks such schemas.
 //!
-//! `kube`'s derive prints what `schemars` says about a Rust type. Some of it the API server refuses or warns about, some
-//! of it is legal but behaves unlike what users of Kubernetes know (`nullable` on every optional field keeps explicit
-//! nulls). [`normalise`] gives the result the form that `controller-gen` writes for Go types.
+//! `kube`'s derive uses the `schemars` schema of a Rust type. The API server rejects parts of it or warns about them,
+//! and other parts behave unlike Kubernetes APIs (`nullable` on every optional field keeps explicit nulls).
+//! [`normalise`] converts the result to the form that `controller-gen` writes for Go types.
 //!
-//! What a form for humans needs beside the schema (display names, input widgets) is said on the same fields with the
-//! schema extension [`DESCRIPTOR_EXTENSION`], read by [`descriptors`] and absent from the normalised CRD.
+//! Form metadata (display names, input widgets) is declared on the same fields with the schema extension
+//! [`DESCRIPTOR_EXTENSION`], which [`descriptors`] reads and the normalized CRD omits.
 
 pub mod compatibility;
 pub mod instance;
@@ -28,19 +28,19 @@ pub(crate) use normalise::normalise_with;
 pub use normalise::{merge_versions, normalise};
 pub use schema::{Options, normalise_schema};
 
-/// Why a schema cannot be given the form the API server demands. Every variant names the place by the dotted path below
-/// the schema's root.
+/// Why a schema cannot be converted to the form that the API server requires. Every variant contains the dotted path
+/// below the schema's root.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A reference that leads nowhere, or back to itself.
     #[error("{path}: cannot inline {reference}: {reason}")]
     Reference {
-        /// Where the reference is.
+        /// Path of the reference.
         path: String,
         /// The reference as written.
         reference: String,
-        /// What is wrong with it.
+        /// The error.
         reason: &'static str,
     },
     /// Two alternatives of an enum give the same property different types; the API server needs one type for a property.
@@ -64,23 +64,23 @@ pub enum Error {
          or a field of type serde_json::Value"
     )]
     MixedTypes {
-        /// Where the alternatives are.
+        /// Path of the alternatives.
         path: String,
         /// The types found.
         types: String,
     },
-    /// Something that is not a schema where a schema is needed.
+    /// A value that is not a schema although a schema is required.
     #[error("{path}: {what} is not a schema object")]
     NotASchema {
-        /// The place.
+        /// The path.
         path: String,
-        /// The keyword that held it.
+        /// The keyword with the value.
         what: String,
     },
     /// A schema nested deeper than any type a person writes.
     #[error("{path}: more than {limit} levels deep")]
     TooDeep {
-        /// The place.
+        /// The path.
         path: String,
         /// The limit.
         limit: usize,
@@ -90,7 +90,7 @@ pub enum Error {
     Definition {
         /// metadata.name
         name: String,
-        /// What is missing or wrong.
+        /// The reason.
         reason: String,
     },
     /// A value that does not serialise; cannot happen for the types of k8s-openapi.

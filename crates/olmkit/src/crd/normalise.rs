@@ -19,8 +19,8 @@ pub fn normalise(crd: &CustomResourceDefinition, options: &Options) -> Result<Va
     normalise_with(crd, &BTreeMap::new(), options)
 }
 
-/// As [`normalise`], with the schemas of some versions as `schemars` prints them. What `kube` makes of them before they
-/// fit into a `CustomResourceDefinition` loses keywords, such as the patterns of numeric keys.
+/// As [`normalise`], with the schemas of some versions as `schemars` prints them. `kube`'s conversion to
+/// `CustomResourceDefinition` loses keywords, such as the patterns of numeric keys.
 pub(crate) fn normalise_with(
     crd: &CustomResourceDefinition,
     schemas: &BTreeMap<String, Value>,
@@ -110,7 +110,7 @@ fn check_versions(versions: &[Value]) -> Result<(), String> {
     }
 }
 
-/// Joins the definitions of one kind's versions, each derived from its own Rust type, into one.
+/// Merges the definitions of one kind's versions, each derived from a separate Rust type.
 ///
 /// # Errors
 /// When there is none, when group, kind, scope or names differ, or when `stored` is not among the versions.
@@ -174,7 +174,7 @@ fn strip_extension(schema: &mut Value) {
     }
 }
 
-/// The root has what every object has. The texts say what `controller-gen`'s say, for `kubectl explain`.
+/// The root gets the fields of every object, with the descriptions of `controller-gen`, for `kubectl explain`.
 fn finish_root(schema: &mut Value, kind: &str, plural: &str, options: &Options) {
     let Some(root) = schema.as_object_mut() else { return };
     root.insert("type".into(), "object".into());
@@ -212,7 +212,7 @@ fn finish_root(schema: &mut Value, kind: &str, plural: &str, options: &Options) 
     properties.insert("apiVersion".into(), version);
     properties.insert("kind".into(), own_kind);
     properties.insert("metadata".into(), json!({"type": "object"}));
-    // A default for the whole status would be written by the server on creation, without an observation behind it.
+    // The server would write a default for the whole status on creation, without an observation.
     if let Some(Value::Object(status)) = properties.get_mut("status") {
         status.remove("default");
     }

@@ -1,10 +1,10 @@
-//! Numbers and strings: formats the API server does not know, bounds as integers, exclusive bounds as booleans.
+//! Numbers and strings: formats that the API server does not support, bounds as integers, exclusive bounds as booleans.
 
 use serde_json::{Map, Number, Value};
 
 use super::keywords::FORMATS;
 
-/// The bounds that an integer format of Rust implies, and the Kubernetes format that holds all its values.
+/// The bounds that an integer format of Rust implies, and the Kubernetes format that fits all its values.
 fn integer_format(format: &str) -> Option<(&'static str, Option<i64>, Option<i64>)> {
     Some(match format {
         "int8" => ("int32", Some(i64::from(i8::MIN)), Some(i64::from(i8::MAX))),
@@ -29,7 +29,7 @@ pub(super) fn normalise(node: &mut Map<String, Value>) {
             continue;
         };
         if integer && bound.fract() != 0.0 && keyword != "multipleOf" {
-            // There is no integer between the fractional bound and the next integer, so the meaning stays.
+            // There is no integer between the fractional bound and the next integer, so the meaning does not change.
             let next = if up { bound.ceil() } else { bound.floor() };
             node.insert(keyword.into(), whole(next).unwrap_or_else(|| Value::from(bound)));
         } else if let Some(number) = whole(bound)
@@ -57,7 +57,7 @@ fn format(node: &mut Map<String, Value>) {
     }
 }
 
-/// Sets a bound unless a stricter one is there.
+/// Sets a bound unless a stricter one exists.
 fn tighten(node: &mut Map<String, Value>, keyword: &str, limit: i64, wider: impl Fn(f64, f64) -> bool) {
     let present = node.get(keyword).and_then(Value::as_f64);
     #[allow(clippy::cast_precision_loss)] // limits are at most u32::MAX
@@ -81,7 +81,7 @@ fn exclusive_bound(node: &mut Map<String, Value>, flag: &str, keyword: &str) {
     }
 }
 
-/// A float without a fraction as an integer, if an `i64` holds it.
+/// A float without a fraction as an integer, if it fits an `i64`.
 fn whole(number: f64) -> Option<Value> {
     #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
     (number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0)

@@ -1,4 +1,4 @@
-//! The walk over a schema: references inlined, each node brought into the structural form.
+//! Walks a schema: references are inlined, and each node is converted to the structural form.
 
 use serde_json::{Map, Value, json};
 
@@ -7,15 +7,15 @@ use super::keywords::KEPT;
 use super::{DESCRIPTOR_EXTENSION, Error, defaults, scalar};
 use crate::limits::SCHEMA_DEPTH;
 
-/// How far normalisation goes where there is a choice.
+/// Options for normalization.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Keeps `nullable: true` on optional fields. Off by default: `Option<T>` in Rust means "may be absent", as in Go, and
-    /// a nullable field keeps explicit nulls instead of having them pruned or defaulted. Enums without data are never
-    /// nullable, because the server refuses null for them even then.
+    /// Keeps `nullable: true` on optional fields. Off by default: `Option<T>` in Rust means "may be absent", as in Go,
+    /// and a nullable field keeps explicit nulls instead of having them pruned or defaulted. Enums without data are
+    /// never nullable, because the server rejects null for them even then.
     pub keep_nullable: bool,
-    /// Leaves descriptions away. Embedded types of Kubernetes bring tens of kilobytes of them; a CRD above 262144 bytes
-    /// cannot be applied with client-side `kubectl apply`.
+    /// Omits descriptions. Embedded Kubernetes types add tens of kilobytes of them; client-side `kubectl apply` cannot
+    /// apply a CRD above 262144 bytes.
     pub strip_descriptions: bool,
 }
 
@@ -79,7 +79,7 @@ impl Walk<'_> {
                 limit: SCHEMA_DEPTH.count(),
             });
         }
-        // `true` accepts everything; `false` nothing, which no structural schema can say.
+        // `true` accepts everything; `false` accepts nothing, which no structural schema can express.
         if let Value::Bool(_) = schema {
             *schema = json!({"x-kubernetes-preserve-unknown-fields": true});
             return Ok(());
@@ -94,7 +94,7 @@ impl Walk<'_> {
         self.inline(node, path)?;
         types(node, self.options);
         combine::normalise(node, &shown(path))?;
-        // Alternatives may have been references: what they brought needs the same treatment.
+        // Alternatives may have been references: their content needs the same conversion.
         types(node, self.options);
         values(node);
         objects(node);
@@ -142,7 +142,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Two variants may have one field: to compare its types, what they refer to must be known.
+    /// Two variants may have the same field: comparing its types requires resolved references.
     fn inline_properties(&mut self, variant: &mut Map<String, Value>, path: &str) -> Result<(), Error> {
         let Some(Value::Object(properties)) = variant.get_mut("properties") else {
             return Ok(());
@@ -165,7 +165,7 @@ impl Walk<'_> {
         }
         if let Some(items) = node.get_mut("items") {
             if let Value::Array(tuple) = items {
-                // A tuple: the server knows lists of one type only.
+                // A tuple: the server supports only lists of one type.
                 let first = tuple.first().cloned().unwrap_or(Value::Bool(true));
                 *items = if tuple.iter().all(|other| *other == first) {
                     first
@@ -181,7 +181,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What remains once the children are done: keywords that do not belong into a CRD, missing types, lists.
+    /// Final steps after the children are converted: removes keywords that do not belong in a CRD, adds missing types,
+    /// converts lists.
     fn finish(&self, node: &mut Map<String, Value>) {
         combine::describe_variants(node);
         lists(node);
@@ -190,8 +191,8 @@ impl Walk<'_> {
         }
         // Descriptors are read from the normalised tree before they are stripped; see crd::normalise.
         node.retain(|keyword, _| KEPT.contains(&keyword.as_str()) || keyword == DESCRIPTOR_EXTENSION);
-        // The server compares null with the values of an enum and never finds it, even when it is among them: an enum that
-        // is not nullable has its nulls dropped, which is better than refused.
+        // The server compares null with the values of an enum and never finds it, even if it is among them. For an enum
+        // that is not nullable it drops nulls, which is better than rejecting them.
         if !self.options.keep_nullable || node.contains_key("enum") {
             node.remove("nullable");
         }
@@ -276,14 +277,14 @@ fn values(node: &mut Map<String, Value>) {
     }
 }
 
-/// `additionalProperties` beside `properties`, closed and open objects.
+/// `additionalProperties` with `properties`, closed and open objects.
 fn objects(node: &mut Map<String, Value>) {
     keys_by_pattern(node);
     let open = match node.get("additionalProperties") {
-        // The server prunes unknown fields (and clients can ask it to refuse them): nothing to say.
+        // The server prunes unknown fields (and clients can ask it to reject them), so no keyword is needed.
         Some(Value::Bool(false)) => false,
         Some(Value::Bool(true)) => true,
-        // A flattened map beside declared properties.
+        // A flattened map with declared properties.
         Some(Value::Object(_))
             if node
                 .get("properties")
@@ -302,8 +303,8 @@ fn objects(node: &mut Map<String, Value>) {
     }
 }
 
-/// A map whose keys are numbers has a pattern for its keys. The server knows no such patterns: any key is accepted, but
-/// the values keep their type.
+/// A map with numeric keys has a pattern for its keys. The server does not support such patterns: any key is accepted,
+/// but the values keep their type.
 fn keys_by_pattern(node: &mut Map<String, Value>) {
     let Some(Value::Object(patterns)) = node.remove("patternProperties") else {
         return;

@@ -1,5 +1,5 @@
-//! Variants of an enum with data: their fields are declared on the object that holds any of them, and each keeps what it
-//! tests.
+//! Variants of an enum with data: their fields are declared on the parent object, and each variant keeps its value
+//! validations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::keywords::VALUE_VALIDATIONS;
 use super::{Error, scalar};
 
-/// Enums with data, whose variants are normalised: properties go out, requirements stay in.
+/// Enums with data, whose variants are normalized: properties move out, requirements stay inside.
 pub(super) fn hoist(
     node: &mut Map<String, Value>,
     keyword: &str,
@@ -58,7 +58,8 @@ pub(super) fn hoist(
         }
         kept.push(Value::Object(alternative));
     }
-    // Alternatives that test nothing any more accept everything: the combination would refuse (oneOf) or mean nothing.
+    // Alternatives without validations accept everything: the combination would reject all values (oneOf) or have no
+    // effect.
     if kept
         .iter()
         .all(|alternative| alternative.as_object().is_some_and(|tests| !tests.is_empty()))
@@ -161,8 +162,8 @@ fn stated_type(schema: &Map<String, Value>) -> Option<String> {
     }
 }
 
-/// Properties that several variants have, with schemas that differ: what is declared for them holds for all variants, so
-/// each variant has to test what is its own.
+/// Properties that several variants have with different schemas: the declaration applies to all variants, so each
+/// variant keeps its own validations.
 fn varying_properties(variants: &[Map<String, Value>]) -> BTreeSet<String> {
     let mut seen: BTreeMap<&String, &Value> = BTreeMap::new();
     let mut varying = BTreeSet::new();
@@ -181,9 +182,9 @@ fn varying_properties(variants: &[Map<String, Value>]) -> BTreeSet<String> {
     varying
 }
 
-/// What a schema tests, at every depth, without what it specifies.
+/// The value validations of a schema, at every depth, without its specifications.
 pub(super) fn tests_of(mut schema: Map<String, Value>) -> Map<String, Value> {
-    // Before the type goes, without which integers are not known; nor is any format, of which the server warns.
+    // Before the type is removed, which identifies integers; formats are removed too, because the server warns of them.
     scalar::normalise(&mut schema);
     schema.remove("format");
     if let Some(value) = schema.remove("const") {
@@ -208,8 +209,8 @@ fn reduce_to_tests(value: &mut Value) {
     };
 }
 
-/// What a variant tests of a property that is not yet normalised: combinations may hold references and are left to the
-/// property's declaration.
+/// A variant's validations of a property that is not normalized yet: combinations may contain references and are left
+/// to the property's declaration.
 fn tests_of_property(schema: &Map<String, Value>) -> Map<String, Value> {
     let mut tests = schema.clone();
     for keyword in ["allOf", "anyOf", "oneOf", "not", "items"] {

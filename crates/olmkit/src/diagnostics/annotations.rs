@@ -1,4 +1,4 @@
-//! Findings as workflow commands, which GitHub shows beside the lines of a pull request.
+//! Findings as workflow commands, which GitHub shows next to the lines of a pull request.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use crate::object::UntrustedText;
 ///
 /// # Errors
 ///
-/// What the writer gives.
+/// The writer's error.
 pub fn write_github(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let report = &*report.shown();
     for finding in &report.findings {
@@ -39,8 +39,8 @@ pub fn write_github(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The text of a command: line ends and percent signs are escaped, so that no input can start a command of its own; what
-/// commands a terminal that shows the log is displayed as an escape.
+/// The content of a command: line ends and percent signs are escaped, so that no input can start another command;
+/// terminal control characters are displayed as escapes.
 fn data(text: &str) -> String {
     let text = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     UntrustedText::new(&text).to_string()

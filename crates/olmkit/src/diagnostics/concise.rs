@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use super::Report;
 use crate::object::UntrustedText;
 
-/// Writes `FILE:LINE:COLUMN: SEVERITY[RULE] message` for each finding. Unknown parts of the place are omitted.
+/// Writes `FILE:LINE:COLUMN: SEVERITY[RULE] message` for each finding. Unknown parts of the position are omitted.
 ///
 /// # Errors
 ///
-/// What the writer gives.
+/// The writer's error.
 pub fn write_concise(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let report = &*report.shown();
     for finding in &report.findings {

@@ -8,10 +8,11 @@ use crate::limits;
 use crate::object::UntrustedText;
 use crate::yaml::Position;
 
-/// Characters from one known place of a line to the next. A finding in a long line counts from the nearest one.
+/// Characters between known positions of a line. A finding in a long line counts from the nearest one.
 const STRIDE: usize = 512;
 
-/// The file that a finding names, kept for the next one: findings come file by file, and all files together may be large.
+/// The file of the last finding, kept for the next one: findings are sorted by file, and all files together may be
+/// large.
 #[derive(Default)]
 pub(super) struct Sources(Option<(PathBuf, Option<Source>)>);
 
@@ -19,7 +20,7 @@ impl Sources {
     /// The lines of a file; `None` where it cannot be read, or is larger than [`limits::SOURCE_FILE`].
     pub fn get(&mut self, file: &Path) -> Option<&mut Source> {
         if self.0.as_ref().is_none_or(|(known, _)| known != file) {
-            // The one before goes first.
+            // The previous one is dropped first.
             self.0 = None;
             self.0 = Some((file.to_owned(), Source::read(file)));
         }
@@ -30,7 +31,7 @@ impl Sources {
 /// A file, with the places of its lines, so that each of many findings is shown without reading all of the file again.
 pub(super) struct Source {
     text: String,
-    /// Where each line begins, in bytes.
+    /// Start of each line, in bytes.
     lines: Vec<usize>,
     /// For lines that were shown: where each [`STRIDE`]th character begins, in bytes from the beginning of the line.
     places: HashMap<usize, Vec<usize>>,
@@ -43,7 +44,7 @@ pub(super) struct Excerpt {
     /// Byte offsets within the line.
     pub start: usize,
     pub end: usize,
-    /// True if the beginning of the line is left out.
+    /// True if the beginning of the line is omitted.
     pub is_cut: bool,
 }
 
@@ -66,7 +67,7 @@ impl Source {
         }
     }
 
-    /// The surroundings of a place, at most `longest` characters.
+    /// The context of a position, at most `longest` characters.
     pub fn excerpt(&mut self, start: Position, end: Option<Position>, longest: usize) -> Option<Excerpt> {
         let number = usize::try_from(start.line).ok()?;
         let index = number.checked_sub(1)?;
@@ -114,7 +115,7 @@ impl Line<'_> {
         }
     }
 
-    /// Where the character of this number begins, in bytes.
+    /// Byte offset of a character index.
     fn offset(&self, character: usize) -> usize {
         let Some(place) = self.places.get(character / STRIDE) else {
             return self.text.len();
@@ -124,7 +125,7 @@ impl Line<'_> {
             .map_or(self.text.len(), |(offset, _)| place + offset)
     }
 
-    /// The characters of a range, without what a terminal would take for commands.
+    /// The characters of a range, without terminal control characters.
     fn part(&self, from: usize, to: usize) -> String {
         let text = self.text.get(self.offset(from)..self.offset(to)).unwrap_or_default();
         let shown = text.chars().map(|c| match c {

@@ -10,20 +10,20 @@ use crate::limits;
 use crate::object::UntrustedText;
 use crate::yaml::{Node, Position};
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The object will be refused, or will not work.
+    /// The object will be rejected, or will not work.
     Error,
-    /// It works, but not as well or not as long as its author thinks.
+    /// It works, but not as well or not as long as its author expects.
     Warning,
     /// Worth knowing; never fails a run.
     Info,
 }
 
 impl Severity {
-    /// The word for people and formats: `error`, `warning`, `info`.
+    /// The printed form: `error`, `warning`, `info`.
     pub fn as_str(self) -> &'static str {
         match self {
             Severity::Error => "error",
@@ -39,7 +39,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// Something a check has to say about an input.
+/// A finding of a check about an input.
 ///
 /// ```
 /// use olmkit::diagnostics::{Finding, Severity};
@@ -58,11 +58,11 @@ impl fmt::Display for Severity {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Finding {
-    /// Id of the rule, which `rules::find` knows.
+    /// Id of the rule, for `rules::find`.
     pub rule: &'static str,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// What is wrong, one sentence or operator-sdk's own text.
+    /// The message, one sentence or operator-sdk's own message.
     pub message: String,
     /// The object concerned, as `Kind/name`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,10 +73,10 @@ pub struct Finding {
     /// The file, as the user named it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// Where the value starts in the file.
+    /// Start of the value in the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,
-    /// Where the value ends; the caret underlines from start to end.
+    /// End of the value; the caret underlines from start to end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<Position>,
     /// How to fix it.
@@ -85,7 +85,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Makes a finding without a place. Long names in the message are shortened: thousands of findings may repeat them.
+    /// Creates a finding without a position. Long names in the message are shortened, because thousands of findings may
+    /// repeat them.
     pub fn new(rule: &'static Rule, severity: Severity, message: impl Into<String>) -> Self {
         Self {
             rule: rule.id,
@@ -126,14 +127,14 @@ impl Finding {
         self
     }
 
-    /// Sets the place.
+    /// Sets the position.
     #[must_use]
     pub fn at(mut self, position: Position) -> Self {
         self.position = Some(position);
         self
     }
 
-    /// Takes the place of a node.
+    /// Sets the position of a node.
     #[must_use]
     pub fn at_node(mut self, node: &Node) -> Self {
         self.position = Some(node.start);
@@ -141,7 +142,7 @@ impl Finding {
         self
     }
 
-    /// Shortens what was put into it since it was made.
+    /// Shortens parts that were added after construction.
     pub(super) fn shorten(&mut self) {
         self.message = limits::message(std::mem::take(&mut self.message));
         self.hint = self.hint.take().map(limits::message);
@@ -149,7 +150,7 @@ impl Finding {
         self.path = self.path.take().map(limits::path);
     }
 
-    /// Returns true if a text in it is longer than a message may be.
+    /// Returns true if it contains a string that is longer than a message may be.
     pub(super) fn is_long(&self) -> bool {
         let longest = limits::QUOTED_TEXT.count().min(limits::MESSAGE.count());
         let texts = [&self.hint, &self.object, &self.path];
@@ -157,7 +158,7 @@ impl Finding {
         texts.into_iter().any(|text| text.len() > longest)
     }
 
-    /// Where it is, for people: `FILE:LINE:COLUMN`, as far as that is known, without control characters.
+    /// The printed position: `FILE:LINE:COLUMN`, as far as it is known, without control characters.
     #[must_use]
     pub fn place(&self) -> Option<String> {
         let file = self.file.as_deref()?.to_string_lossy();

@@ -1,20 +1,20 @@
-//! One defect in many places is one finding: the first place, and the names of the others.
+//! Merges one defect in many positions into one finding: the first position, and the names of the others.
 
 use std::collections::{BTreeMap, HashSet};
 
 use super::Finding;
 
-/// At most this many of the other places are named.
+/// Maximum number of the other positions that are named.
 const NAMED: usize = 5;
 
-/// Messages with so many equal words at their ends say the same.
+/// Messages with this number of equal words at their ends are considered equal.
 const ENOUGH: usize = 3;
 
-/// Longest name of a place, in bytes: an image with its digest.
+/// Maximum length of a name in bytes: an image with its digest.
 const LONGEST_NAME: usize = 150;
 
-/// Folds what repeats into the first finding that says it: findings of one rule with one way out, whose messages differ in a few words
-/// or not at all. For people; programs want each with its place.
+/// Folds repeated findings into the first one: findings of one rule with the same fix, whose messages differ in a few
+/// words or not at all. For text output; machine-readable formats list each with its position.
 #[must_use]
 pub fn fold_repeated(findings: Vec<Finding>) -> Vec<Finding> {
     let mut latest: BTreeMap<(&'static str, Option<String>), usize> = BTreeMap::new();
@@ -33,7 +33,7 @@ pub fn fold_repeated(findings: Vec<Finding>) -> Vec<Finding> {
 }
 
 fn repeats(first: &Finding, other: &Finding) -> bool {
-    // Without a way out, what a message says is all there is.
+    // Without a fix, the message must not be shortened.
     if first.hint.is_none() || first.severity != other.severity {
         return false;
     }
@@ -55,10 +55,10 @@ pub(crate) fn folded(mut first: Finding, others: &[Finding]) -> Finding {
     first
 }
 
-/// A place that is not the first.
+/// A position that is not the first.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Name {
-    /// What a number counts, such as `example`.
+    /// The counted noun, such as `example`.
     of: Option<String>,
     text: String,
 }
@@ -99,7 +99,7 @@ fn list(names: &[Name]) -> String {
     }
 }
 
-/// What distinguishes a finding from another one: the part of the message that differs, else the object, else the path.
+/// The distinguishing part of a finding: the different part of the message, else the object, else the path.
 fn name_beside(first: &Finding, other: &Finding) -> Name {
     let differing = differing_words(&first.message, &other.message);
     let differing = differing.trim_end_matches([',', ';', ':']);
@@ -120,7 +120,7 @@ fn name_beside(first: &Finding, other: &Finding) -> Name {
     Name { of: None, text }
 }
 
-/// The word before a number in a message, without which the number says nothing.
+/// The word before a number in a message, which gives the number its meaning.
 fn word_before(message: &str, name: &str) -> Option<String> {
     if !name.starts_with(|first: char| first.is_ascii_digit()) {
         return None;
@@ -131,7 +131,7 @@ fn word_before(message: &str, name: &str) -> Option<String> {
     is_word.then(|| word.to_owned())
 }
 
-/// The words of `other` between those that it begins and ends with as `first` does.
+/// The words of `other` between its common start and end with `first`.
 fn differing_words(first: &str, other: &str) -> String {
     let (first, other): (Vec<&str>, Vec<&str>) = (first.split(' ').collect(), other.split(' ').collect());
     let same = |(a, b): &(&&str, &&str)| a == b;
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_number_is_named_with_the_word_before_it() {
         let repair = Some("repair the schema");
-        let of = |what: &str| format!("the API server refuses example {what}: spec.size has no value that fits");
+        let of = |what: &str| format!("the API server rejects example {what}: spec.size has no value that fits");
         let shown_of = |others: &[&str]| {
             let texts: Vec<String> = others.iter().map(|what| of(what)).collect();
             let all: Vec<_> = texts

@@ -13,14 +13,15 @@ const SHOWN: usize = 3;
 /// Longest message that is shown whole.
 const LONGEST: usize = 200;
 
-/// Counts the findings of many inputs, such as bundles. Of the findings it keeps what it prints: each message once, with its first place.
+/// Counts the findings of many inputs, such as bundles. It keeps only printed data: each message once, with its first
+/// position.
 #[derive(Debug, Default)]
 pub struct Grouped {
     inputs: usize,
     broken: BTreeMap<(Severity, &'static str), Broken>,
 }
 
-/// How often a rule was broken.
+/// Violations of a rule.
 #[derive(Debug, Default)]
 struct Broken {
     findings: usize,
@@ -30,11 +31,11 @@ struct Broken {
     messages: BTreeMap<String, Message>,
 }
 
-/// What some findings say.
+/// Findings with the same message.
 #[derive(Debug)]
 struct Message {
     findings: usize,
-    /// Where the first of them is.
+    /// Position of the first of them.
     place: Option<String>,
 }
 
@@ -58,12 +59,12 @@ impl Grouped {
         }
     }
 
-    /// Writes the rules that were broken, the worst and most frequent first. Below each stand messages with a place each; equal messages
-    /// count as one. `noun` is what an input is called; `rules` says what the rules ask for.
+    /// Writes the broken rules, the worst and most frequent first, each with its messages and their first position;
+    /// equal messages count as one. `noun` is the word for an input; `rules` has the rules' titles.
     ///
     /// # Errors
     ///
-    /// What the writer gives.
+    /// The writer's error.
     pub fn write(&self, noun: &str, rules: &[&Rule], out: &mut dyn Write) -> io::Result<()> {
         let mut groups: Vec<_> = self.broken.iter().collect();
         groups.sort_by_key(|((severity, _), broken)| (*severity, std::cmp::Reverse(broken.findings)));

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Finding, Report, Severity, Suppressed, Verdict};
 
-/// Version of the shape; it grows when a field changes its meaning or goes away.
+/// Version of the format; incremented if a field changes its meaning or is removed.
 const VERSION: u32 = 1;
 
 #[derive(Serialize)]
@@ -26,7 +26,7 @@ struct Json<'r> {
 ///
 /// # Errors
 ///
-/// What the writer gives.
+/// The writer's error.
 pub fn write_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let report = &*report.shown();
     let json = Json {

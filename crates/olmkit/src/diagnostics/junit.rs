@@ -4,12 +4,12 @@ use std::io::{self, Write};
 
 use super::{Finding, Report, Severity, Suppressed};
 
-/// Writes one test suite with a test case for each finding: errors and warnings are failures, notes pass, what was set aside is
-/// skipped. A report without findings has one test case that passes.
+/// Writes one test suite with a test case for each finding: errors and warnings are failures, infos pass, suppressed
+/// findings are skipped. A report without findings has one test case that passes.
 ///
 /// # Errors
 ///
-/// What the writer gives.
+/// The writer's error.
 pub fn write_junit(report: &Report, suite: &str, out: &mut dyn Write) -> io::Result<()> {
     let report = &*report.shown();
     let failures = report.count(Severity::Error) + report.count(Severity::Warning);
@@ -61,7 +61,7 @@ fn case(finding: &Finding, content: &str, out: &mut dyn Write) -> io::Result<()>
     )
 }
 
-/// The finding for people: place, message, hint.
+/// The finding as text: position, message, hint.
 fn text(finding: &Finding) -> String {
     let place = finding.place().map(|place| place + ": ").unwrap_or_default();
     let hint = finding

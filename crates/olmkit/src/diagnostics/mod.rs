@@ -1,5 +1,5 @@
-//! Findings: what is wrong, where, why it matters, and what to do. Every check of olmkit ends in a [`Finding`], and
-//! every output format is a rendering of a [`Report`].
+//! Findings: the error, its position, the reason and the fix. Every check of olmkit returns a [`Finding`], and every
+//! output format renders a [`Report`].
 
 mod annotations;
 mod concise;

@@ -1,4 +1,4 @@
-//! Findings of one run, and what was set aside.
+//! Findings of one run, and suppressed ones.
 
 use std::borrow::Cow;
 
@@ -12,26 +12,26 @@ use crate::limits;
 pub struct Report {
     /// The findings.
     pub findings: Vec<Finding>,
-    /// Findings that somebody set aside, which no verdict counts.
+    /// Suppressed findings, which do not affect any result.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub suppressed: Vec<Suppressed>,
-    /// The verdicts of the inputs, where there may be several.
+    /// The results of the inputs, if there may be several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<Verdict>,
 }
 
-/// A finding that somebody set aside.
+/// A suppressed finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Suppressed {
     /// The finding.
     #[serde(flatten)]
     pub finding: Finding,
-    /// Who did.
+    /// The suppression.
     #[serde(rename = "suppressed")]
     pub by: Suppression,
 }
 
-/// Who set a finding aside.
+/// Why a finding is suppressed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "by", content = "reason")]
 #[non_exhaustive]
@@ -40,9 +40,9 @@ pub enum Suppression {
     Rule(String),
     /// The rule is ignored in files that fit this glob.
     Path(String),
-    /// A comment at the place, for this reason.
+    /// A comment in the source, with this reason.
     Comment(String),
-    /// The baseline knows it.
+    /// The baseline contains it.
     Baseline,
 }
 
@@ -52,7 +52,7 @@ impl Suppression {
         *self == Suppression::Baseline
     }
 
-    /// What the user, or a comment in the file, says.
+    /// The reason from the user or from a comment in the file.
     fn reason(&self) -> Option<&str> {
         match self {
             Suppression::Rule(text) | Suppression::Path(text) | Suppression::Comment(text) => Some(text),
@@ -78,7 +78,7 @@ impl std::fmt::Display for Suppression {
     }
 }
 
-/// What became of one input.
+/// Result of one input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Verdict {
@@ -93,7 +93,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The verdict of an input with these findings.
+    /// The result of an input with these findings.
     pub fn new(name: impl Into<String>, passed: bool, report: &Report) -> Self {
         Self {
             name: name.into(),
@@ -135,7 +135,7 @@ impl Report {
         self.inputs.extend(other.inputs);
     }
 
-    /// The report as the writers show it: no text of a finding is longer than a message may be, whatever its rule has put into it.
+    /// The report for the writers: no string of a finding is longer than a message may be, regardless of its rule.
     pub(super) fn shown(&self) -> Cow<'_, Report> {
         let reasons = self.suppressed.iter().filter_map(|suppressed| suppressed.by.reason());
         let is_short = |finding: &Finding| !finding.is_long();
@@ -160,7 +160,7 @@ impl Report {
         self.findings.iter().chain(suppressed)
     }
 
-    /// Sorts by file, place, severity, rule and message, so that the output does not depend on the order of checks.
+    /// Sorts by file, position, severity, rule and message, so that the output does not depend on the order of checks.
     pub fn sort(&mut self) {
         self.findings.sort_by(|a, b| {
             let key = |finding: &Finding| (finding.position, finding.severity, finding.rule);

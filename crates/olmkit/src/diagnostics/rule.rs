@@ -1,30 +1,30 @@
-//! What a rule is.
+//! Definition of a rule.
 
 use super::Severity;
 
-/// Where a rule comes from, and so whose verdict it decides.
+/// Origin of a rule, which determines the result that it affects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin {
-    /// `operator-sdk bundle validate` always checks it, in this part. It decides the verdict.
+    /// `operator-sdk bundle validate` always checks it, in this part. It affects the result.
     OperatorSdk(&'static str),
-    /// An optional validator of operator-sdk checks it. It decides the verdict if the validator is selected.
+    /// An optional validator of operator-sdk checks it. It affects the result if the validator is selected.
     OptionalValidator(&'static str),
     /// A built-in test of operator-sdk's scorecard checks it. It decides the state of that test.
     Scorecard(&'static str),
-    /// `opm validate` checks it. It decides the verdict.
+    /// `opm validate` checks it. It affects the result.
     Opm,
-    /// The pipeline of a hosted operator repository checks it, in this suite. It decides the verdict of `repo check`.
+    /// The pipeline of an operator repository checks it, in this suite. It affects the result of `repo check`.
     Pipeline(&'static str),
-    /// A lint: only olmkit has it, and it never changes the verdict.
+    /// A lint: only olmkit has it, and it never changes the result.
     Lint,
 }
 
-/// Who shows that a lint is right.
+/// Evidence that a lint is correct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Witness {
-    /// A real API server, which refuses, drops or warns.
+    /// A real API server, which rejects, drops or warns.
     ApiServer,
     /// The real OLM.
     Olm,
@@ -32,12 +32,12 @@ pub enum Witness {
     OlmV1,
     /// Recorded answers of operator-sdk or opm, or of the libraries that they use.
     Tools,
-    /// Nothing fails: a documented convention, which the proof names.
+    /// A documented convention without a failure, which the evidence names.
     Convention,
 }
 
 impl Witness {
-    /// What people call it.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::ApiServer => "the API server",
@@ -49,23 +49,23 @@ impl Witness {
     }
 }
 
-/// What shows that a lint is right: with the defect the effect happens, without it it does not. A lint without a proof runs
-/// only on request.
+/// Evidence that a lint is correct: with the defect the effect occurs, without it it does not. A lint without evidence
+/// runs only on request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Proof {
-    /// Who shows it.
+    /// The program that shows it.
     pub by: Witness,
-    /// What happens.
+    /// The effect.
     pub effect: &'static str,
-    /// The version that it was shown with, and where it is documented, the one that brought it.
+    /// The version that was tested, and if it is documented, the version that introduced it.
     pub version: &'static str,
     /// The test that shows it, as `FILE: FUNCTION`; for a convention, the document.
     pub shown_by: &'static str,
 }
 
 impl Proof {
-    /// Makes a proof.
+    /// Creates the evidence.
     pub(crate) const fn new(
         by: Witness,
         effect: &'static str,
@@ -99,7 +99,7 @@ pub enum Family {
     Opm,
     /// Lints of catalogs.
     CatalogLints,
-    /// Rules of the hosted pipelines of operator repositories.
+    /// Rules of the pipelines of operator repositories.
     Pipelines,
     /// Rules of operatorhub.io.
     OperatorHub,
@@ -143,7 +143,7 @@ impl Family {
     }
 }
 
-/// One rule. It is a constant beside the check that yields its findings; `rules` collects all of them.
+/// One rule. It is a constant next to the check that yields its findings; `rules` collects all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rule {
@@ -151,24 +151,24 @@ pub struct Rule {
     pub id: &'static str,
     /// The worst severity of its findings.
     pub severity: Severity,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: Origin,
-    /// What it asks for, one sentence.
+    /// The obligation, one sentence.
     pub summary: &'static str,
-    /// What goes wrong otherwise.
+    /// The consequence of a violation.
     pub why: &'static str,
     /// An input that breaks it.
     pub bad: &'static str,
-    /// The input put right.
+    /// The corrected input.
     pub good: &'static str,
-    /// The version of olmkit that brought it.
+    /// The version of olmkit that introduced it.
     pub since: &'static str,
-    /// What shows that it is right. Rules of other tools decide the verdict of those tools and need none.
+    /// Evidence that it is correct. Rules of other tools determine the results of those tools and need none.
     pub proof: Option<Proof>,
 }
 
 impl Rule {
-    /// What `define_rules!` fills in where a rule says nothing.
+    /// Defaults of `define_rules!`.
     pub(crate) const BLANK: Self = Self {
         id: "",
         severity: Severity::Info,
@@ -219,7 +219,7 @@ impl Rule {
         rule
     }
 
-    /// Says what goes wrong otherwise, and since which version of olmkit it is checked.
+    /// Sets the consequence of a violation, and the version of olmkit that introduced the rule.
     #[must_use]
     pub const fn because(mut self, why: &'static str, since: &'static str) -> Self {
         self.why = why;
@@ -227,7 +227,7 @@ impl Rule {
         self
     }
 
-    /// Adds an input that breaks the rule, and the same put right.
+    /// Adds an input that breaks the rule, and the corrected input.
     #[must_use]
     pub const fn example(mut self, bad: &'static str, good: &'static str) -> Self {
         self.bad = bad;
@@ -235,7 +235,7 @@ impl Rule {
         self
     }
 
-    /// Returns true if the rule is checked unless someone asks for less or more: a lint needs a proof.
+    /// Returns true if the rule is checked by default: a lint needs evidence.
     pub fn is_default(&self) -> bool {
         self.origin != Origin::Lint || self.proof.is_some()
     }

@@ -9,11 +9,11 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Finding, Report, Rule, Severity, Suppressed, Suppression};
 
-/// Writes the report as a SARIF log with one run. `rules` describes the rules that occur; others are left out.
+/// Writes the report as a SARIF log with one run. `rules` describes the rules that occur; others are omitted.
 ///
 /// # Errors
 ///
-/// What the writer gives.
+/// The writer's error.
 pub fn write_sarif(report: &Report, rules: &[&Rule], out: &mut dyn Write) -> io::Result<()> {
     let report = &*report.shown();
     let suppressed = report.suppressed.iter().map(|suppressed| &suppressed.finding);
@@ -68,7 +68,7 @@ pub fn write_sarif(report: &Report, rules: &[&Rule], out: &mut dyn Write) -> io:
     writeln!(out)
 }
 
-/// SARIF's word for a severity.
+/// SARIF's name for a severity.
 fn level(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
@@ -77,7 +77,7 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// The documentation of a rule, as text and as Markdown.
+/// The documentation of a rule, as plain text and as Markdown.
 fn help(rule: &Rule) -> Value {
     let mut text = rule.why.to_owned();
     let mut markdown = rule.why.to_owned();
@@ -100,8 +100,8 @@ fn suppression(by: &Suppression) -> Value {
     json!({"kind": kind, "justification": by.to_string()})
 }
 
-/// What stays the same when lines or folders move: rule, name of the file, object, path and message, and which of several equal ones
-/// it is.
+/// A fingerprint that does not change when lines or directories move: rule, file name, object, path and message, and a
+/// counter for equal ones.
 fn fingerprint(finding: &Finding, seen: &mut BTreeMap<String, usize>) -> String {
     let mut hash = Sha256::new();
     let file = finding

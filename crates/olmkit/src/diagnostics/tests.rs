@@ -65,7 +65,7 @@ fn report(file: &std::path::Path) -> Report {
 }
 
 fn rendered(write: impl FnOnce(&Report, &mut dyn std::io::Write) -> std::io::Result<()>) -> String {
-    let folder = tempfile::tempdir().expect("folder");
+    let folder = tempfile::tempdir().expect("temporary directory");
     let file = folder.path().join("csv.yaml");
     std::fs::write(&file, SOURCE).expect("file");
     let mut out = Vec::new();
@@ -111,7 +111,7 @@ fn a_place_outside_the_file_does_no_harm() {
 
 #[test]
 fn source_lines_fit_the_terminal() {
-    let folder = tempfile::tempdir().expect("folder");
+    let folder = tempfile::tempdir().expect("temporary directory");
     let file = folder.path().join("long.yaml");
     let text = format!(
         "examples: {{widgets-of-many-kinds-and-sizes: {{}}, and-one-more: '{}'}}\n",

@@ -1,4 +1,4 @@
-//! Findings for people: message, place, the source line with a caret, the way out.
+//! Findings as text: message, position, the source line with a caret, the fix.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -10,15 +10,16 @@ use super::{Finding, Report, Severity};
 use crate::object::UntrustedText;
 use crate::yaml::Position;
 
-/// Longest source line that is shown whole where nothing is known of the reader's screen. Embedded JSON makes lines of many kilobytes.
+/// Maximum length of a completely shown source line if the screen width is unknown. Embedded JSON makes lines of many
+/// kilobytes.
 const LONGEST_LINE: usize = 160;
 /// Columns before a source line: its number and the margin.
 const MARGIN: usize = 9;
 
-/// How findings are shown to people.
+/// Options for text output.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TextOptions {
-    /// True if source lines are left out.
+    /// True if source lines are omitted.
     pub short: bool,
     /// True if colours are used. [`anstream::stdout`] removes them where the output is not a terminal.
     pub color: bool,
@@ -26,12 +27,12 @@ pub struct TextOptions {
     pub width: Option<usize>,
 }
 
-/// Writes every finding with its place, the source line it points at, and its hint. The lines are read from the files
-/// that the findings name; where that is not possible they are left out.
+/// Writes every finding with its position, its source line, and its hint. The lines are read from the files of the
+/// findings; if that is not possible they are omitted.
 ///
 /// # Errors
 ///
-/// What the writer gives.
+/// The writer's error.
 pub fn write_text(report: &Report, options: TextOptions, out: &mut dyn Write) -> io::Result<()> {
     let report = &*report.shown();
     let renderer = if options.color {
@@ -81,7 +82,7 @@ fn render(finding: &Finding, source: Option<&mut Source>, longest: usize, render
         let mut snippet = Snippet::source(excerpt.line.as_str())
             .line_start(excerpt.number)
             .annotation(mark);
-        // The renderer counts columns in what it is given; in the middle of a line they would be wrong.
+        // The renderer counts columns in its input; in the middle of a line they would be wrong.
         match &path {
             Some(path) if excerpt.is_cut => notes.push(at(path, finding.position)),
             Some(path) => snippet = snippet.path(path.as_str()),
@@ -96,7 +97,7 @@ fn render(finding: &Finding, source: Option<&mut Source>, longest: usize, render
     renderer.render(&[group.elements(notes)])
 }
 
-/// Names a place that no source line is shown for, or only a part of one.
+/// Names a position without a source line, or with a part of one.
 fn at(path: &str, position: Option<Position>) -> Message<'static> {
     let position = position.map(|position| format!(":{position}")).unwrap_or_default();
     Level::NOTE.with_name("at").message(format!("{path}{position}"))
@@ -111,7 +112,7 @@ fn place(finding: &Finding) -> Option<String> {
     }
 }
 
-/// Names of files come from outside too.
+/// File names are untrusted too.
 fn shown_path(path: &Path) -> String {
     UntrustedText::new(&path.to_string_lossy()).to_string()
 }

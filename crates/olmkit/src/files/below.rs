@@ -6,8 +6,9 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::limits::{self, Limit};
 
-/// A directory that may come from an untrusted author. Its files are opened relative to it. A symbolic link may lead to another place
-/// below the directory, and is an error if it leads out of it. So are pipes, sockets and devices, which may never end.
+/// A directory that may come from an untrusted author. Its files are opened relative to it. A symbolic link may point
+/// to another path below the directory, and is an error if it points outside. So are pipes, sockets and devices, which
+/// may never end.
 ///
 /// Linux opens each path in one step (`openat2` with `RESOLVE_BENEATH`). Elsewhere, and if that call is not allowed, the resolved path
 /// is compared first.
@@ -21,7 +22,7 @@ pub struct Directory {
 /// How a path is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// To ask for its kind and size only.
+    /// Only for its kind and size.
     Look,
     /// To read it.
     Read,
@@ -74,7 +75,7 @@ impl Directory {
         Ok(file)
     }
 
-    /// Reads a regular file of at most so many bytes.
+    /// Reads a regular file up to a limit.
     ///
     /// # Errors
     /// As of [`Self::file`]; [`io::ErrorKind::FileTooLarge`] for a larger file.
@@ -148,7 +149,7 @@ impl Directory {
             return Err(outside());
         }
         let metadata = fs::symlink_metadata(&real)?;
-        // What is neither a file nor a directory is not opened, except where the system can open it just to look.
+        // Special files are not opened, unless the system can open them for metadata only.
         let looks = mode == Mode::Look && !(metadata.is_file() || metadata.is_dir());
         if looks && !cfg!(target_os = "linux") {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
@@ -178,7 +179,7 @@ fn flags(mode: Mode) -> rustix::fs::OFlags {
 fn beneath(directory: &File, relative: &Path, mode: Mode) -> Option<io::Result<File>> {
     use rustix::fs::{Mode as Permissions, ResolveFlags, openat2};
     use rustix::io::Errno;
-    // A rename elsewhere at the same time makes the kernel give up with EAGAIN.
+    // A concurrent rename can make the kernel fail with EAGAIN.
     for _ in 0..100 {
         match openat2(
             directory,
@@ -203,7 +204,7 @@ fn outside() -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, OUTSIDE)
 }
 
-/// Returns true if an error of a [`Directory`] is about a link that leads out of it.
+/// Returns true if an error of a [`Directory`] is about a link that points outside.
 pub fn leads_out(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied && error.get_ref().is_some_and(|inner| inner.to_string() == OUTSIDE)
 }

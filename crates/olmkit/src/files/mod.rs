@@ -1,7 +1,8 @@
-//! Writes files so that a reader, and whoever comes after a crash, sees the old ones or the new ones, never half of each.
+//! Writes files atomically: a reader, also after a crash, sees the old ones or the new ones, never a mixture.
 //!
-//! Everything is written to a folder of our own first, synced, and takes its place by renaming. Nothing of strangers stands in
-//! that folder, and paths with `..` or a root are refused, so a name from a bundle or catalog cannot lead elsewhere.
+//! All files are first written to a temporary directory and synced, and replace their destination by renaming. The
+//! directory contains no untrusted files, and paths with `..` or a root are rejected, so a name from a bundle or
+//! catalog cannot lead elsewhere.
 
 mod below;
 mod stage;
@@ -15,24 +16,24 @@ use crate::temporary;
 pub use below::{Directory, leads_out};
 pub use stage::{Stage, is_stage_in_use};
 
-/// How the names of temporary folders begin. Readers of folders skip those in use: see [`is_stage_in_use`].
+/// Name prefix of temporary directories. Readers of directories skip those in use: see [`is_stage_in_use`].
 pub(crate) const PREFIX: &str = ".olmkit-";
 
 pub(crate) use stage::{list, remove_abandoned_below};
 
-/// A file or folder that cannot be written.
+/// A file or directory that cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {path}: {source}; what was there is unchanged", path = path.display())]
 #[non_exhaustive]
 pub struct WriteError {
     /// The path.
     pub path: PathBuf,
-    /// What the system says.
+    /// The system's error.
     pub source: io::Error,
 }
 
-/// Writes one file by renaming a synced temporary one into its place. Its permissions stay; a file with this content is left
-/// alone.
+/// Writes one file by renaming a synced temporary one. Its permissions are kept; a file with this content is not
+/// touched.
 ///
 /// # Errors
 /// When it cannot be written; it is as it was then.
@@ -55,7 +56,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     sync_folder(parent).map_err(at(parent))
 }
 
-/// Removes what killed processes left beside a path. Whoever finds nothing to write calls this.
+/// Removes the leftovers of killed processes in the parent directory. Called if there is nothing to write.
 pub(crate) fn tidy(path: &Path) {
     stage::remove_abandoned(parent(path));
 }
@@ -66,7 +67,7 @@ pub(crate) fn holds(path: &Path, bytes: &[u8]) -> bool {
     fs::metadata(path).is_ok_and(has_length) && fs::read(path).is_ok_and(|own| own == bytes)
 }
 
-/// The folder that a path is in.
+/// The parent directory of a path.
 fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -96,13 +97,13 @@ fn create_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Makes what was created or renamed in a folder last.
+/// Syncs a directory after a creation or a renaming.
 fn sync_folder(path: &Path) -> io::Result<()> {
     step()?;
     temporary::sync_directory(path)
 }
 
-/// Stands before every change of a file or folder, so that tests can let each of them fail.
+/// Called before every change of a file or directory, so that tests can make each of them fail.
 #[cfg(not(test))]
 #[inline]
 fn step() -> io::Result<()> {
@@ -133,7 +134,7 @@ mod tests {
         })
     }
 
-    /// Runs an action again and again with one step less that fails, until none does; gives the number of steps.
+    /// Repeats an action with one step less that fails, until none does; returns the number of steps.
     pub(super) fn with_each_step_failing(mut action: impl FnMut(usize) -> bool) -> usize {
         for steps in 0..1000 {
             STEPS_LEFT.set(steps);

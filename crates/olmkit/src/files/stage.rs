@@ -1,4 +1,4 @@
-//! A folder in the making.
+//! A temporary directory that becomes the destination.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -13,30 +13,31 @@ use crate::temporary::Registration;
 
 use super::{PREFIX, WriteError, at, create_file, create_folders, parent, step, sync_folder};
 
-/// The file that is locked while the folder is in use.
+/// The file that is locked while the directory is in use.
 const LOCK: &str = "lock";
-/// From which age a folder without a lock is nobody's any more.
+/// Age at which a directory without a lock counts as abandoned.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// Files in a temporary folder beside their goal. It is removed when dropped and when the program is asked to end; one that a
-/// killed process left is removed by the next that writes beside it.
+/// Files in a temporary directory next to their goal. It is removed when it is dropped and when the program is
+/// terminated. The leftover of a killed process is removed by the next process that writes in the same parent
+/// directory.
 #[derive(Debug)]
 pub struct Stage {
     folder: tempfile::TempDir,
     registration: Registration,
-    /// What takes the place of the goal.
+    /// The replacement of the goal.
     fresh: PathBuf,
     goal: PathBuf,
     _lock: File,
 }
 
 impl Stage {
-    /// An empty stage for what is to stand at `goal`. The folder of `goal` is created.
+    /// An empty stage for the destination `goal`. The parent directory of `goal` is created.
     ///
     /// # Errors
-    /// The folder cannot be written.
+    /// The directory cannot be written.
     pub fn beside(goal: &Path) -> Result<Self, WriteError> {
-        // A link stays one: what it leads to is replaced.
+        // A link remains a link: its target is replaced.
         let goal = match fs::symlink_metadata(goal) {
             Ok(metadata) if metadata.is_symlink() => fs::canonicalize(goal).map_err(at(goal))?,
             _ => goal.to_owned(),
@@ -59,10 +60,10 @@ impl Stage {
         })
     }
 
-    /// Writes a file at a path relative to the goal, and gives the place where it is for now.
+    /// Writes a file at a path relative to the goal, and returns its temporary path.
     ///
     /// # Errors
-    /// The path does not stay below the goal or is taken, or the file cannot be written.
+    /// The path leaves the goal or is in use, or the file cannot be written.
     pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<PathBuf, WriteError> {
         let _held = self.hold()?;
         let to = self.place(path)?;
@@ -70,7 +71,7 @@ impl Stage {
         Ok(to)
     }
 
-    /// Takes a file over that stands below the goal, as it is.
+    /// Keeps an existing file below the goal unchanged.
     ///
     /// # Errors
     /// The file cannot be linked or copied.
@@ -92,10 +93,10 @@ impl Stage {
         Ok(())
     }
 
-    /// Puts what was written in the place of the goal, which disappears with everything that was not kept.
+    /// Replaces the goal by the written files. Everything that was not kept is deleted.
     ///
-    /// That happens at once. Where the goal cannot be renamed (the working directory, a mount point), each file is renamed
-    /// into it instead, and `removed` are removed from it.
+    /// The replacement is atomic. If the goal cannot be renamed (the working directory, a mount point), each file is
+    /// renamed into it instead, and `removed` are removed from it.
     ///
     /// # Errors
     /// Something cannot be synced or renamed.
@@ -103,17 +104,18 @@ impl Stage {
         let files = list(&self.fresh).map_err(at(&self.goal))?;
         sync_folders(&self.fresh, &files).map_err(at(&self.goal))?;
         let _held = self.hold()?;
-        // The folder is gone before the program may end.
+        // The directory is deleted before the program may end.
         let stage = self;
         let goal = &stage.goal;
-        // A path such as `.` or `a/..` has no name of its own that could be renamed.
+        // A path such as `.` or `a/..` has no last component that could be renamed.
         if goal.file_name().is_none() || stage.swap().is_err() {
             stage.move_files(&files, removed)?;
         }
         sync_folder(parent(goal)).map_err(at(goal))
     }
 
-    /// Keeps the program from ending between two steps, as long as the result lives. Not to be called while another is held.
+    /// Keeps the program from ending between two steps, while the result lives. Must not be called while another result
+    /// is held.
     pub(super) fn hold(&self) -> Result<impl Drop + use<>, WriteError> {
         self.registration.hold().map_err(at(&self.goal))
     }
@@ -126,7 +128,7 @@ impl Stage {
         if renameat_with(CWD, &self.fresh, CWD, &self.goal, RenameFlags::EXCHANGE).is_ok() {
             return Ok(());
         }
-        // The file system cannot exchange. Between these two nothing stands at the goal.
+        // The file system does not support exchange. Between these two calls the goal does not exist.
         let old = self.folder.path().join("old");
         fs::rename(&self.goal, &old)?;
         fs::rename(&self.fresh, &self.goal).inspect_err(|_| {
@@ -151,7 +153,7 @@ impl Stage {
         Ok(())
     }
 
-    /// A link to a folder below the goal could lead anywhere.
+    /// A link to a directory below the goal could lead anywhere.
     fn refuse_links(&self, path: &Path) -> Result<(), WriteError> {
         for folder in path.ancestors().skip(1) {
             let folder = self.goal.join(folder);
@@ -162,11 +164,11 @@ impl Stage {
         Ok(())
     }
 
-    /// Where a path relative to the goal is for now; its folder is created.
+    /// Temporary location of a path relative to the goal; its directory is created.
     fn place(&self, path: &Path) -> Result<PathBuf, WriteError> {
         let stays = path.components().all(|part| matches!(part, Component::Normal(_)));
         if !stays || path.as_os_str().is_empty() {
-            let reason = "the path does not stay in its folder";
+            let reason = "the path leaves its directory";
             return Err(at(path)(io::Error::new(io::ErrorKind::InvalidInput, reason)));
         }
         let to = self.fresh.join(path);
@@ -175,7 +177,7 @@ impl Stage {
     }
 }
 
-/// A folder of our own in another one, with its lock.
+/// A temporary directory in another one, with its lock.
 fn locked_folder(parent: &Path) -> io::Result<(tempfile::TempDir, File)> {
     loop {
         step()?;
@@ -184,14 +186,16 @@ fn locked_folder(parent: &Path) -> io::Result<(tempfile::TempDir, File)> {
         let lock = File::create(folder.path().join(LOCK))?;
         // A file system without locks has no other process that could look.
         let _ = lock.lock();
-        // Before the lock was held, another process may have taken the folder for abandoned; it held the lock until all was gone.
+        // Before the lock was held, another process may have considered the directory abandoned; it held the lock until
+        // everything was deleted.
         if folder.path().join(LOCK).exists() {
             return Ok((folder, lock));
         }
     }
 }
 
-/// Paths of everything but folders below a folder, relative to it; empty when it does not exist. Links are not followed.
+/// Relative paths of everything except directories below a directory; empty if it does not exist. Links are not
+/// followed.
 pub(crate) fn list(folder: &Path) -> io::Result<BTreeSet<PathBuf>> {
     let mut found = BTreeSet::new();
     let mut open = vec![PathBuf::new()];
@@ -233,7 +237,7 @@ pub(crate) fn remove_abandoned_below(files: &[PathBuf]) -> bool {
     !parents.is_empty()
 }
 
-/// Removes the folders that killed processes left. What cannot be removed stays.
+/// Removes the directories that killed processes left. Errors are ignored.
 pub(super) fn remove_abandoned(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
@@ -261,9 +265,9 @@ pub fn is_stage_in_use(path: &Path) -> bool {
         && File::open(&lock).is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
-/// The lock of a folder that is nobody's any more, if it has one.
+/// The lock of an abandoned directory, if it has one.
 fn abandoned(folder: &Path) -> Option<Option<File>> {
-    // What could not be put back is the only copy.
+    // Files that could not be restored are the only copies.
     if folder.join("old").exists() {
         return None;
     }
@@ -355,7 +359,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let used = Stage::beside(&root.path().join("out")).unwrap();
         let left = Stage::beside(&root.path().join("out")).unwrap();
-        // As after a kill: the folder stays, the lock goes with the process.
+        // As after a kill: the directory remains, the process's lock is released.
         let Stage { folder, _lock, .. } = left;
         let abandoned = folder.keep();
         drop(_lock);

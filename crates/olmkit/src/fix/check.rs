@@ -1,4 +1,4 @@
-//! What is wrong with a bundle, to compare before and after a fix.
+//! Findings of a bundle, for a comparison before and after a fix.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::bundle::load::{self, Tree};
 use crate::scorecard::{self, Bundle};
 use crate::validate::{self, Options, Selector};
 
-/// Findings and verdicts of one state of a bundle.
+/// Findings and results of one state of a bundle.
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
-    /// How many findings there are of each kind: the rule, where, and of scorecard the text.
+    /// Number of findings of each kind: the rule and position, and for scorecard the message.
     findings: BTreeMap<(String, String), usize>,
     /// True if operator-sdk passes the bundle, and each test of scorecard.
     passed: Vec<bool>,

@@ -38,7 +38,7 @@ pub(super) fn keys<'a>(example: &'a Value, part: &str) -> impl Iterator<Item = &
     map.into_iter().flatten().map(|(key, _)| key.as_str())
 }
 
-/// The keys without a descriptor, each with the change that gives it one.
+/// The keys without a descriptor, each with the change that adds one.
 pub(super) fn missing(owned: &Owned<'_>, part: &str, keys: &BTreeSet<&str>) -> Vec<(String, Vec<Action>)> {
     let list = format!("{part}Descriptors");
     let present = owned

@@ -11,7 +11,7 @@ use super::{Action, Proposal, proposal};
 /// Deeper schemas are not followed.
 const DEPTH: usize = 16;
 
-/// One example for each owned API without, together with the descriptors that scorecard then asks for.
+/// An example for each owned API that has none, together with the descriptors that scorecard then requires.
 pub(super) fn propose(facts: &Facts) -> Vec<Proposal> {
     let Some(csv) = facts.csv() else { return Vec::new() };
     let Some(examples) = Facts::examples(&csv) else {
@@ -51,7 +51,7 @@ pub(super) fn propose(facts: &Facts) -> Vec<Proposal> {
         actions.extend(missing.into_iter().flat_map(|(_, actions)| actions));
         (text_now, is_there) = (new_text, true);
         let title = format!("add an example of {} with its required fields", owned.shown());
-        // Each text holds the ones before it, so they are made together.
+        // Each value contains the previous ones, so they are applied together.
         proposals.push(proposal(&csv.object.path, title, false, "examples", actions));
     }
     proposals
@@ -72,7 +72,7 @@ fn example(owned: &Owned<'_>, schema: &Value) -> Option<Value> {
     Some(example)
 }
 
-/// The smallest value of a schema: its default, the first of its values, or what its type and bounds allow.
+/// The smallest value of a schema: its default, its first enum value, or one that its type and bounds allow.
 fn value(schema: &Value, depth: usize) -> Option<Value> {
     let depth = depth.checked_sub(1)?;
     if let Some(default) = schema.get("default") {
@@ -127,7 +127,7 @@ fn value(schema: &Value, depth: usize) -> Option<Value> {
     }
 }
 
-/// The text of a JSON list with one more item, in the layout that it has.
+/// A JSON list with one more item, in its existing layout.
 fn with_item(text: &str, item: &Value) -> Option<String> {
     let pretty = |item: &Value, indent: &str| -> Option<String> {
         let lines = serde_json::to_string_pretty(item).ok()?;

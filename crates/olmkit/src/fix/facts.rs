@@ -1,4 +1,4 @@
-//! What fixes are made from.
+//! Input of the fixes.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::bundle::load::{self, Reading, Tree};
 use crate::crd::instance::schema_of_version;
 use crate::validate::Csv;
 
-/// A bundle as the fixes look at it.
+/// A bundle in the form that fixes need.
 pub(super) struct Facts {
     pub reading: Reading,
 }
@@ -31,7 +31,7 @@ impl Facts {
         }
     }
 
-    /// The ClusterServiceVersion of a bundle that loads, alone in its file.
+    /// The ClusterServiceVersion of a bundle that loads, if its file contains only this.
     pub fn csv(&self) -> Option<Csv<'_>> {
         let object = self.reading.bundle.csv()?;
         let is_alone = self.reading.fatal.is_none() && object.second_document.is_none();
@@ -87,7 +87,7 @@ impl Owned<'_> {
     }
 }
 
-/// The text of a field; empty without.
+/// The string in a field; empty if it is missing.
 pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }

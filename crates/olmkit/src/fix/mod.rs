@@ -1,7 +1,7 @@
-//! Fixes of what validation and scorecard find in a bundle: edits of its YAML files in place.
+//! Fixes of findings from validation and scorecard: edits a bundle's YAML files in place.
 //!
-//! A fix is kept only if it proves itself: the file says what it said before plus the fix, with all its comments; the bundle has no
-//! finding that it did not have; and no verdict of operator-sdk is worse.
+//! A fix is kept only if it is verified: the file contains its previous value plus the fix, with all its comments; the
+//! bundle has no new finding; and no result of operator-sdk is worse.
 
 mod annotations;
 mod check;
@@ -25,7 +25,7 @@ use facts::Facts;
 pub use crate::object::Document;
 pub use source::{Base, FixedBase};
 
-/// Which fixes to make.
+/// Selects fixes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
     /// Also those that guess: examples, resources, security contexts, names that are only similar.
@@ -34,18 +34,18 @@ pub struct Options {
     pub scorecard: bool,
 }
 
-/// A fix that was made, or could be.
+/// A fix that was applied, or could be.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fix {
     /// The file, relative to the bundle.
     pub file: String,
-    /// What it does.
+    /// Its effect.
     pub title: String,
     /// True if it needs no second look.
     pub is_safe: bool,
 }
 
-/// A fix that was not made.
+/// A fix that was not applied.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NotFixed {
     /// The fix.
@@ -54,7 +54,7 @@ pub struct NotFixed {
     pub reason: Reason,
 }
 
-/// The reason why a fix was not made.
+/// The reason why a fix was not applied.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Reason {
@@ -66,7 +66,7 @@ pub enum Reason {
     NewFinding(String),
     /// operator-sdk or a scorecard test would fail.
     Worse,
-    /// This run has made the most fixes already.
+    /// This run has applied the maximum number of fixes.
     TooMany,
 }
 
@@ -90,13 +90,13 @@ impl std::fmt::Display for Reason {
 pub struct FixedFile {
     /// The file, relative to the bundle.
     pub path: String,
-    /// Its text until now.
+    /// Its previous content.
     pub before: String,
-    /// Its text with the fixes.
+    /// Its content with the fixes.
     pub after: String,
 }
 
-/// What came of it.
+/// Result of fixing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fixed {
     /// The files that change.
@@ -105,16 +105,16 @@ pub struct Fixed {
     pub made: Vec<Fix>,
     /// Fixes for which [`Options::unsafe_fixes`] must be set.
     pub only_unsafe: Vec<Fix>,
-    /// Fixes that were not made.
+    /// Fixes that were not applied.
     pub given_up: Vec<NotFixed>,
-    /// The fixes that were made, with their changes.
+    /// The applied fixes, with their changes.
     proposals: Vec<Proposal>,
 }
 
 /// A change that a fix consists of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Action {
-    /// Takes blanks off the ends of lines.
+    /// Removes trailing spaces.
     StripBlanks,
     /// Adds a key to a map.
     Add { map: String, key: String, value: Value },
@@ -124,11 +124,11 @@ enum Action {
         key: String,
         items: Vec<Value>,
     },
-    /// Gives a text another value.
+    /// Replaces a string.
     Replace { at: String, text: String },
 }
 
-/// A fix with its changes. Fixes of one group are made together or not at all.
+/// A fix with its changes. Fixes of one group are applied together or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Proposal {
     fix: Fix,
@@ -152,10 +152,10 @@ impl Proposal {
     }
 }
 
-/// Groups of fixes that are made at once: each is tried on copies of the files. A second run makes the next ones.
+/// Maximum number of fix groups in one run: each is tried on copies of the files. A second run makes the next ones.
 const MOST_GROUPS: usize = 500;
 
-/// Finds the fixes of a bundle. `root` is its name in texts. Nothing is written.
+/// Finds the fixes of a bundle. `root` is its name in messages. Writes nothing.
 #[must_use]
 pub fn fix(tree: &Tree, root: &str, options: Options) -> Fixed {
     let facts = Facts::new(tree, root);
@@ -188,7 +188,7 @@ pub fn fix(tree: &Tree, root: &str, options: Options) -> Fixed {
     fixed
 }
 
-/// The groups of fixes that can be made in place; the others are given up.
+/// The groups of fixes that can be made in place; the others are dropped.
 fn in_place(wanted: Vec<Proposal>, documents: &mut Documents<'_>, fixed: &mut Fixed) -> Vec<Vec<Proposal>> {
     let mut groups: Vec<Vec<Proposal>> = Vec::new();
     let mut numbers: HashMap<String, usize> = HashMap::new();
@@ -222,8 +222,8 @@ impl Fixed {
     }
 }
 
-/// Makes the groups of fixes that prove themselves. What is refused is tried again after others, so that a second run has
-/// nothing left to do.
+/// Makes the verified groups of fixes. Rejected ones are tried again after others, so that a second run finds nothing
+/// to do.
 fn make_proven(
     mut groups: Vec<Vec<Proposal>>,
     documents: &mut Documents<'_>,
@@ -244,8 +244,8 @@ fn make_proven(
     }
 }
 
-/// Makes all groups, or else those of each half; gives the ones that are refused. A bundle is validated as often as there are
-/// groups to refuse, times a few.
+/// Makes all groups, or otherwise those of each half; returns the rejected ones. The number of validations is a small
+/// multiple of the number of rejected groups.
 fn make_halves(
     groups: Vec<Vec<Proposal>>,
     documents: &mut Documents<'_>,
@@ -282,7 +282,7 @@ fn make_halves(
     left
 }
 
-/// The files as they are changed.
+/// The changed files.
 #[derive(Debug, Clone)]
 struct Documents<'t> {
     original: &'t Tree,
@@ -331,7 +331,7 @@ impl<'t> Documents<'t> {
     }
 }
 
-/// Blanks at the ends of lines, and a file that does not end with a line end.
+/// Trailing spaces, and a missing line end at the end of a file.
 fn blanks(tree: &Tree) -> Vec<Proposal> {
     let is_yaml = |path: &str| path.ends_with(".yaml") || path.ends_with(".yml");
     let mut proposals = Vec::new();
@@ -346,7 +346,7 @@ fn blanks(tree: &Tree) -> Vec<Proposal> {
         }
         let can = Document::read(bytes).is_some_and(|mut document| document.strip_blanks().is_some());
         if can {
-            let title = "remove blanks at the ends of lines, end the file with a line end";
+            let title = "remove trailing spaces, end the file with a line end";
             proposals.push(proposal(
                 &path,
                 title,

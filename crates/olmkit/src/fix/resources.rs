@@ -1,4 +1,4 @@
-//! `resources` of owned APIs, from what the operator may create.
+//! Adds `resources` to owned APIs, from the operator's create permissions.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ const KINDS: [(&str, &str, &str, &str); 16] = [
     ("route.openshift.io", "routes", "v1", "Route"),
 ];
 
-/// The kinds that the operator may create, for each API without resources: which API makes which of them nothing says.
+/// The kinds that the operator may create, for each API without resources: no file relates them to a specific API.
 pub(super) fn propose(facts: &Facts) -> Vec<Proposal> {
     let Some(csv) = facts.csv() else { return Vec::new() };
     let created = created(&csv);

@@ -1,11 +1,11 @@
-//! What pods lack of the Pod Security Standard `restricted`.
+//! Missing fields for the Pod Security Standard `restricted`.
 
 use serde_json::{Value, json};
 
 use super::facts::Facts;
 use super::{Action, Proposal, proposal};
 
-/// The missing fields of the security contexts. Fields that say something else stay: somebody wanted them so.
+/// The missing fields of the security contexts. Fields with another value are kept, because they are deliberate.
 pub(super) fn propose(facts: &Facts) -> Vec<Proposal> {
     let Some(csv) = facts.csv() else { return Vec::new() };
     let mut proposals = Vec::new();
@@ -44,7 +44,7 @@ pub(super) fn propose(facts: &Facts) -> Vec<Proposal> {
     proposals
 }
 
-/// The changes that give a pod or container the fields its security context lacks.
+/// The changes that add the missing fields to the security context of a pod or container.
 fn lacking(of: &Value, pointer: &str, fields: &[(&str, Value)]) -> Vec<Action> {
     let context = of.get("securityContext").and_then(Value::as_object);
     let missing = fields

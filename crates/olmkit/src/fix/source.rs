@@ -15,12 +15,12 @@ pub struct Base {
     pub bytes: Vec<u8>,
 }
 
-/// The fixes of a bundle, made in its base.
+/// The fixes of a bundle that apply to its base.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FixedBase {
     /// The base, if it changes.
     pub file: Option<FixedFile>,
-    /// The fixes that were made in it.
+    /// The fixes that were applied to it.
     pub made: Vec<Fix>,
     /// The fixes of values that do not come from the base.
     pub elsewhere: Vec<Fix>,
@@ -35,7 +35,7 @@ const GENERATED: [&str; 4] = [
 ];
 
 impl Fixed {
-    /// Makes the fixes in the base of the bundle, as far as their values come from it. Nothing is written.
+    /// Applies the fixes to the base of the bundle, as far as their values come from it. Writes nothing.
     #[must_use]
     pub fn in_base(&self, tree: &Tree, base: &Base) -> FixedBase {
         let mut fixed = FixedBase::default();

@@ -1,10 +1,11 @@
-//! Capabilities and categories that differ from a known one in case, blanks and punctuation, or by a letter or two.
+//! Capabilities and categories that differ from a known one in case, spaces and punctuation, or by one or two
+//! characters.
 
 use super::facts::Facts;
 use super::{Action, Proposal, proposal};
 use crate::validate::{CAPABILITIES, CATEGORIES};
 
-/// How similar another word must be (Jaro-Winkler).
+/// Required similarity of another word (Jaro-Winkler).
 const SIMILAR: f64 = 0.92;
 
 pub(super) fn propose(facts: &Facts) -> Vec<Proposal> {
@@ -45,9 +46,9 @@ pub(super) fn propose(facts: &Facts) -> Vec<Proposal> {
     proposals
 }
 
-/// The known word that is meant, and whether that is certain.
+/// The most similar known word, and whether it is certain.
 fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<(&'k str, bool)> {
-    // Longer than any known word, and compared with each of them.
+    // Longer than any known word; comparing it with each would be slow.
     if word.len() > 100 {
         return None;
     }

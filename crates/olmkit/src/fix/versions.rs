@@ -16,7 +16,7 @@ pub(super) fn propose(facts: &Facts) -> Option<Proposal> {
     Some(proposal(&csv.object.path, title, true, "minKubeVersion", vec![action]))
 }
 
-/// `v1.25` as `1.25.0`. `None` for what is a version already, or none in another way.
+/// Converts `v1.25` to `1.25.0`. `None` for a valid version, or one that is invalid in another way.
 fn three_numbers(version: &str) -> Option<String> {
     if version.trim().is_empty() || Version::parse(version).is_ok() {
         return None;

@@ -1,15 +1,14 @@
-//! What a message repeats of its input. A name of a megabyte stands in the input once; in the findings about everything that it
-//! names it would stand as often as there are findings.
+//! Shortens input in messages. The input contains a name of a megabyte once, but findings would repeat it each time.
 
 use std::borrow::Cow;
 
 use super::{Limit, MESSAGE, QUOTED_TEXT};
 
-/// Room for the note that something is left out.
+/// Room for the note about the omission.
 const NOTE: usize = 48;
 
-/// A text with its long words shortened, each to its beginning and its end: names, values and paths that it repeats, quoted or not.
-/// [`QUOTED_TEXT`] says what is long.
+/// Shortens the long words of a text, each to its beginning and its end: names, values and paths, quoted or not.
+/// [`QUOTED_TEXT`] is the limit.
 ///
 /// ```
 /// use olmkit::limits;
@@ -25,7 +24,7 @@ pub fn quoted(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let mut short = String::new();
-    // Up to here the text is in `short`.
+    // The input up to here is in `short`.
     let mut copied = 0;
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -45,8 +44,8 @@ pub fn quoted(text: &str) -> Cow<'_, str> {
     Cow::Owned(short)
 }
 
-/// A message of a finding or an error: its long words shortened as [`quoted`] does it, and if it is longer than [`MESSAGE`] even
-/// so, its middle left out. A message that was shortened stays as it is.
+/// A message of a finding or an error: its long words are shortened as by [`quoted`], and if it is still longer than
+/// [`MESSAGE`], its middle is omitted. A shortened message is not changed again.
 pub fn message(text: impl Into<String>) -> String {
     let text = text.into();
     let text = match quoted(&text) {
@@ -56,12 +55,12 @@ pub fn message(text: impl Into<String>) -> String {
     within(text, &MESSAGE)
 }
 
-/// A name or another value by itself, of at most [`QUOTED_TEXT`], whatever it consists of.
+/// A name or another single value, shortened to at most [`QUOTED_TEXT`] regardless of its contents.
 pub fn name(text: impl Into<String>) -> String {
     within(text.into(), &QUOTED_TEXT)
 }
 
-/// A path inside an object, of at most [`MESSAGE`]: honest ones are longer than names.
+/// A path inside an object, of at most [`MESSAGE`]: legitimate ones are longer than names.
 pub fn path(text: impl Into<String>) -> String {
     within(text.into(), &MESSAGE)
 }
@@ -74,7 +73,7 @@ fn within(text: String, limit: &Limit) -> String {
     }
 }
 
-/// The beginning and the end of a text that is longer than so many bytes.
+/// The beginning and the end of a string that is longer than a limit.
 fn without_middle(text: &str, longest: usize) -> String {
     let room = longest.saturating_sub(NOTE);
     let end = text.floor_char_boundary(room - room / 3);
@@ -86,12 +85,12 @@ fn without_middle(text: &str, longest: usize) -> String {
     format!("{head}…[{} bytes left out]…{tail}", start - end)
 }
 
-/// The places of the words of a line: what stands between blanks and commas, since a list of short names is not one long word, or
-/// between quotation marks as Go, Rust and JSON write them.
+/// The words of a line: separated by spaces and commas, because a list of short names is not one long word, or enclosed
+/// in quotation marks as written by Go, Rust and JSON.
 struct Words<'t> {
     text: &'t str,
     at: usize,
-    /// True if a quotation mark may still have a second one behind it.
+    /// True if a closing quotation mark may still follow.
     quotes: bool,
 }
 
@@ -104,7 +103,7 @@ impl<'t> Words<'t> {
         }
     }
 
-    /// Where the quotation ends that begins here.
+    /// End of the quotation that begins here.
     fn end_of_quotation(&mut self) -> Option<usize> {
         let bytes = self.text.as_bytes();
         let mut at = self.at + 1;
@@ -156,7 +155,7 @@ mod tests {
             assert_eq!(quoted(text), text);
             assert_eq!(message(text), text);
         }
-        // Long, of short words.
+        // Long, but with short words.
         for list in ["name, ".repeat(1000), "demo.v1.2.3,".repeat(1000)] {
             assert_eq!(quoted(&list), list);
         }

@@ -10,13 +10,13 @@ use super::Limit;
 /// For [`bytes_read`].
 static BYTES_READ: AtomicU64 = AtomicU64::new(0);
 
-/// How many bytes this process has read within limits so far: how far long reading is.
+/// Number of bytes that this process has read within limits so far, for the progress display.
 pub fn bytes_read() -> u64 {
     BYTES_READ.load(Ordering::Relaxed)
 }
 
-/// Opens a file that was found in a folder. Pipes, sockets and devices, which may never end, are refused; a directory gives an
-/// error when it is read.
+/// Opens a file that was found in a directory. Pipes, sockets and devices, which may never end, are rejected; a
+/// directory causes an error when it is read.
 ///
 /// # Errors
 /// The file cannot be opened, or is neither a regular file nor a directory.
@@ -39,10 +39,10 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads a file that was found in a folder, of at most so many bytes. Pipes, sockets and devices are refused.
+/// Reads a file that was found in a directory, up to a limit. Pipes, sockets and devices are rejected.
 ///
 /// # Errors
-/// What the system says; [`io::ErrorKind::FileTooLarge`] with the way out for a larger file.
+/// The system's error; [`io::ErrorKind::FileTooLarge`] for a larger file, with the flag that raises the limit.
 pub fn read_file(path: &Path, limit: &Limit) -> io::Result<Vec<u8>> {
     read_opened(open(path)?, limit)
 }
@@ -53,12 +53,12 @@ pub(crate) fn read_opened(file: File, limit: &Limit) -> io::Result<Vec<u8>> {
     if metadata.len() > limit.get() && metadata.is_file() {
         return Err(limit.exceeded());
     }
-    // Room for all of it at once: a vector that grows is copied, and takes up to three times as much meanwhile.
+    // Allocates the whole size: a growing vector is copied, and takes up to three times as much in between.
     let room = usize::try_from(metadata.len()).unwrap_or_default().saturating_add(1);
     read_into(Vec::with_capacity(room), file, limit)
 }
 
-/// Reads a file that the user named, of at most so many bytes. It may be a pipe, as a shell's `<(…)` is.
+/// Reads a file that the user named, up to a limit. It may be a pipe, such as a shell's `<(…)`.
 ///
 /// # Errors
 /// As of [`read_file`].
@@ -66,7 +66,7 @@ pub fn read_named(path: &Path, limit: &Limit) -> io::Result<Vec<u8>> {
     read(File::open(path)?, limit)
 }
 
-/// Reads the rest of a stream, at most so many bytes.
+/// Reads the rest of a stream, up to a limit.
 ///
 /// # Errors
 /// As of [`read_file`].
@@ -84,10 +84,10 @@ fn read_into(mut bytes: Vec<u8>, from: impl Read, limit: &Limit) -> io::Result<V
     }
 }
 
-/// What was read, as text.
+/// Converts the read bytes to a string.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidData`] for what is not UTF-8.
+/// [`io::ErrorKind::InvalidData`] if it is not UTF-8.
 pub fn text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }

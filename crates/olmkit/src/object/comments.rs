@@ -1,11 +1,11 @@
-//! The comments of a YAML text, so that a change can prove that it lost none.
+//! The comments of a YAML document, so that a change can verify that it lost none.
 
 use std::collections::HashMap;
 
 use super::scalars::each_scalar;
 use crate::yaml::{Node, Style};
 
-/// All comments in order: what stands behind a `#` that is at the start of a line or behind a blank, and in no scalar.
+/// All comments in order: the text after a `#` at the start of a line or after a space, outside scalars.
 pub(crate) fn comments<'t>(text: &'t str, documents: &[Node]) -> Vec<(usize, &'t str)> {
     let mut scalars: Vec<&Node> = Vec::new();
     for node in documents {

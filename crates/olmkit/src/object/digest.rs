@@ -25,7 +25,7 @@ pub enum Algorithm {
     Sha512,
 }
 
-/// Why a text is not a usable digest.
+/// Why a string is not a usable digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a digest: want sha256:<64 lower-case hex digits> or sha512:<128>")]
 pub struct InvalidDigest {
@@ -70,7 +70,7 @@ impl Digest {
         Self { algorithm, hex }
     }
 
-    /// Reads a digest as distribution/reference does, which accepts SHA-384 too and has other words for errors.
+    /// Parses a digest as distribution/reference does, which also accepts SHA-384 and has other error messages.
     pub(super) fn parse_normalized(text: &str) -> Result<Self, ReferenceError> {
         let (name, hex) = text.split_once(':').ok_or(ReferenceError::DigestFormat)?;
         let algorithm = Algorithm::named(name).ok_or(ReferenceError::DigestAlgorithm)?;
@@ -86,7 +86,7 @@ impl Digest {
         })
     }
 
-    /// The algorithm, which is also the folder below `blobs/` in an OCI layout.
+    /// The algorithm, which is also the directory below `blobs/` in an OCI layout.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
@@ -165,7 +165,7 @@ mod tests {
         ] {
             assert!(text.parse::<Digest>().is_err(), "{text}");
         }
-        // A path must not come in through the hexadecimal part.
+        // A path must not be accepted in the hexadecimal part.
         assert!(format!("sha256:../{}", "a".repeat(61)).parse::<Digest>().is_err());
     }
 

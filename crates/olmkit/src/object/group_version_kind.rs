@@ -1,4 +1,4 @@
-//! Which API an object belongs to.
+//! Group, version and kind of an object.
 
 use std::fmt;
 
@@ -25,8 +25,8 @@ impl GroupVersionKind {
         }
     }
 
-    /// Reads `apiVersion` and `kind` of an object. As in apimachinery, fields of another type than string count as
-    /// absent, and an `apiVersion` with more than one slash gives nothing at all.
+    /// Reads `apiVersion` and `kind` of an object. As in apimachinery, fields that are not strings count as absent, and
+    /// an `apiVersion` with more than one slash gives an empty result.
     pub fn of(node: &Node) -> Self {
         let text = |field: &str| node.get(field).and_then(Node::as_str).unwrap_or_default();
         match split_api_version(text("apiVersion")) {
@@ -35,7 +35,7 @@ impl GroupVersionKind {
         }
     }
 
-    /// `group/version`, or the version alone for the core group.
+    /// `group/version`, or only the version for the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.clone()

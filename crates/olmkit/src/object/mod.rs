@@ -1,5 +1,5 @@
-//! What every Kubernetes object has, and the small languages inside it: group-version-kind, names and labels,
-//! quantities, versions and version ranges, image references.
+//! Common parts of Kubernetes objects and their formats: group-version-kind, names and labels, quantities, versions and
+//! version ranges, image references.
 
 use std::borrow::Cow;
 
@@ -47,7 +47,7 @@ pub(crate) fn pointer_part(key: &str) -> Cow<'_, str> {
     Cow::Owned(key.replace('~', "~0").replace('/', "~1"))
 }
 
-/// The annotation of a binding that says where its rules belong in a bundle. On a ClusterRoleBinding with the value `namespaced` they
-/// go into `permissions`, which OLM gives in the watched namespaces only. On a RoleBinding with the value `own-namespace` it and its
-/// Role stay objects, which OLM creates in the operator's own namespace.
+/// The annotation that determines the CSV field for a binding's rules. On a ClusterRoleBinding the value `namespaced`
+/// moves them to `permissions`, which OLM grants only in the watched namespaces. On a RoleBinding the value
+/// `own-namespace` keeps it and its Role as objects, which OLM creates in the operator's own namespace.
 pub const PERMISSIONS_ANNOTATION: &str = "olmkit.dev/permissions";

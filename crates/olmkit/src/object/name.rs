@@ -1,4 +1,4 @@
-//! The grammars of names, labels and label values, with apimachinery's words for what is wrong.
+//! The grammars of names, labels and label values, with apimachinery's messages.
 
 const LABEL_1123: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and \
                           must start and end with an alphanumeric character";
@@ -27,7 +27,7 @@ fn pattern(message: &str, pattern: &str, examples: &[&str]) -> String {
     )
 }
 
-/// What keeps a text from being a DNS-1123 label (`[a-z0-9]([-a-z0-9]*[a-z0-9])?`, at most 63 bytes).
+/// Reasons why a string is not a DNS-1123 label (`[a-z0-9]([-a-z0-9]*[a-z0-9])?`, at most 63 bytes).
 pub fn dns1123_label_problems(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > 63 {
@@ -35,7 +35,7 @@ pub fn dns1123_label_problems(text: &str) -> Vec<String> {
     }
     if !is_label(text, |first| first.is_ascii_lowercase() || first.is_ascii_digit()) {
         if is_subdomain(text) {
-            // apimachinery has a word for the common case of a name that is a sub-domain.
+            // apimachinery has a separate message for the common case of a name that is a subdomain.
             problems.push("must not contain dots".to_owned());
         } else {
             problems.push(pattern(LABEL_1123, LABEL_1123_PATTERN, &["my-name", "123-abc"]));
@@ -44,7 +44,7 @@ pub fn dns1123_label_problems(text: &str) -> Vec<String> {
     problems
 }
 
-/// What keeps a text from being a DNS-1123 sub-domain (labels with dots between, at most 253 bytes).
+/// Reasons why a string is not a DNS-1123 subdomain (labels with dots between, at most 253 bytes).
 pub fn dns1123_subdomain_problems(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > 253 {
@@ -56,7 +56,7 @@ pub fn dns1123_subdomain_problems(text: &str) -> Vec<String> {
     problems
 }
 
-/// What keeps a text from being a DNS-1035 label (as a DNS-1123 label, but it starts with a letter).
+/// Reasons why a string is not a DNS-1035 label (as a DNS-1123 label, but it starts with a letter).
 pub fn dns1035_label_problems(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > 63 {
@@ -68,8 +68,8 @@ pub fn dns1035_label_problems(text: &str) -> Vec<String> {
     problems
 }
 
-/// What keeps a text from being a qualified name, such as a label key: an optional DNS sub-domain and a slash, then up
-/// to 63 of `[-A-Za-z0-9_.]`.
+/// Reasons why a string is not a qualified name, such as a label key: an optional DNS subdomain and a slash, then up to
+/// 63 of `[-A-Za-z0-9_.]`.
 pub fn qualified_name_problems(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let mut parts = text.split('/');
@@ -106,7 +106,7 @@ pub fn qualified_name_problems(text: &str) -> Vec<String> {
     problems
 }
 
-/// What keeps a text from being a label value (empty, or up to 63 of `[-A-Za-z0-9_.]`).
+/// Reasons why a string is not a label value (empty, or up to 63 of `[-A-Za-z0-9_.]`).
 pub fn label_value_problems(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > 63 {

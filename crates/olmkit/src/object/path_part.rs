@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// A name that is one part of a path, so that joining it to a folder stays in that folder.
+/// A name that is one part of a path, so that joining it to a directory stays inside that directory.
 ///
 /// ```
 /// use olmkit::object::PathPart;
@@ -24,7 +24,7 @@ pub struct InvalidPathPart {
 }
 
 impl PathPart {
-    /// Most bytes of a name, which is what Linux file systems allow.
+    /// Maximum bytes of a name, which is what Linux file systems allow.
     pub const LONGEST: usize = 255;
 
     /// Checks a name.

@@ -1,6 +1,6 @@
-//! Resource quantities (`100m`, `1.5Gi`, `1e3`): which texts Kubernetes takes, and how it prints them.
+//! Resource quantities (`100m`, `1.5Gi`, `1e3`): parsing and printing as in Kubernetes.
 
-/// Why a text is not a quantity; the texts are those of Kubernetes.
+/// Why a string is not a quantity; the messages are those of Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuantityError {
@@ -16,7 +16,7 @@ const SUFFIXES: [&str; 16] = [
     "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
 ];
 
-/// Checks that a text is a quantity. Kubernetes does not require the number: `Gi`, `.` and `-` are 0.
+/// Checks that a string is a quantity. Kubernetes does not require the number: `Gi`, `.` and `-` are 0.
 ///
 /// # Errors
 /// When it is not a quantity.
@@ -45,7 +45,7 @@ pub fn check(text: &str) -> Result<(), QuantityError> {
 }
 
 /// A quantity in its canonical spelling, as Kubernetes prints it: an integer with the largest suffix that leaves no
-/// fraction. `None` when the text is not a quantity, or one with more digits than any real one has.
+/// fraction. `None` if the string is not a quantity, or has more digits than any real one.
 ///
 /// ```
 /// use olmkit::object::quantity::canonical;
@@ -135,7 +135,7 @@ const DECIMALS: [(&str, i32); 10] = [
     ("E", 18),
 ];
 
-/// `value * 10^exponent` with the exponent a multiple of three. What is smaller than a billionth is rounded up.
+/// `value * 10^exponent` with the exponent a multiple of three. Values below a billionth are rounded up.
 fn decimal(mut value: i128, mut exponent: i32, scientific: bool) -> Option<String> {
     while exponent < -9 {
         value = value / 10 + i128::from(value % 10 != 0);

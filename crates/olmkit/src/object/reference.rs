@@ -1,9 +1,9 @@
 //! Image references: `registry.example.com:5000/team/operator:v1@sha256:…`.
 //!
-//! The grammar is the one of the distribution project, which every container tool shares. What container engines add
-//! to it, filling in `docker.io/library/`, is deliberately not done silently: [`Reference::registry`] refuses a short
-//! name and names the full one, because the same short name means different images on machines that are set up
-//! differently. [`Reference::parse_normalized`] fills it in, for checks that follow tools which do.
+//! The grammar is the distribution project's, which every container tool shares. Container engines also prepend
+//! `docker.io/library/`, which is deliberately not done silently: [`Reference::registry`] rejects a short name and
+//! mentions the full one, because the same short name means different images on machines with different configurations.
+//! [`Reference::parse_normalized`] prepends it, for checks that follow tools which do.
 
 mod grammar;
 mod normalized;
@@ -15,8 +15,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::digest::{Digest, InvalidDigest};
 
-/// A parsed image reference. A tag, a digest, both or neither may be present; with both, the digest decides what is
-/// pulled and the tag is only a note to the reader.
+/// A parsed image reference. A tag, a digest, both or neither may be present; with both, the digest selects the image
+/// and the tag is informational.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reference {
     registry: Option<String>,
@@ -25,19 +25,19 @@ pub struct Reference {
     digest: Option<Digest>,
 }
 
-/// Why a text is not a usable image reference.
+/// Why a string is not a usable image reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidReference {
-    /// Nothing was given.
+    /// The input is empty.
     #[error("the image reference is empty: give one like registry.example.com/team/operator:v1")]
     Empty,
     /// The name part breaks the grammar.
     #[error("{text:?} is not an image reference: {reason}")]
     Name {
-        /// What was given.
+        /// The input.
         text: String,
-        /// Which rule it breaks.
+        /// The violated rule.
         reason: String,
     },
     /// The tag breaks the grammar.
@@ -46,7 +46,7 @@ pub enum InvalidReference {
          128 letters, digits, '_', '.' and '-'"
     )]
     Tag {
-        /// What was given.
+        /// The input.
         text: String,
         /// The tag in it.
         tag: String,
@@ -54,22 +54,22 @@ pub enum InvalidReference {
     /// The digest breaks the grammar.
     #[error("{text:?} is not an image reference: {source}")]
     Digest {
-        /// What was given.
+        /// The input.
         text: String,
-        /// What is wrong with the digest.
+        /// The digest's error.
         source: InvalidDigest,
     },
     /// A name without a registry where one is needed.
     #[error("{text:?} does not name its registry; write {suggestion:?} if that is the image you mean")]
     Short {
-        /// What was given.
+        /// The input.
         text: String,
-        /// The name most container engines would make of it.
+        /// The name that most container engines would use.
         suggestion: String,
     },
 }
 
-/// Why a text is not an image reference, in distribution/reference's words.
+/// Why a string is not an image reference, with distribution/reference's messages.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReferenceError {
@@ -110,7 +110,7 @@ impl Reference {
     ///
     /// # Errors
     ///
-    /// [`InvalidReference`] with the rule that the text breaks.
+    /// [`InvalidReference`] with the rule that the string breaks.
     pub fn parse(text: &str) -> Result<Self, InvalidReference> {
         if text.is_empty() {
             return Err(InvalidReference::Empty);
@@ -151,8 +151,8 @@ impl Reference {
         })
     }
 
-    /// Parses a reference as container engines do: `busybox` is `docker.io/library/busybox`. Grammar and words are those of
-    /// distribution/reference's `ParseNormalizedNamed`.
+    /// Parses a reference as container engines do: `busybox` is `docker.io/library/busybox`. Grammar and messages are
+    /// those of distribution/reference's `ParseNormalizedNamed`.
     ///
     /// ```
     /// use olmkit::object::Reference;
@@ -164,12 +164,12 @@ impl Reference {
     ///
     /// # Errors
     ///
-    /// [`ReferenceError`] with distribution/reference's text.
+    /// [`ReferenceError`] with distribution/reference's message.
     pub fn parse_normalized(text: &str) -> Result<Self, ReferenceError> {
         normalized::parse(text)
     }
 
-    /// The registry's host and port. A short name has none: the error says which full name engines would make of it.
+    /// The registry's host and port. A short name has none: the error mentions the full name that engines would use.
     ///
     /// # Errors
     ///
@@ -224,7 +224,7 @@ impl Reference {
         self.digest.as_ref()
     }
 
-    /// What identifies the manifest below the repository: the digest, else the tag, else `latest`.
+    /// The identifier of the manifest in its repository: the digest, else the tag, else `latest`.
     pub fn version(&self) -> String {
         match (&self.digest, &self.tag) {
             (Some(digest), _) => digest.to_string(),
@@ -233,7 +233,7 @@ impl Reference {
         }
     }
 
-    /// The same image by digest only: the reference that can never come to mean another image.
+    /// The same image by digest only: the reference can never mean another image.
     pub fn pinned(&self, digest: Digest) -> Self {
         Self {
             tag: None,
@@ -253,7 +253,7 @@ impl Reference {
         }
     }
 
-    /// A short name completed with a registry. Docker's own registry keeps single-word names below `library/`.
+    /// A short name completed with a registry. Docker Hub has single-word names below `library/`.
     pub fn with_registry(&self, registry: &str) -> Self {
         let repository = match registry {
             normalized::DEFAULT_REGISTRY if !self.repository.contains('/') => {

@@ -1,4 +1,4 @@
-//! Image references inside other text.
+//! Image references inside other strings.
 
 use std::sync::LazyLock;
 
@@ -23,7 +23,7 @@ pub fn references_in(text: &str) -> impl Iterator<Item = &str> {
     located(text).map(|(_, reference)| reference)
 }
 
-/// The text with some of its image references replaced.
+/// The string with some of its image references replaced.
 pub fn replace_references(text: &str, mut replace: impl FnMut(&str) -> Option<String>) -> String {
     let mut replaced = String::with_capacity(text.len());
     let mut rest = 0;

@@ -1,9 +1,9 @@
-//! Text from outside, made safe to show.
+//! Escapes untrusted text for display.
 
 use std::fmt::{self, Write as _};
 
-/// Text that comes from a bundle, a catalog, an image, a registry or a cluster. It displays on one line, and what a terminal
-/// would take for a command, or what would change the order of the text around it, displays as an escape.
+/// Text from a bundle, a catalog, an image, a registry or a cluster. It displays on one line, with terminal control
+/// characters and text direction marks as escapes.
 ///
 /// The escapes are those of JSON, so JSON that is written through this type keeps its meaning.
 ///
@@ -20,18 +20,19 @@ pub struct UntrustedText<'t> {
 }
 
 impl<'t> UntrustedText<'t> {
-    /// A text that displays on one line: line ends and tabs become `\n` and `\t`.
+    /// A text for one line: line ends and tabs become `\n` and `\t`.
     pub fn new(text: &'t str) -> Self {
         Self { text, lines: false }
     }
 
-    /// A text that may have several lines; line ends and tabs display as they are.
+    /// A text that may have several lines; line ends and tabs are displayed unchanged.
     pub fn lines(text: &'t str) -> Self {
         Self { text, lines: true }
     }
 
-    /// Returns true if a character must not reach a terminal from outside: control characters (C0, DEL, C1), controls of
-    /// bidirectional text, separators of lines and paragraphs, and controls of annotated text. Line ends and tabs too.
+    /// Returns true if a character of untrusted text must not reach a terminal: control characters (C0, DEL, C1),
+    /// bidirectional controls, line and paragraph separators, and interlinear annotation controls. Line ends and tabs
+    /// too.
     pub fn is_unsafe(c: char) -> bool {
         c.is_control()
             || matches!(

@@ -25,7 +25,7 @@ pub struct Version {
     pub build: Vec<String>,
 }
 
-/// One pre-release identifier. Numbers come before words.
+/// One pre-release identifier. Numbers sort before words.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PreRelease {
     /// Digits only.
@@ -34,7 +34,7 @@ pub enum PreRelease {
     Word(String),
 }
 
-/// Why a text is not a version, in blang/semver's words.
+/// Why a string is not a version, with blang/semver's message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct VersionError(String);
@@ -54,7 +54,7 @@ impl Version {
     ///
     /// # Errors
     ///
-    /// [`VersionError`] with blang/semver's text.
+    /// [`VersionError`] with blang/semver's message.
     pub fn parse(text: &str) -> Result<Self, VersionError> {
         if text.is_empty() {
             return Err(VersionError("Version string empty".to_owned()));
@@ -77,12 +77,12 @@ impl Version {
         })
     }
 
-    /// Reads a version as a ClusterServiceVersion's `spec.version` is read: blanks around it, one leading `v` and
+    /// Parses a version as OLM parses a ClusterServiceVersion's `spec.version`: surrounding spaces, one leading `v` and
     /// leading zeros are dropped, missing numbers are 0 (but not together with a pre-release or build metadata).
     ///
     /// # Errors
     ///
-    /// [`VersionError`] with blang/semver's text.
+    /// [`VersionError`] with blang/semver's message.
     ///
     /// ```
     /// use olmkit::object::Version;

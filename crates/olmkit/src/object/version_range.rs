@@ -6,9 +6,9 @@ use std::ops::Range;
 use super::{Version, VersionError};
 use olmkit_go::strconv::quote;
 
-/// A set of versions: alternatives separated by `||`, each a list of comparisons that must all hold.
+/// A set of versions: alternatives separated by `||`, each a list of comparisons that must all be true.
 ///
-/// Operators are `<`, `<=`, `>`, `>=`, `=`, `==`, `!`, `!=` or none for equality; `x` stands for any minor or patch
+/// Operators are `<`, `<=`, `>`, `>=`, `=`, `==`, `!`, `!=` or none for equality; `x` matches any minor or patch
 /// number. Pre-releases are ordinary versions here: `<1.0.0` contains `1.0.0-rc1`.
 ///
 /// ```
@@ -40,7 +40,7 @@ enum Operator {
     LessOrEqual,
 }
 
-/// Why a text is not a range, in blang/semver's words.
+/// Why a string is not a range, with blang/semver's message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RangeError {
@@ -50,7 +50,7 @@ pub enum RangeError {
     /// The range ends with `||`, is empty, or has one character only, which blang/semver drops.
     #[error("Last element in range is '||'")]
     EndsWithOr,
-    /// A comparison holds no digit.
+    /// A comparison contains no digit.
     #[error("Could not get version from string: {}", quote(.0))]
     NoVersion(String),
     /// A comparison has an operator that does not exist.
@@ -68,7 +68,7 @@ pub enum RangeError {
         comparison: String,
         /// The version.
         version: String,
-        /// What is wrong with it.
+        /// The error.
         source: VersionError,
     },
 }
@@ -78,7 +78,7 @@ impl VersionRange {
     ///
     /// # Errors
     ///
-    /// [`RangeError`] with blang/semver's text.
+    /// [`RangeError`] with blang/semver's message.
     pub fn parse(text: &str) -> Result<Self, RangeError> {
         let pieces = split(text);
         let alternatives = alternatives(&pieces)?;
@@ -102,8 +102,8 @@ impl VersionRange {
             .any(|all| !all.is_empty() && all.iter().all(|one| one.holds(version)))
     }
 
-    /// Where the versions that the range contains stand among some that ascend and differ: stretches in order, none of which
-    /// touch. Each comparison is looked up, not made with every version.
+    /// Index ranges of the versions in the range among ascending distinct versions, in order and without overlap. Uses
+    /// binary search for each comparison instead of testing every version.
     pub fn within<V: Borrow<Version>>(&self, ascending: &[V]) -> Vec<Range<usize>> {
         let mut stretches: Vec<Range<usize>> = Vec::new();
         for all in self.alternatives.iter().filter(|all| !all.is_empty()) {
@@ -165,7 +165,7 @@ impl Comparison {
         })
     }
 
-    /// Where the versions for which it holds stand among ascending ones; for inequality, those for which it does not.
+    /// Index range of the versions that match, among ascending ones; for inequality, of those that do not.
     fn extent<V: Borrow<Version>>(&self, ascending: &[V]) -> Range<usize> {
         let below = || ascending.partition_point(|version| version.borrow() < &self.version);
         let up_to = || ascending.partition_point(|version| version.borrow() <= &self.version);
@@ -190,7 +190,7 @@ impl Comparison {
     }
 }
 
-/// Splits at blanks, but not after an operator. Pieces of one character fall away, as in blang/semver.
+/// Splits at spaces, but not after an operator. Pieces of one character are dropped, as in blang/semver.
 fn split(text: &str) -> Vec<String> {
     let mut pieces = Vec::new();
     let (mut start, mut previous) = (0, b'\0');

@@ -1,5 +1,5 @@
-//! The configuration of a ClusterExtension (`spec.config.inline`) as OLM v1 checks it: against a JSON Schema that depends on the
-//! install modes, and in the words of the Go library that compares them.
+//! Checks the configuration of a ClusterExtension (`spec.config.inline`) as OLM v1 does: against a JSON Schema that
+//! depends on the install modes, with the messages of its Go library.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use crate::types::restore::restore;
 pub struct Config {
     /// The namespace to watch.
     pub watch_namespace: Option<String>,
-    /// What is changed in the Deployments.
+    /// Changes to the Deployments.
     pub deployment: Option<Value>,
 }
 
@@ -28,7 +28,7 @@ pub struct ConfigError(String);
 const LONGEST: usize = 63;
 const PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 
-/// What `deploymentConfig` may hold: fields, and the Go types of their values.
+/// Fields of `deploymentConfig`, and the Go types of their values.
 const DEPLOYMENT: [(&str, &str); 9] = [
     ("affinity", "Affinity"),
     ("annotations", "{}string"),
@@ -42,7 +42,7 @@ const DEPLOYMENT: [(&str, &str); 9] = [
 ];
 
 impl Config {
-    /// Checks a configuration; null stands for none.
+    /// Checks a configuration; null means none.
     ///
     /// # Errors
     /// The bundle does not accept it.
@@ -176,7 +176,7 @@ fn deployment(value: &Value) -> Option<Failure> {
     failures.into_one(path)
 }
 
-/// The Deployments' configuration with the fields that the Go types know.
+/// The Deployments' configuration with the fields of the Go types.
 fn typed(fields: &serde_json::Map<String, Value>) -> Result<Value, ConfigError> {
     let mut typed = serde_json::Map::new();
     for (key, kind) in DEPLOYMENT {

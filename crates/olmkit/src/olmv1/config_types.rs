@@ -1,11 +1,11 @@
-//! Go types as a JSON Schema, and what a validator of such schemas says of a value that does not fit.
+//! Go types as a JSON Schema, and the validator's messages for values that do not fit.
 
 use serde_json::Value;
 
 use crate::object::pointer_part;
 use crate::types::structs::{Custom, Struct, Type, newer};
 
-/// What is wrong with a value.
+/// Kind of a mismatch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     Required(Vec<String>),
@@ -63,8 +63,8 @@ impl Failure {
         self
     }
 
-    /// What is behind this failure, in one list. Of what is behind a reference, the library's flat output keeps the place of the
-    /// first alone.
+    /// The causes of this failure, in one list. For a reference, the library's flat output contains only the position
+    /// of the first cause.
     fn flat(&self) -> Vec<(&Kind, String)> {
         let mut out = Vec::new();
         for cause in &self.causes {
@@ -84,7 +84,7 @@ impl Failure {
     }
 }
 
-/// Failures at one place.
+/// Failures at one position.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Failures(Vec<Failure>);
 
@@ -105,7 +105,7 @@ impl Failures {
         }
     }
 
-    /// OLM v1's text, if there are any.
+    /// OLM v1's message, if there are any.
     pub(super) fn into_text(self) -> Option<String> {
         if self.0.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Dependencies on other packages and APIs. OLM v1 resolves none of them, so it refuses a bundle that has one.
+//! Dependencies on other packages and APIs. OLM v1 resolves none of them, so it rejects a bundle that has one.
 
 use serde_json::Value;
 
@@ -16,18 +16,18 @@ pub(super) const REFUSED: [&str; 3] = [
     "olm.constraint",
 ];
 
-/// A dependency that OLM v1 refuses.
+/// A dependency that OLM v1 rejects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dependency {
     /// The type of the property in a catalog, such as `olm.gvk.required`.
     pub property: String,
-    /// Where it is declared.
+    /// Position of its declaration.
     pub place: Place,
 }
 
 impl Dependency {
-    /// OLM v1's text for a bundle of this name.
+    /// OLM v1's message for a bundle of this name.
     #[must_use]
     pub fn message(&self, bundle: &str) -> String {
         format!(
@@ -37,7 +37,7 @@ impl Dependency {
     }
 }
 
-/// The type that a property of a bundle directory has in a catalog, if OLM v1 refuses that.
+/// The type that a property of a bundle directory has in a catalog, if OLM v1 rejects it.
 fn refused(kind: &str, in_dependencies: bool) -> Option<&str> {
     let kind = match kind {
         model::PROPERTY_PACKAGE if in_dependencies => model::PROPERTY_PACKAGE_REQUIRED,
@@ -47,7 +47,7 @@ fn refused(kind: &str, in_dependencies: bool) -> Option<&str> {
     REFUSED.contains(&kind).then_some(kind)
 }
 
-/// Returns true if a text of the annotation `olm.properties` holds a dependency.
+/// Returns true if a value of the annotation `olm.properties` contains a dependency.
 #[must_use]
 pub fn is_in_annotation(text: &str) -> bool {
     let properties = parse(text).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The rights of the account that installs a bundle. OLM v1 up to 1.10 applies objects as `spec.serviceAccount` of the
-//! ClusterExtension; later releases do so themselves.
+//! Permissions of the service account that installs a bundle. OLM v1 up to 1.10 applies objects as
+//! `spec.serviceAccount` of the ClusterExtension; later releases use operator-controller's account.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,10 +19,10 @@ pub use granted::TooManyRights;
 use single::{singles, without_covered};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
-/// What operator-controller does with each of its objects.
+/// operator-controller's verbs on each of its objects.
 const OF_OBJECT: [&str; 4] = ["delete", "get", "patch", "update"];
 
-/// Who installs what.
+/// Parameters of an installation.
 #[derive(Debug, Clone, Copy)]
 pub struct Installer<'i> {
     /// The account.
@@ -31,7 +31,7 @@ pub struct Installer<'i> {
     pub extension: &'i str,
 }
 
-/// The least rights to install objects, and to repair, upgrade and remove them.
+/// The minimal permissions for installing objects, and for repairing, upgrading and removing them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rights {
@@ -77,7 +77,7 @@ impl Rights {
         }
         for (namespace, names) in scopes {
             for ((group, resource), names) in names {
-                // Watching for changes by others knows no names and no namespaces.
+                // RBAC for watches cannot be restricted to names, and namespaces are not used.
                 cluster.push(rule(group, &resource, &["list", "watch"], []));
                 let into = match namespace {
                     "" => &mut cluster,
@@ -99,7 +99,7 @@ impl Rights {
         })
     }
 
-    /// The account with these rights: a ServiceAccount, roles and bindings.
+    /// The service account with these permissions: a ServiceAccount, roles and bindings.
     #[must_use]
     pub fn objects(&self, installer: &Installer<'_>) -> Vec<Value> {
         let account = installer.account;
@@ -137,7 +137,8 @@ fn rule<'n>(group: &str, resource: &str, verbs: &[&str], names: impl IntoIterato
     }
 }
 
-/// Kinds that OLM v1 makes and bundles do not hold are webhook configurations, of the cluster, and those of cert-manager.
+/// Kinds that OLM v1 creates and bundles do not contain are webhook configurations, which are cluster-scoped, and those
+/// of cert-manager.
 fn is_of_cluster(kind: &str) -> bool {
     match kinds::find(kind) {
         Some(known) => known.scope == kinds::Scope::Cluster,

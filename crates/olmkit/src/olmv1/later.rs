@@ -1,4 +1,4 @@
-//! What OLM v1 accepts and what then fails on a cluster.
+//! Problems that OLM v1 accepts and that fail later on a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,15 +10,15 @@ use super::read::{Bundle, Place};
 use super::render::{Options, kinds_and_names};
 use crate::bundle::install::object_name;
 
-/// Something that goes wrong after OLM v1 has accepted a bundle.
+/// A problem that occurs after OLM v1 has accepted a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Trouble {
-    /// What, one sentence.
+    /// The problem, one sentence.
     pub message: String,
-    /// What to do.
+    /// The fix.
     pub hint: &'static str,
-    /// Where it is.
+    /// Its position.
     pub place: Place,
 }
 
@@ -66,7 +66,7 @@ pub fn leases(bundle: &Bundle) -> Option<Trouble> {
     })
 }
 
-/// Objects that the API server, or one of the two appliers of OLM v1, refuses.
+/// Objects that the API server, or one of the two appliers of OLM v1, rejects.
 #[must_use]
 pub fn refused_later(bundle: &Bundle) -> Vec<Trouble> {
     let csv = &bundle.csv;
@@ -78,7 +78,7 @@ pub fn refused_later(bundle: &Bundle) -> Vec<Trouble> {
         if !(1..=65535).contains(&port) {
             found.push(Trouble {
                 message: format!(
-                    "webhook {name:?} has no containerPort: OLM v1 writes port {port}, which the API server refuses"
+                    "webhook {name:?} has no containerPort: OLM v1 writes port {port}, which the API server rejects"
                 ),
                 hint: "set `containerPort: 443`, the port that OLM v0 takes by default",
                 place: csv.place(&format!("/spec/webhookdefinitions/{at}")),
@@ -104,7 +104,7 @@ pub fn refused_later(bundle: &Bundle) -> Vec<Trouble> {
     found
 }
 
-/// Objects that are made twice: the applier that OLM v1 is moving to (Boxcutter) refuses them.
+/// Objects that are created twice: the future applier of OLM v1 (Boxcutter) rejects them.
 fn duplicates(bundle: &Bundle) -> Vec<Trouble> {
     let mut options = Options::new("operator");
     let modes = bundle.install_modes();
@@ -126,7 +126,7 @@ fn duplicates(bundle: &Bundle) -> Vec<Trouble> {
                 .find(|object| object.kind() == kind && object.name() == name);
             Trouble {
                 message: format!(
-                    "OLM v1 makes {kind} {name:?} twice: installing by ClusterObjectSets (Boxcutter) refuses that"
+                    "OLM v1 creates {kind} {name:?} twice: installing by ClusterObjectSets (Boxcutter) rejects this"
                 ),
                 hint: if own.is_some() {
                     "remove the object from the bundle: OLM makes it from the ClusterServiceVersion"
@@ -151,7 +151,7 @@ const OLM_V0: [&str; 5] = [
     "*",
 ];
 
-/// Rights on OLM v0's API without any on OLM v1's: condition C5 of the migration.
+/// Permissions on OLM v0's API without any on OLM v1's: condition C5 of the migration.
 #[must_use]
 pub fn works_with_olm_v0(bundle: &Bundle) -> Option<Trouble> {
     grants_olm_v0_only(&bundle.csv.value).map(|pointer| Trouble {

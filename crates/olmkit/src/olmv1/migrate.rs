@@ -1,4 +1,4 @@
-//! Moving operators from OLM v0 to OLM v1: which Subscriptions can, and the ClusterExtensions that would take their place.
+//! Moves operators from OLM v0 to OLM v1: decides which Subscriptions can move, and plans their ClusterExtensions.
 //!
 //! The conditions are those of the migration that library-olm specifies (C1 to C10); nothing is changed.
 
@@ -16,7 +16,7 @@ mod tests;
 pub use offered::{Offer, Offered};
 pub use plan::plan;
 
-/// What OLM v0 has for a Subscription.
+/// The objects of OLM v0 for a Subscription.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Installation<'v> {
     /// The Subscription.
@@ -33,7 +33,7 @@ pub struct Installation<'v> {
     pub subscriptions: &'v [Value],
     /// The ClusterExtensions of the cluster.
     pub extensions: &'v [Value],
-    /// What the ClusterCatalogs have of the package; `None` if they were not asked, which leaves C7 out.
+    /// The ClusterCatalogs' contents for the package; `None` if they were not queried, which omits C7.
     pub offered: Option<&'v Offered>,
 }
 
@@ -44,9 +44,9 @@ pub struct Installation<'v> {
 pub enum Eligibility {
     /// Nothing is in the way.
     Eligible,
-    /// Somebody has to accept what changes.
+    /// The user must accept the changes.
     NeedsConsent,
-    /// It cannot move as it is.
+    /// It cannot move in its current form.
     Ineligible,
     /// A ClusterExtension or another Subscription has the package, or a ClusterExtension has its name.
     Conflict,
@@ -60,9 +60,9 @@ pub struct Obstacle {
     pub id: &'static str,
     /// True if consent is enough.
     pub consent: bool,
-    /// What is in the way.
+    /// The obstacle.
     pub message: String,
-    /// What to do.
+    /// The fix.
     pub hint: &'static str,
 }
 
@@ -78,9 +78,9 @@ pub struct Assessment {
     pub package: String,
     /// The installed ClusterServiceVersion; empty if none is.
     pub installed: String,
-    /// The verdict.
+    /// The result.
     pub eligibility: Eligibility,
-    /// What is in the way.
+    /// The obstacles.
     pub obstacles: Vec<Obstacle>,
 }
 
@@ -118,7 +118,7 @@ pub fn assess(installation: &Installation<'_>) -> Assessment {
     }
 }
 
-/// Who else has the package, or the name of its ClusterExtension.
+/// Other owners of the package, or of its ClusterExtension's name.
 fn conflict(installation: &Installation<'_>) -> Option<Obstacle> {
     let Installation { subscription, .. } = *installation;
     let package = text(subscription, "/spec/name");
@@ -200,7 +200,7 @@ fn scope(installation: &Installation<'_>, obstacles: &mut Vec<Obstacle>) {
                 id: "C6",
                 consent: true,
                 message: format!(
-                    "OperatorGroup {name} installs with the rights of ServiceAccount {account}; OLM v1 has all rights"
+                    "OperatorGroup {name} installs with the permissions of ServiceAccount {account}; OLM v1 has all permissions"
                 ),
                 hint: "accept it, or keep the operator with OLM v0",
             });
@@ -208,7 +208,7 @@ fn scope(installation: &Installation<'_>, obstacles: &mut Vec<Obstacle>) {
     }
 }
 
-/// C1a, C2, C3 and C5: what the bundle holds.
+/// C1a, C2, C3 and C5: contents of the bundle.
 fn content(csv: &Value, obstacles: &mut Vec<Obstacle>) {
     let name = text(csv, "/metadata/name");
     let everywhere = list(csv, "/spec/installModes")
@@ -239,7 +239,7 @@ fn content(csv: &Value, obstacles: &mut Vec<Obstacle>) {
             id: "C3",
             consent: false,
             message: format!(
-                "{name} serves an API of its own (apiservicedefinitions.owned), which OLM v1 up to 1.11 does not support"
+                "{name} serves an aggregated API (apiservicedefinitions.owned), which OLM v1 up to 1.11 does not support"
             ),
             hint: "upgrade to a version that serves the API by a CustomResourceDefinition",
         });
@@ -254,7 +254,7 @@ fn content(csv: &Value, obstacles: &mut Vec<Obstacle>) {
     }
 }
 
-/// What says that an installed ClusterServiceVersion depends on other operators.
+/// Signs that an installed ClusterServiceVersion depends on other operators.
 fn dependencies(csv: &Value) -> Vec<&'static str> {
     // OLM v0 copies the properties of a bundle here when it installs it.
     let properties = csv
@@ -281,7 +281,7 @@ fn dependencies(csv: &Value) -> Vec<&'static str> {
     fields.chain(properties).collect()
 }
 
-/// C4, C8 and C9: what OLM v0 is doing with it.
+/// C4, C8 and C9: the state of the installation in OLM v0.
 fn state(installation: &Installation<'_>, obstacles: &mut Vec<Obstacle>) {
     let Installation { subscription, csv, .. } = *installation;
     let conditions = installation
@@ -323,7 +323,7 @@ fn state(installation: &Installation<'_>, obstacles: &mut Vec<Obstacle>) {
     }
 }
 
-/// C10: where it comes from.
+/// C10: source of the operator.
 fn source(installation: &Installation<'_>, obstacles: &mut Vec<Obstacle>) {
     let subscription = installation.subscription;
     let name = format!(

@@ -1,6 +1,6 @@
-//! OLM v1 without a cluster: what operator-controller refuses of a bundle, and the objects it would apply.
+//! OLM v1 without a cluster: operator-controller's checks of a bundle, and the objects it would apply.
 //!
-//! The rules are those of operator-controller 1.11. They are checked against recorded answers of its own code.
+//! The rules are those of operator-controller 1.11. They are checked against recorded answers of its code.
 //!
 //! ```
 //! use olmkit::bundle::load::Tree;
@@ -55,7 +55,7 @@ pub use summary::{Summary, TooManyPermissions, summary};
 pub use validators::{Complaint, VALIDATORS, Validator};
 pub use version_range::{VersionRange, VersionRangeError};
 
-/// The text at a JSON pointer; empty if there is none.
+/// The string at a JSON pointer; empty if there is none.
 fn text<'v>(value: &'v serde_json::Value, pointer: &str) -> &'v str {
     let text = value.pointer(pointer).and_then(serde_json::Value::as_str);
     text.unwrap_or_default()

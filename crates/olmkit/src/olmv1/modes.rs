@@ -79,7 +79,7 @@ impl InstallModes {
 }
 
 impl fmt::Display for InstallModes {
-    /// As Go prints a sorted list of texts.
+    /// A sorted list of strings in Go's format.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         write!(formatter, "[{}]", names.join(" "))

@@ -38,7 +38,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Property>, String> {
         .map(|entry| {
             let value: Value = serde_json::from_str(entry.get()).unwrap_or_default();
             let mut property = property(&value)?;
-            // The value stays as it is written, without blanks.
+            // The value is kept as written, without spaces.
             if let Ok(Raw { value: Some(raw) }) = serde_json::from_str(entry.get()) {
                 property.value = compact(raw.get());
             }
@@ -53,7 +53,7 @@ struct Raw<'a> {
     value: Option<&'a RawValue>,
 }
 
-/// JSON without blanks, and with what HTML knows escaped, as Go prints raw JSON.
+/// JSON without spaces, and with HTML characters escaped, as Go prints raw JSON.
 fn compact(json: &str) -> String {
     let (mut out, mut in_text, mut escaped) = (String::with_capacity(json.len()), false, false);
     for letter in json.chars() {

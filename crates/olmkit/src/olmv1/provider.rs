@@ -1,4 +1,4 @@
-//! What operator-controller supports, by its feature gates.
+//! Features that operator-controller supports, by its feature gates.
 
 use super::modes::InstallMode;
 use super::read::{Bundle, Place};
@@ -50,9 +50,9 @@ impl Default for Gates {
 #[error("unsupported bundle: {what}")]
 #[non_exhaustive]
 pub struct Unsupported {
-    /// What, in OLM v1's words.
+    /// The feature, in OLM v1's terms.
     pub what: &'static str,
-    /// Where it is.
+    /// Its position.
     pub place: Place,
 }
 
@@ -93,7 +93,7 @@ pub fn support(bundle: &Bundle, gates: Gates) -> Result<(), Unsupported> {
     Ok(())
 }
 
-/// What the checks of a release say of a bundle.
+/// A release's complaints about a bundle.
 #[must_use]
 pub fn complaints(bundle: &Bundle, gates: Gates) -> Vec<Complaint> {
     complaints_of(bundle, gates.minor)

@@ -1,4 +1,4 @@
-//! A bundle as OLM v1 reads it. That is more liberal than OLM v0 in what a file may hold, and stricter in what a field may be.
+//! A bundle as OLM v1 reads it. Compared with OLM v0, it accepts more file contents, but fewer field values.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -29,12 +29,12 @@ pub struct Object {
     pub path: String,
     /// The tree with positions; shared with other readings of the file.
     pub node: Arc<Node>,
-    /// The object: a ClusterServiceVersion or a definition with the fields that its Go type knows, any other as it is written.
+    /// The object: a ClusterServiceVersion or a CRD with the fields of its Go type, any other unchanged.
     pub value: Arc<Value>,
 }
 
 impl Object {
-    /// The text at a JSON pointer; empty when there is none.
+    /// The string at a JSON pointer; empty if there is none.
     #[must_use]
     pub fn text(&self, pointer: &str) -> &str {
         self.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
@@ -52,7 +52,7 @@ impl Object {
         self.text("/kind")
     }
 
-    /// The place of the value at a JSON pointer, or of its nearest parent that is there.
+    /// The position of the value at a JSON pointer, or of its nearest existing parent.
     #[must_use]
     pub fn place(&self, pointer: &str) -> Place {
         let mut shorter = pointer;
@@ -73,7 +73,7 @@ impl Object {
     }
 }
 
-/// Finds many places of one object: the keys of large mappings are looked up, not searched.
+/// Finds many positions of one object: the keys of large mappings are indexed, not searched.
 #[derive(Debug)]
 pub struct Places<'o> {
     object: &'o Object,
@@ -110,7 +110,7 @@ impl<'o> Places<'o> {
     }
 
     fn below(&mut self, node: &'o Node, token: &str) -> Option<&'o Node> {
-        /// From so many entries on, an index takes less time than the search.
+        /// From this number of entries on, an index is faster than the search.
         const LARGE: usize = 32;
         let token = token.replace("~1", "/").replace("~0", "~");
         if !node.items().is_empty() {
@@ -132,7 +132,7 @@ impl<'o> Places<'o> {
     }
 }
 
-/// Where in a bundle something is.
+/// Position in a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Place {
@@ -149,13 +149,13 @@ pub struct Place {
 #[error("{message}")]
 #[non_exhaustive]
 pub struct ReadError {
-    /// OLM v1's text.
+    /// OLM v1's message.
     pub message: String,
-    /// Where it is.
+    /// Position of the error.
     pub place: Place,
 }
 
-/// How the objects of a file are read.
+/// Reader of the objects in a file.
 type ReadObjects<'a> = dyn Fn(&str, &[u8]) -> Result<Vec<Streamed>, StreamError> + 'a;
 
 /// A bundle as OLM v1 reads it.
@@ -181,7 +181,7 @@ impl Bundle {
         Self::read_files(tree, &stream::objects)
     }
 
-    /// Reads a bundle that the other loader has read: what both take for the same document is not parsed again.
+    /// Reads a bundle that the other loader has read: documents that both parse equally are not parsed again.
     ///
     /// # Errors
     /// As [`Bundle::read`].
@@ -268,7 +268,7 @@ impl Bundle {
 /// The definitions of a file.
 ///
 /// # Errors
-/// It cannot be read, or holds a definition that does not fit its type.
+/// It cannot be read, or contains a CRD that does not fit its type.
 pub fn definitions(path: &str, bytes: &[u8]) -> Result<Vec<Object>, ReadError> {
     let streamed = stream::objects(path, bytes).map_err(|error| ReadError {
         message: error.message,
@@ -353,7 +353,7 @@ fn typed_yaml(file: &str, bytes: &[u8], key: &str) -> Result<Value, ReadError> {
     })
 }
 
-/// The files of the manifests directory, in the order of their names. It may hold no directories.
+/// The files of the manifests directory, in the order of their names. It may not contain directories.
 fn manifests(tree: &Tree) -> Result<Vec<(String, &[u8])>, ReadError> {
     if !tree.is_directory(MANIFESTS) {
         let message = "stat manifests: no such file or directory".to_owned();
@@ -369,7 +369,7 @@ fn manifests(tree: &Tree) -> Result<Vec<(String, &[u8])>, ReadError> {
                     "subdirectories are not allowed within the \"{MANIFESTS}\" directory of the bundle image filesystem: found \
                      \"{path}\""
                 );
-                // Files in front of it are read first, and may fail first.
+                // Files before it are read first, and may fail first.
                 if let Some(error) = first_failure(&files) {
                     return Err(error);
                 }

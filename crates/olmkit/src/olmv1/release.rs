@@ -1,4 +1,4 @@
-//! Releases of OLM v1 and what they can do.
+//! Releases of OLM v1 and their features.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ pub struct Release {
     minor: u64,
 }
 
-/// A text that names no release whose rules are known.
+/// A string that names no release with known rules.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown release of OLM v1 {given:?}; name one from 1.{} to 1.{}, such as 1.11",
@@ -20,7 +20,7 @@ pub struct Release {
 )]
 #[non_exhaustive]
 pub struct UnknownRelease {
-    /// The text.
+    /// The input.
     pub given: String,
 }
 
@@ -30,7 +30,7 @@ impl Release {
     /// The release that is being developed.
     const NEXT: u64 = 12;
 
-    /// What a release refuses with the features of its standard manifests.
+    /// Features that a release with its standard manifests does not support.
     #[must_use]
     pub fn gates(self) -> Gates {
         Gates {
@@ -46,7 +46,7 @@ impl Release {
 }
 
 impl Release {
-    /// Returns true if a bundle is installed by the account that the ClusterExtension names.
+    /// Returns true if the ClusterExtension's service account installs a bundle.
     #[must_use]
     pub fn needs_installer(self) -> bool {
         self.minor <= 10

@@ -15,10 +15,10 @@ use crate::object::SetAt as _;
 use crate::types::encode::encode_with;
 use crate::types::structs::newer;
 
-/// Who makes the certificates of webhooks.
+/// Provider of the webhooks' certificates.
 pub type Certificates = Option<CertificateProvider>;
 
-/// How a bundle is installed.
+/// Options for installing a bundle.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
@@ -26,9 +26,9 @@ pub struct Options {
     pub namespace: String,
     /// The configuration, `spec.config.inline`; null for none.
     pub config: Value,
-    /// Who makes the certificates of webhooks.
+    /// Provider of the webhooks' certificates.
     pub certificates: Certificates,
-    /// What operator-controller supports.
+    /// Features that operator-controller supports.
     pub gates: Gates,
 }
 
@@ -45,14 +45,14 @@ impl Options {
     }
 }
 
-/// Why operator-controller applies nothing. The texts are its own.
+/// Why operator-controller applies nothing. The messages are its own.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RenderError {
-    /// The bundle holds something that OLM v1 does not support.
+    /// The bundle contains a part that OLM v1 does not support.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
-    /// It has webhooks, and nobody makes their certificates.
+    /// It has webhooks, and no provider for their certificates.
     #[error("unsupported bundle: webhookDefinitions are not supported: certificate provider is nil")]
     NoCertificates,
     /// The bundle does not accept the configuration.
@@ -70,10 +70,10 @@ pub enum RenderError {
         limits::BUNDLE_BYTES.shown()
     )]
     Annotations {
-        /// How many.
+        /// Their number.
         deployments: usize,
     },
-    /// An object of a kind that releases up to 1.8 refuse here.
+    /// An object of a kind that releases up to 1.8 reject here.
     #[error("bundle contains unsupported resource: Name: {name}, Kind: {kind}")]
     Kind {
         /// Its name.
@@ -83,11 +83,11 @@ pub enum RenderError {
     },
 }
 
-/// The objects in the order in which the generators of operator-controller make them. It labels them when it applies them:
-/// `olm.operatorframework.io/owner-kind` and `owner-name`.
+/// The objects in the order in which the generators of operator-controller create them. It labels them when it applies
+/// them: `olm.operatorframework.io/owner-kind` and `owner-name`.
 ///
 /// # Errors
-/// operator-controller refuses the bundle or the configuration.
+/// operator-controller rejects the bundle or the configuration.
 pub fn render(bundle: &Bundle, options: &Options) -> Result<Vec<Value>, RenderError> {
     support(
         bundle,
@@ -110,7 +110,7 @@ pub fn render(bundle: &Bundle, options: &Options) -> Result<Vec<Value>, RenderEr
     objects(bundle, options)
 }
 
-/// As [`render`], also for webhooks whose certificates nobody makes.
+/// As [`render`], also for webhooks without a certificate provider.
 ///
 /// # Errors
 /// As [`render`].
@@ -118,7 +118,7 @@ pub fn objects(bundle: &Bundle, options: &Options) -> Result<Vec<Value>, RenderE
     generate(bundle, options, &checked_config(bundle, options)?)
 }
 
-/// Kind and name of each of the [`objects`]. Schemas, which are most of a bundle, are not copied for that.
+/// Kind and name of each of the [`objects`]. Does not copy schemas, the largest part of a bundle.
 pub(super) fn kinds_and_names(bundle: &Bundle, options: &Options) -> Result<Vec<(String, String)>, RenderError> {
     let config = checked_config(bundle, options)?;
     let mut named = bundle.clone();
@@ -134,7 +134,7 @@ pub(super) fn kinds_and_names(bundle: &Bundle, options: &Options) -> Result<Vec<
     Ok(objects.iter().map(identity).collect())
 }
 
-/// A definition with what decides whether it can be converted.
+/// The parts of a CRD that decide whether it can be converted.
 fn without_schemas(definition: &Value) -> Value {
     json!({
         "kind": definition.get("kind"),
@@ -203,7 +203,7 @@ fn generate(bundle: &Bundle, options: &Options, config: &Config) -> Result<Vec<V
     }
     let mut objects = plan.deployments();
     for mut configuration in plan.validating_webhooks().into_iter().chain(plan.mutating_webhooks()) {
-        // It has no namespace, but OLM v1 gives it one, and the API server takes no notice.
+        // It is cluster-scoped, but OLM v1 sets a namespace, which the API server ignores.
         configuration.set_at(&["metadata", "namespace"], options.namespace.clone().into());
         objects.push(configuration);
     }
@@ -213,7 +213,7 @@ fn generate(bundle: &Bundle, options: &Options, config: &Config) -> Result<Vec<V
     Ok(printed)
 }
 
-/// An object in the form in which its Go type is written, without the status, which is not for those who apply it.
+/// An object in its Go type's printed form, without the status, which clients do not apply.
 fn as_go_prints(object: &Value) -> Value {
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     let key = match kind {

@@ -21,8 +21,8 @@ pub(super) struct StreamError {
     pub position: Option<Position>,
 }
 
-/// Returns true if every reader takes a file for one YAML document, so that another one's tree of it serves here: no JSON, no separator but
-/// at the start, and a line end, which this reader would add.
+/// Returns true if every reader treats a file as one YAML document, so that another reader's tree can be reused: no
+/// JSON, no separator except at the start, and a final line end, which this reader would add.
 pub(super) fn is_one_document(bytes: &[u8]) -> bool {
     let after_separator = bytes.strip_prefix(b"---\n").unwrap_or(bytes);
     !after_separator.trim_ascii_start().starts_with(b"{")
@@ -72,7 +72,7 @@ pub(super) fn objects_of(path: &str, document: Streamed) -> Result<Vec<Streamed>
     Ok(objects)
 }
 
-/// What the decoder wants of a document: a map with a kind and sound metadata.
+/// The decoder's requirements for a document: a map with a kind and valid metadata.
 fn check(value: &Value) -> Result<(), String> {
     if !value.is_object() {
         let kind = olmkit_go::json::kind(value);
@@ -121,7 +121,7 @@ fn flatten(object: Streamed, out: &mut Vec<Streamed>) -> Result<(), String> {
                 "json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
             ));
         };
-        // Items of a typed list need not say what they are.
+        // Items of a typed list may omit their kind.
         let missing = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or_default().is_empty();
         if missing("kind") && missing("apiVersion") {
             fields.insert("kind".into(), kind.strip_suffix("List").unwrap_or(kind).into());

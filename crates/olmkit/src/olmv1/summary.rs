@@ -1,4 +1,4 @@
-//! What an upgrade from one bundle to another means for a user: what is gained, what is lost, what must be granted.
+//! Effects of an upgrade on a user: additions, removals, and permissions to grant.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,7 +18,7 @@ pub struct Summary {
     pub gained: Vec<String>,
     /// Facts of the earlier bundle only.
     pub lost: Vec<String>,
-    /// What both have, with other content.
+    /// Items in both, with other content.
     pub changed: Vec<String>,
     /// Permissions of the later bundle only.
     pub granted: Vec<String>,
@@ -33,7 +33,7 @@ impl Summary {
         self == &Self::default()
     }
 
-    /// The parts that are not empty, with their titles.
+    /// The nonempty parts, with their titles.
     pub fn parts(&self) -> impl Iterator<Item = (&'static str, &[String])> {
         let parts: [(_, &[String]); 5] = [
             ("Gained", &self.gained),
@@ -69,7 +69,7 @@ impl fmt::Display for Summary {
 pub struct TooManyPermissions {
     /// The ClusterServiceVersion.
     pub csv: String,
-    /// How many there are.
+    /// Their number.
     pub count: u64,
     /// True if their bytes are counted.
     pub in_bytes: bool,
@@ -186,7 +186,7 @@ fn deployments(bundle: &Bundle) -> BTreeSet<String> {
         .collect()
 }
 
-/// What both bundles have, with other content: further objects, and the number of replicas.
+/// Items in both bundles with other content: further objects, and the number of replicas.
 fn changed(old: &Bundle, new: &Bundle) -> Vec<String> {
     let before: BTreeMap<String, &Object> = old.others.iter().map(|object| (described(object), object)).collect();
     let mut changed: Vec<String> = new
@@ -231,7 +231,7 @@ fn texts<'a>(rule: &'a Value, field: &str) -> Vec<&'a str> {
     items.filter_map(Value::as_str).collect()
 }
 
-/// How much a rule becomes when each permission stands alone, its names included.
+/// Size of a rule after expansion to single permissions, including its names.
 fn size(rule: &Value) -> u64 {
     let count = |field: &str| texts(rule, field).len() as u64;
     let subjects = count("apiGroups").saturating_mul(count("resources"));
@@ -241,7 +241,7 @@ fn size(rule: &Value) -> u64 {
         .saturating_mul(count("resourceNames").max(1))
 }
 
-/// The bytes of a rule when each permission stands alone.
+/// The bytes of a rule after expansion to single permissions.
 fn bytes(rule: &Value) -> u64 {
     let of = |field: &str| {
         let texts = texts(rule, field);
@@ -468,7 +468,7 @@ mod tests {
         );
         let named = format!("{{apiGroups: [{names}], resources: [a], resourceNames: [{names}], verbs: [{names}]}}");
         assert!(summary(&with_rules(&named), &one).is_err());
-        // Few permissions with long names take as much.
+        // Few permissions with long names use as much memory.
         let long = (0..400).fold(String::new(), |mut names, number| {
             let _ = write!(names, "{number}{}, ", "n".repeat(500));
             names

@@ -1,4 +1,4 @@
-//! The thirteen checks of OLM v1's renderer. All of them run; what any of them says refuses the bundle.
+//! The thirteen checks of OLM v1's renderer. All of them run; any complaint rejects the bundle.
 
 mod webhooks;
 
@@ -21,18 +21,18 @@ pub struct Validator {
     check: Check,
 }
 
-/// A check: what it says, and where.
+/// A check: returns messages with positions.
 type Check = fn(&Bundle, u64) -> Vec<(String, Place)>;
 
-/// What a check says.
+/// A check's complaint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Complaint {
     /// The name of the check.
     pub validator: &'static str,
-    /// OLM v1's text.
+    /// OLM v1's message.
     pub message: String,
-    /// Where it is.
+    /// Its position.
     pub place: Place,
 }
 
@@ -70,7 +70,7 @@ pub const VALIDATORS: [Validator; 13] = {
     ]
 };
 
-/// What the checks of a release say of a bundle.
+/// A release's complaints about a bundle.
 pub(super) fn complaints_of(bundle: &Bundle, minor: u64) -> Vec<Complaint> {
     let run = |validator: &Validator| {
         let name = validator.name;
@@ -97,7 +97,7 @@ fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The texts of a list in a field.
+/// The strings of a list in a field.
 fn texts<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v str> + use<'v> {
     let list = value.get(field).and_then(Value::as_array);
     list.into_iter().flatten().map(|item| item.as_str().unwrap_or_default())

@@ -9,18 +9,19 @@ use regex::{Captures, Regex};
 
 use crate::object::{PreRelease, Version};
 
-/// Bytes of a range at most.
+/// Maximum bytes of a range.
 const LONGEST: usize = 512;
-/// Alternatives of a range at most.
+/// Maximum alternatives of a range.
 const MOST_ALTERNATIVES: usize = 32;
-/// Bytes of one version of a range at most.
+/// Maximum bytes of one version of a range.
 const LONGEST_VERSION: usize = 256;
 /// Characters that the API server admits in `spec.source.catalog.version`.
 const LONGEST_FIELD: usize = 64;
 
 /// A set of versions: `>=1.2, <2`, `~1.4`, `^1`, `1.x || 3.0.0`.
 ///
-/// Unlike in [`object::VersionRange`](crate::object::VersionRange), a comparison without a pre-release holds for no pre-release.
+/// Unlike in [`object::VersionRange`](crate::object::VersionRange), a comparison without a pre-release matches no
+/// pre-release.
 ///
 /// ```
 /// use olmkit::object::Version;
@@ -37,14 +38,14 @@ pub struct VersionRange {
     alternatives: Vec<Vec<Comparison>>,
 }
 
-/// Why a text is not a range, in Masterminds' words.
+/// Why a string is not a range, with Masterminds' message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VersionRangeError {
-    /// The text has too many bytes.
+    /// The range has too many bytes.
     #[error("constraint string is too long (max {LONGEST} bytes)")]
     TooLong,
-    /// The text has too many alternatives.
+    /// The range has too many alternatives.
     #[error("too many constraint groups (max {MOST_ALTERNATIVES})")]
     TooManyAlternatives,
     /// An alternative is not a list of comparisons.
@@ -59,7 +60,7 @@ pub enum VersionRangeError {
 struct Comparison {
     operator: Operator,
     version: Parts,
-    /// What is left open: `1`, `1.x` and `1.2` stand for several versions.
+    /// The omitted parts: `1`, `1.x` and `1.2` mean several versions.
     open: Open,
 }
 
@@ -83,7 +84,7 @@ enum Open {
     All,
 }
 
-/// A version as Masterminds has it: the pre-release is a text.
+/// A version in Masterminds' form: the pre-release is a string.
 #[derive(Debug, Clone)]
 struct Parts {
     major: u64,
@@ -94,7 +95,7 @@ struct Parts {
 
 const VERSION: &str = r"v?([0-9|x|X|\*]+)(\.[0-9|x|X|\*]+)?(\.[0-9|x|X|\*]+)?(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?";
 const OPERATORS: &str = r"=||!=|>|<|>=|=>|<=|=<|~|~>|\^";
-/// What Go's `\s` stands for.
+/// Go's `\s`.
 const BLANK: &str = r"[\t\n\x0C\r ]";
 
 /// `None` only for a slip in the constants above and below, which the tests would find.
@@ -130,7 +131,7 @@ impl VersionRange {
     /// Reads a range.
     ///
     /// # Errors
-    /// [`VersionRangeError`] with Masterminds' text.
+    /// [`VersionRangeError`] with Masterminds' message.
     pub fn parse(text: &str) -> Result<Self, VersionRangeError> {
         if text.len() > LONGEST {
             return Err(VersionRangeError::TooLong);
@@ -153,7 +154,7 @@ impl VersionRange {
         })
     }
 
-    /// The text as it was given.
+    /// The range as given.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -175,7 +176,8 @@ impl VersionRange {
         self.alternatives.iter().any(|all| names_pre_release(all))
     }
 
-    /// Returns true if the API server admits the text in a ClusterExtension. Its rule is narrower: it knows no `1.0 - 2.0`, for instance.
+    /// Returns true if the API server accepts the range in a ClusterExtension. Its pattern is narrower: it does not
+    /// allow `1.0 - 2.0`, for instance.
     #[must_use]
     pub fn is_admitted(&self) -> bool {
         self.text.chars().count() <= LONGEST_FIELD && is_match(&FIELD, &self.text)
@@ -191,7 +193,7 @@ fn rewrite(text: &str) -> String {
     let mut rewritten = text.to_owned();
     for found in FROM_TO.iter().flat_map(|pattern| pattern.captures_iter(text)) {
         let part = |at: usize| group(&found, at);
-        // As in Go, the first place with that text changes.
+        // As in Go, the first occurrence of that text changes.
         rewritten = rewritten.replacen(part(0), &format!(">= {}, <= {} ", part(1), part(11)), 1);
     }
     rewritten

@@ -1,7 +1,7 @@
-//! Findings that a project knows and does not want to hear of again.
+//! Known findings that a project suppresses.
 //!
-//! A baseline is a JSON file with one entry for each kind of finding and how often it occurs. Lines are not part of an entry, so
-//! that a change elsewhere in a file brings nothing back.
+//! A baseline is a JSON file with one entry for each kind of finding and its number. Entries have no line numbers, so
+//! that a change elsewhere in a file does not invalidate them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub struct Baseline {
     entries: BTreeMap<Entry, usize>,
 }
 
-/// What makes a finding the same as one that is known.
+/// The fields that identify a known finding.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
@@ -127,7 +127,7 @@ impl Baseline {
         baseline
     }
 
-    /// The text of the file.
+    /// The content of the file.
     ///
     /// # Errors
     /// None that occurs.
@@ -145,12 +145,12 @@ impl Baseline {
         Ok(text)
     }
 
-    /// How many findings it knows.
+    /// Number of findings in it.
     pub fn len(&self) -> usize {
         self.entries.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Returns true if it knows none.
+    /// Returns true if it is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

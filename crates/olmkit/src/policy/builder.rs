@@ -12,7 +12,7 @@ use crate::diagnostics::{Rule, Severity};
 /// Bytes of a glob: it becomes a regular expression.
 const MOST_GLOB: usize = 4096;
 
-/// Collects what a policy says. Later settings add to earlier ones.
+/// Collects the settings of a policy. Later settings add to earlier ones.
 #[derive(Debug)]
 pub struct Builder<'r> {
     rules: &'r [&'static Rule],
@@ -48,7 +48,7 @@ impl<'r> Builder<'r> {
         }
     }
 
-    /// Hears of these rules, and of others that are selected, only.
+    /// Reports only these rules, and others that are selected.
     ///
     /// # Errors
     /// When the pattern means no rule.
@@ -97,28 +97,28 @@ impl<'r> Builder<'r> {
         Ok(self)
     }
 
-    /// The folder that globs and baselines see files from, such as that of the settings.
+    /// The directory to which globs and baselines are relative, such as that of the settings.
     #[must_use]
     pub fn root(mut self, folder: &Path) -> Self {
         self.policy.root = Root::new(folder);
         self
     }
 
-    /// Ignores the findings that a baseline knows.
+    /// Ignores the findings in a baseline.
     #[must_use]
     pub fn baseline(mut self, baseline: Baseline) -> Self {
         self.policy.baseline = Some(baseline);
         self
     }
 
-    /// Returns true if findings that need no action are reported. They are unless this says otherwise.
+    /// Returns true if findings that need no action are reported, which is the default.
     #[must_use]
     pub fn notes(mut self, reported: bool) -> Self {
         self.policy.without_notes = !reported;
         self
     }
 
-    /// Returns true if `# olmkit: ignore` comments count. They do unless this says otherwise.
+    /// Returns true if `# olmkit: ignore` comments count, which is the default.
     #[must_use]
     pub fn comments(mut self, count: bool) -> Self {
         self.policy.comments = count;

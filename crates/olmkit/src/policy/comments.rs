@@ -1,9 +1,11 @@
 //! Comments that ignore a finding at its place.
 //!
-//! `# olmkit: ignore RULE[,RULE…] reason` holds for its own line, and for the next line that is not such a comment when it stands
-//! alone. `# olmkit: ignore-file RULE[,RULE…] reason` holds for the whole file. Without a reason a comment counts for nothing.
+//! `# olmkit: ignore RULE[,RULE…] reason` applies to its own line, and if there is nothing else on the line, to the
+//! next line that is not such a comment. `# olmkit: ignore-file RULE[,RULE…] reason` applies to the whole file. A
+//! comment without a reason has no effect.
 //!
-//! Strings that look like comments are none. In a file that cannot be read as YAML the two cannot be told apart, so no comment counts.
+//! Strings that look like comments have no effect. In a file that cannot be parsed as YAML the two cannot be
+//! distinguished, so no comment counts.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +21,7 @@ pub(super) struct Comments {
     files: HashMap<PathBuf, HashMap<Place, String>>,
 }
 
-/// Where a comment counts, with a rule in small letters.
+/// Scope of a comment, with a rule in lowercase.
 type Place = (Scope, String);
 
 #[derive(Debug, PartialEq, Eq)]
@@ -44,7 +46,7 @@ impl Comments {
         }
     }
 
-    /// Why a finding is ignored, if a comment says so.
+    /// Why a finding is ignored, if a comment applies.
     pub(super) fn reason(&mut self, finding: &Finding) -> Option<String> {
         let file = finding.file.as_deref().filter(|_| self.enabled)?;
         let comments = match self.files.get(file) {
@@ -61,7 +63,7 @@ impl Comments {
     }
 }
 
-/// The reasons by place; the first comment of a place counts.
+/// The reasons by scope; the first comment of a scope counts.
 fn by_place(comments: Vec<Comment>) -> HashMap<Place, String> {
     let mut found = HashMap::new();
     for comment in comments {
@@ -73,7 +75,7 @@ fn by_place(comments: Vec<Comment>) -> HashMap<Place, String> {
     found
 }
 
-/// The comments of a file; none where it cannot be read, since findings come from what could be.
+/// The comments of a file; empty if it cannot be read.
 fn of_file(path: &Path) -> Vec<Comment> {
     let is_yaml = path
         .extension()
@@ -95,7 +97,7 @@ pub(crate) fn may_have_comments(bytes: &[u8]) -> bool {
 
 fn parse(text: &str) -> Vec<Comment> {
     let mut found = Vec::new();
-    // Comments that stand alone, until the line that they are about.
+    // Comments on separate lines, until the line to which they apply.
     let mut waiting: Vec<Comment> = Vec::new();
     let real = real_comments(text);
     for (number, line) in (1..).zip(text.lines()) {
@@ -127,7 +129,7 @@ fn parse(text: &str) -> Vec<Comment> {
 
 /// The comments by line.
 fn real_comments(text: &str) -> HashMap<u32, &str> {
-    // Line ends to YAML only: its lines would not be those of the text.
+    // These are line ends only for YAML: its lines would differ from those of the file.
     let has_odd_ends = text
         .replace("\r\n", "\n")
         .contains(['\r', '\u{85}', '\u{2028}', '\u{2029}']);
@@ -141,7 +143,7 @@ fn real_comments(text: &str) -> HashMap<u32, &str> {
         .collect()
 }
 
-/// The comment of one line: whether it is about the file, its rules, its reason.
+/// The comment of one line: whether it applies to the file, its rules, its reason.
 fn comment(line: &str) -> Option<(bool, Vec<String>, String)> {
     let at = line.match_indices('#').map(|(at, _)| at).find(|at| {
         let before = line.get(..*at).and_then(|before| before.chars().next_back());
@@ -203,7 +205,7 @@ mod tests {
             format!("a: 'b\n  {comment}\n  c'\n"),
             format!("a: \"b {comment}\"\n"),
             format!("a: 1\n---\nb: |\n  {comment}\n"),
-            // Not YAML, so it is not known what is a comment.
+            // Not YAML, so comments cannot be identified.
             format!("a: [\n{comment}\n"),
             format!("a: 1\u{2028}\nb: |\n  c\n  {comment}\n"),
             format!("a: 1\rb: |\n  {comment}\n"),

@@ -13,7 +13,7 @@ use super::builder::InvalidSetting;
 use super::{Builder, baseline};
 use crate::limits;
 
-/// Patterns and globs of one setting: each finding is compared with all of them.
+/// Maximum patterns and globs of one setting, because each finding is compared with all of them.
 const MOST: usize = 1000;
 
 /// The name of the file.
@@ -61,10 +61,10 @@ pub enum Error {
     /// The file cannot be read.
     #[error("cannot read {0}: {1}")]
     Read(PathBuf, std::io::Error),
-    /// The file is not TOML, or has other settings. The text names line and column.
+    /// The file is not TOML, or has other settings. The message names line and column.
     #[error("{0}: {1}")]
     Format(PathBuf, String),
-    /// A file of the project that is not read by itself.
+    /// A file of the project that is not read automatically.
     #[error("{0} {1}; pass --config FILE to use it, or --isolated to read no settings")]
     Untrusted(PathBuf, &'static str),
     /// More settings than each finding can be compared with.
@@ -78,7 +78,7 @@ pub enum Error {
     Baseline(PathBuf, baseline::Error),
 }
 
-/// The file that holds for a directory, if there is one.
+/// The file that applies to a directory, if there is one.
 ///
 /// # Errors
 /// The project has such a file, but it is a link, no regular file, or belongs to another user. Outside of the project such a file is
@@ -110,7 +110,7 @@ pub fn find(directory: &Path) -> Result<Option<PathBuf>, Error> {
     Ok(None)
 }
 
-/// Why a file that was found is not read: another user, or the author of a repository, would decide what it says.
+/// Why a file that was found is not read: another user, or the author of a repository, would control its content.
 fn refusal(found: &std::fs::Metadata) -> Option<&'static str> {
     use std::os::unix::fs::MetadataExt as _;
     if found.is_symlink() {
@@ -124,7 +124,7 @@ fn refusal(found: &std::fs::Metadata) -> Option<&'static str> {
     }
 }
 
-/// The error without lines of a file that is not TOML: it may be any file, such as one with passwords.
+/// The error without lines of a file that is not TOML, because it may be any file, such as one with passwords.
 fn explained(text: &str, error: &toml::de::Error) -> String {
     if toml::from_str::<toml::Table>(text).is_ok() {
         return error.to_string();
@@ -147,7 +147,7 @@ impl Config {
         toml::from_str(&text).map_err(|error| Error::Format(path.to_owned(), explained(&text, &error)))
     }
 
-    /// Adds the settings of the file at `path` to a policy. `select` is left out where flags have their own.
+    /// Adds the settings of the file at `path` to a policy. `select` is ignored if flags set it.
     ///
     /// # Errors
     /// When a setting names no rule, or has no such value.

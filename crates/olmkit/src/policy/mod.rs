@@ -1,8 +1,8 @@
-//! What a project wants to hear of: which rules, how bad, which findings it knows already.
+//! A project's policy for findings: rules, severities, and known findings.
 //!
-//! A [`Policy`] comes from flags and from `olmkit.toml` ([`config`]). It drops findings of rules that are not selected, changes
-//! severities, and sets findings aside that are ignored: by rule, by path, by a comment beside the place, or by a baseline.
-//! What is set aside stays in the [`Report`] with the reason, so that nothing is lost without a trace.
+//! A [`Policy`] comes from flags and from `olmkit.toml` ([`config`]). It drops findings of rules that are not selected,
+//! changes severities, and suppresses ignored findings: by rule, by path, by a comment in the source, or by a baseline.
+//! Suppressed findings remain in the [`Report`] with the reason, so that none is lost silently.
 //!
 //! ```
 //! use olmkit::diagnostics::{Finding, Report, Severity};
@@ -43,7 +43,7 @@ pub(crate) use self::comments::may_have_comments;
 use self::root::Root;
 use crate::diagnostics::{Finding, Report, Severity, Suppressed, Suppression};
 
-/// What a project wants to hear of.
+/// A project's policy for findings.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     select: Vec<Pattern>,
@@ -89,7 +89,7 @@ impl Policy {
         }
     }
 
-    /// The baseline that knows all of these findings, and those that an earlier baseline set aside.
+    /// A baseline with all of these findings, and those that an earlier baseline suppressed.
     pub fn new_baseline<'r>(&self, reports: impl IntoIterator<Item = &'r Report>) -> Baseline {
         Baseline::of(reports, &self.root)
     }
@@ -98,7 +98,7 @@ impl Policy {
         self.select.is_empty() || self.select.iter().any(|pattern| pattern.matches(rule))
     }
 
-    /// The severity that the most exact pattern gives, the last of equally exact ones.
+    /// The severity from the most precise pattern, the last one of equally precise ones.
     fn severity(&self, rule: &str) -> Option<Severity> {
         let fitting = self.severities.iter().filter(|(pattern, _)| pattern.matches(rule));
         fitting
@@ -111,16 +111,16 @@ impl Policy {
 pub struct Judge<'p> {
     policy: &'p Policy,
     comments: Comments,
-    /// How often what the baseline knows may still occur.
+    /// Remaining occurrences of each finding in the baseline.
     known: BTreeMap<baseline::Entry, usize>,
 }
 
-/// What became of a finding.
+/// Result for a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judged {
     /// It counts, maybe with another severity.
     Kept(Finding),
-    /// Somebody set it aside.
+    /// It is suppressed.
     Suppressed(Suppressed),
     /// Its rule is not selected.
     Dropped,
@@ -155,7 +155,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Applies the policy to one finding. In files of strangers, such as those of an image, comments do not count.
+    /// Applies the policy to one finding. In untrusted files, such as those of an image, comments do not count.
     pub fn one(&mut self, mut finding: Finding, with_comments: bool) -> Judged {
         if !self.policy.is_selected(finding.rule) {
             return Judged::Dropped;

@@ -1,4 +1,4 @@
-//! Which rules a setting means.
+//! Rules that a setting selects.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ const LONGEST: usize = 50;
 pub struct UnknownRule {
     /// As it was written.
     pub pattern: String,
-    /// The rule or family that looks most like it.
+    /// The most similar rule or family.
     pub nearest: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl Pattern {
         }
         let families = rules.iter().filter_map(|rule| family(rule.id));
         let wanted = pattern.0.to_lowercase();
-        // The distance takes memory and time with the length of both texts, and the pattern may be of any length.
+        // The distance takes memory and time proportional to both lengths, and the pattern may be of any length.
         let is_short = wanted.len() <= 2 * LONGEST;
         let nearest = rules
             .iter()
@@ -68,7 +68,7 @@ impl Pattern {
         self.0.eq_ignore_ascii_case(rule)
     }
 
-    /// How exact it is: an id is more exact than a family, and that than all.
+    /// Its precision: an id is more precise than a family, and a family than all.
     pub(super) fn precision(&self) -> u8 {
         match (self.is_all(), self.0.contains(['-', '/'])) {
             (true, _) => 0,
@@ -82,7 +82,7 @@ impl Pattern {
     }
 }
 
-/// What stands before the number, or before the name of a check: `CSV` of `CSV-17`, `pipeline` of `pipeline/check_icon`.
+/// The part before the number, or before the name of a check: `CSV` of `CSV-17`, `pipeline` of `pipeline/check_icon`.
 fn family(rule: &str) -> Option<&str> {
     rule.split_once('/')
         .or_else(|| rule.rsplit_once('-'))

@@ -1,13 +1,14 @@
-//! The folder that paths are seen from: in globs of settings and in baselines, so that these mean the same wherever a command runs.
+//! The directory to which globs of settings and baselines are relative, so that these mean the same wherever a command
+//! runs.
 
 use std::path::{Path, PathBuf, absolute};
 
-/// The folder of a project, if there is one.
+/// The directory of a project, if there is one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Root(Option<PathBuf>);
 
 impl Root {
-    /// The folder at this path, as seen from the working directory.
+    /// The directory at this path, relative to the working directory.
     pub(super) fn new(folder: &Path) -> Self {
         let folder = if folder.as_os_str().is_empty() {
             Path::new(".")
@@ -17,7 +18,7 @@ impl Root {
         Self(absolute(folder).ok())
     }
 
-    /// How a file is named from here, with slashes. One elsewhere keeps its name.
+    /// The name of a file relative to this directory, with slashes. One outside keeps its name.
     pub(super) fn name(&self, file: &Path) -> String {
         let inside = self.0.as_deref().and_then(|root| {
             let file = absolute(file).ok()?;

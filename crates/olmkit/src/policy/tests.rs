@@ -85,7 +85,7 @@ fn a_baseline_knows_as_many_as_it_has_seen() {
     let judged = policy.apply(later);
     assert_eq!(kept(&judged), ["CSV-17"]);
     assert_eq!(judged.suppressed.len(), 3);
-    // Renewed, it knows all four.
+    // After renewal, it contains all four.
     assert_eq!(policy.new_baseline([&judged]).len(), 4);
 }
 
@@ -156,7 +156,7 @@ fn settings_are_own_regular_files_of_the_project() {
     assert_eq!(config::find(&deep).unwrap(), Some(file));
 }
 
-/// Only root can make a file of another user.
+/// Only root can create a file of another user.
 #[test]
 fn settings_of_another_user_are_not_read() {
     let folder = tempfile::tempdir().unwrap();

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Error;
 use crate::crd::{self, Descriptors};
 
-/// The schema extension of a spec that says how the kind is presented: `displayName`, `description`, `resources`.
+/// The schema extension of a spec that describes the kind: `displayName`, `description`, `resources`.
 pub const OWNED_EXTENSION: &str = "x-olm-owned";
 
 /// A kind of objects that a custom resource consists of, for the catalog's page.
@@ -26,7 +26,7 @@ pub struct Resource {
     pub version: String,
 }
 
-/// What is presented of one version of a kind.
+/// Descriptive data of one version of a kind.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Presentation {
     pub(crate) version: String,
@@ -61,14 +61,14 @@ impl Api {
     /// extensions on the same type.
     ///
     /// # Errors
-    /// When the schema has no structural form, or an extension holds an unknown key.
+    /// If the schema has no structural form, or an extension contains an unknown key.
     pub fn of<T: CustomResourceExt + JsonSchema>() -> Result<Self, Error> {
         Self::with_schema::<T>(schemars::schema_for!(T))
     }
 
-    /// Reads a kind whose schema `kube` cannot print and that says `#[kube(schema = "disabled")]` for that reason: its
-    /// derive panics for enums with a tag (`#[serde(tag = "type")]`) whose variants document one field differently.
-    /// The schema is that of any type with the fields `spec` and, if there is one, `status`.
+    /// Reads a kind whose schema `kube` cannot print, and which therefore has `#[kube(schema = "disabled")]`: its
+    /// derive panics for enums with a tag (`#[serde(tag = "type")]`) whose variants document one field differently. The
+    /// schema is that of any type with the fields `spec` and optionally `status`.
     ///
     /// ```
     /// # use schemars::{JsonSchema, schema_for};
@@ -100,15 +100,15 @@ impl Api {
     /// ```
     ///
     /// # Errors
-    /// When the schema has no structural form, or an extension holds an unknown key.
+    /// If the schema has no structural form, or an extension contains an unknown key.
     pub fn with_schema<T: CustomResourceExt>(schema: schemars::Schema) -> Result<Self, Error> {
         Self::from_definition(T::crd(), schema)
     }
 
-    /// A kind whose type is not at hand: the definition of one version, and the schema with its extensions.
+    /// A kind whose type is not available: the definition of one version, and the schema with its extensions.
     ///
     /// # Errors
-    /// When the schema has no structural form, or an extension holds an unknown key.
+    /// If the schema has no structural form, or an extension contains an unknown key.
     pub fn from_definition(crd: CustomResourceDefinition, schema: schemars::Schema) -> Result<Self, Error> {
         let raw = schema.to_value();
         let version = crd
@@ -170,7 +170,7 @@ impl Api {
         Ok(self)
     }
 
-    /// How far the schema is normalised.
+    /// Sets the options for normalizing the schema.
     #[must_use]
     pub fn options(mut self, options: crd::Options) -> Self {
         self.options = options;

@@ -1,4 +1,4 @@
-//! The base of the ClusterServiceVersion: what people wrote and what the types say, before a bundle adds deployments and
+//! The base of the ClusterServiceVersion: the settings and the data from types, before a bundle adds deployments and
 //! permissions.
 
 use crate::object::SetAt as _;
@@ -11,7 +11,7 @@ use super::{Api, Error, InstallMode, Package, Project};
 use crate::crd::display_name;
 
 impl Project {
-    /// The base CSV, as `config/manifests/bases/<name>.clusterserviceversion.yaml` holds it.
+    /// The base CSV in `config/manifests/bases/<name>.clusterserviceversion.yaml`.
     pub(crate) fn base(&self) -> Result<Value, Error> {
         let mut base = base(&self.name, &self.package)?;
         base.set_at(&["metadata", "name"], format!("{}.v{}", self.name, self.version).into());
@@ -72,7 +72,7 @@ fn owned(api: &Api) -> Vec<Value> {
         .collect()
 }
 
-/// What `#[kube(doc = "…")]` says of a version of a kind; without it kube-derive writes a sentence without content.
+/// The value of `#[kube(doc = "…")]` for a version of a kind; without it kube-derive writes a sentence without content.
 fn documented(api: &Api, version: &str) -> Option<String> {
     let version = api.crd.spec.versions.iter().find(|served| served.name == version)?;
     let schema = version.schema.as_ref()?.open_api_v3_schema.as_ref()?;
@@ -80,7 +80,7 @@ fn documented(api: &Api, version: &str) -> Option<String> {
     (!description.is_empty() && !description.starts_with("Auto-generated derived type")).then_some(description)
 }
 
-/// A base CSV from settings alone, without kinds: name `<name>.v0.0.0`, as operator-sdk leaves it. `generate bundle
+/// A base CSV only from settings, without kinds: name `<name>.v0.0.0`, as operator-sdk writes it. `generate bundle
 /// --version` sets name and version.
 ///
 /// # Errors
@@ -187,7 +187,7 @@ fn annotations(package: &Package) -> BTreeMap<String, String> {
     annotations
 }
 
-/// `memcached-operator.v0.0.1` for `0.0.1`; a full name stays.
+/// `memcached-operator.v0.0.1` for `0.0.1`; a full name is not changed.
 fn full_name(package: &str, version: &str) -> String {
     if version.starts_with(|first: char| first.is_ascii_digit()) {
         format!("{package}.v{version}")

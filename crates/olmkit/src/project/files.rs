@@ -34,7 +34,7 @@ impl Files {
         Ok(())
     }
 
-    /// The text of one file.
+    /// The content of one file.
     #[must_use]
     pub fn text(&self, path: impl AsRef<Path>) -> Option<&str> {
         self.0.get(path.as_ref()).map(String::as_str)
@@ -45,8 +45,8 @@ impl Files {
         self.0.iter().map(|(path, text)| (path.as_path(), text.as_str()))
     }
 
-    /// Writes the files below `root`. A file whose content is already there is left alone, so that build tools see no
-    /// change. Other files are not touched.
+    /// Writes the files below `root`. A file that already has the content is not touched, so that build tools see no
+    /// change. Other files are not touched either.
     ///
     /// # Errors
     /// When a directory or file cannot be written.

@@ -14,7 +14,7 @@ pub enum Env {
     Field(String),
 }
 
-/// How the operator's process is started.
+/// Start options of the operator's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manager {
     args: Vec<String>,
@@ -87,7 +87,7 @@ impl Manager {
         self
     }
 
-    /// CPU and memory that may be used at most.
+    /// Maximum CPU and memory.
     #[must_use]
     pub fn limits(mut self, cpu: &str, memory: &str) -> Self {
         self.limits = (cpu.to_owned(), memory.to_owned());

@@ -1,11 +1,11 @@
 //! Renders `config/` for a Rust operator from its own types.
 //!
-//! A [`Project`] gathers what an operator already says elsewhere: its kinds ([`Api`]), its permission table
-//! ([`rbac::Grant`](crate::rbac::Grant)), how its process is started ([`Manager`]) and what a catalog shows of it
-//! ([`Package`], the content of `config/package.yaml`). [`Project::render`] turns that into plain YAML: CRDs, RBAC,
+//! A [`Project`] collects an operator's existing declarations: its kinds ([`Api`]), its permission table
+//! ([`rbac::Grant`](crate::rbac::Grant)), the start options of its process ([`Manager`]) and its catalog entry
+//! ([`Package`], the content of `config/package.yaml`). [`Project::render`] converts them to plain YAML: CRDs, RBAC,
 //! Deployment, samples and the base of the ClusterServiceVersion with its descriptors. No kustomize is needed to read
-//! the result, because the objects carry their final names; `kubectl apply -k config/default` installs it, and
-//! `olmkit generate bundle --input-dir config` makes a bundle of the same objects.
+//! the result, because the objects have their final names; `kubectl apply -k config/default` installs it, and `olmkit
+//! generate bundle --input-dir config` makes a bundle of the same objects.
 //!
 //! ```
 //! use olmkit::project::{Api, Manager, Package, Project};
@@ -58,8 +58,8 @@ pub use webhooks::{WEBHOOK_PORT, Webhook};
 use crate::rbac::Grant;
 
 /// The annotation of a ClusterRoleBinding whose rules need no cluster scope: without OLM the operator watches all
-/// namespaces and so its role is bound in the whole cluster, but in a bundle the rules go into `permissions`, which OLM
-/// gives in the watched namespaces only. The value is `namespaced`.
+/// namespaces and so its role is bound in the whole cluster, but in a bundle the rules become `permissions`, which OLM
+/// grants only in the watched namespaces. The value is `namespaced`.
 pub const PERMISSIONS_ANNOTATION: &str = crate::object::PERMISSIONS_ANNOTATION;
 
 /// Why `config/` could not be rendered.
@@ -72,9 +72,9 @@ pub enum Error {
     /// A setting that is wrong or missing.
     #[error("{setting}: {reason}")]
     Setting {
-        /// Where it is set, for example `package.yaml: icon`.
+        /// The setting, for example `package.yaml: icon`.
         setting: String,
-        /// What is wrong, and what to write instead.
+        /// The reason and the fix.
         reason: String,
     },
     /// A file that cannot be read or written.
@@ -82,7 +82,7 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A YAML document that cannot be read or printed.
@@ -93,7 +93,7 @@ pub enum Error {
     Serialise {
         /// Kind and name.
         object: String,
-        /// What serde says.
+        /// serde's error.
         source: serde_json::Error,
     },
 }
@@ -164,16 +164,17 @@ impl Project {
         self
     }
 
-    /// How the operator's process is started.
+    /// Sets the start options of the operator's process.
     #[must_use]
     pub fn manager(mut self, manager: Manager) -> Self {
         self.manager = manager;
         self
     }
 
-    /// Adds an admission webhook. With it, or with an API that is [converted](Api::converted_at), the Deployment has the port
-    /// [`WEBHOOK_PORT`] and a volume with a certificate, and `config/` holds a Service and cert-manager's objects. The
-    /// operator finds the certificate with `kube_manager::certificates::Certificates::find`, also under OLM.
+    /// Adds an admission webhook. With it, or with an API that is [converted](Api::converted_at), the Deployment has
+    /// the port [`WEBHOOK_PORT`] and a volume with a certificate, and `config/` contains a Service and cert-manager's
+    /// objects. The operator finds the certificate with `kube_manager::certificates::Certificates::find`, also under
+    /// OLM.
     #[must_use]
     pub fn webhook(mut self, webhook: Webhook) -> Self {
         self.webhooks.push(webhook);
@@ -187,7 +188,7 @@ impl Project {
     }
 
     /// Adds objects of other kinds (a Service for metrics, a PriorityClass): `file` is the path below `config/`, in a
-    /// directory of its own that `default/kustomization.yaml` then includes.
+    /// separate directory that `default/kustomization.yaml` then includes.
     #[must_use]
     pub fn objects(mut self, file: impl Into<PathBuf>, objects: Vec<serde_json::Value>) -> Self {
         self.extra.push((file.into(), objects));

@@ -1,4 +1,4 @@
-//! What a catalog shows of an operator: the content of `config/package.yaml`.
+//! Catalog entry of an operator: the content of `config/package.yaml`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::limits;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// What it leads to.
+    /// Its title.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Where it leads.
+    /// Its URL.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
 }
@@ -30,7 +30,7 @@ pub struct Maintainer {
     pub email: String,
 }
 
-/// Which namespaces an operator can be configured to watch. OLM matches them with the OperatorGroup.
+/// Namespaces that an operator can be configured to watch. OLM compares them with the OperatorGroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum InstallMode {
     /// The namespace it runs in.
@@ -79,14 +79,14 @@ pub struct Upgrade {
     pub skip_range: Option<String>,
 }
 
-/// What a catalog shows of an operator, and what OLM asks of the cluster. Every field but `displayName` and
-/// `description` may be left out.
+/// Catalog entry of an operator, and its requirements for OLM. Every field except `displayName` and `description` is
+/// optional.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Package {
     /// Name on the operator's page.
     pub display_name: String,
-    /// What it does, in Markdown.
+    /// Description in Markdown.
     pub description: String,
     /// One line for the tile in the catalog.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,10 +97,10 @@ pub struct Package {
     /// The icon's content, read by [`Package::load`].
     #[serde(skip)]
     pub(crate) icon_content: Option<Vec<u8>>,
-    /// Who publishes it.
+    /// Publisher.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Link>,
-    /// Who to contact.
+    /// Contacts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub maintainers: Vec<Maintainer>,
     /// Words to find it by.
@@ -109,7 +109,7 @@ pub struct Package {
     /// Categories of OperatorHub.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<String>,
-    /// How much it does by itself: `Basic Install`, `Seamless Upgrades`, `Full Lifecycle`, `Deep Insights`, `Auto Pilot`.
+    /// Capability level: `Basic Install`, `Seamless Upgrades`, `Full Lifecycle`, `Deep Insights`, `Auto Pilot`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<String>,
     /// `alpha`, `beta`, `stable` …
@@ -121,22 +121,22 @@ pub struct Package {
     /// Links on its page.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Link>,
-    /// Where the source is.
+    /// URL of the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
-    /// Who supports it.
+    /// Provider of support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub support: Option<String>,
-    /// The namespace a console suggests for it.
+    /// The namespace that a console suggests for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggested_namespace: Option<String>,
-    /// Which namespaces it can watch; all modes when not given.
+    /// Supported install modes; defaults to all.
     #[serde(default = "all_modes")]
     pub install_modes: Vec<InstallMode>,
     /// From which versions this one is an upgrade.
     #[serde(default)]
     pub upgrade: Upgrade,
-    /// Annotations of the ClusterServiceVersion, beside those that follow from the fields above.
+    /// Annotations of the ClusterServiceVersion, in addition to those from the fields above.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
     /// Labels of the ClusterServiceVersion, for example `operatorframework.io/arch.amd64: supported`.
@@ -149,10 +149,10 @@ fn all_modes() -> Vec<InstallMode> {
 }
 
 impl Package {
-    /// Reads settings from text. The icon stays unread; [`Package::load`] reads it too.
+    /// Parses settings. Does not read the icon; [`Package::load`] does.
     ///
     /// # Errors
-    /// When the text is not YAML, a key is unknown or a field that must be there is missing.
+    /// If the input is not YAML, a key is unknown or a required field is missing.
     pub fn parse(text: &str) -> Result<Self, Error> {
         Ok(crate::yaml::from_slice(text.as_bytes())?)
     }

@@ -1,4 +1,4 @@
-//! Which file of `config/` holds what.
+//! Assigns objects to the files of `config/`.
 
 use crate::object::SetAt as _;
 use std::path::Path;
@@ -20,7 +20,7 @@ impl Project {
         format!("{}-controller-manager", self.name)
     }
 
-    /// The labels of the operator's pods. They hold its name, so two operators in a namespace never share pods.
+    /// The labels of the operator's pods. They include its name, so two operators in a namespace never share pods.
     pub(crate) fn selector(&self) -> Value {
         json!({"app.kubernetes.io/name": self.name, "control-plane": "controller-manager"})
     }
@@ -254,7 +254,7 @@ fn manifests(project: &Project, files: &mut Files) -> Result<(), Error> {
     kustomization(files, "manifests", &resources)
 }
 
-/// The tests that operator-sdk brings along: one about custom resources, five about the bundle.
+/// operator-sdk's default tests: one about custom resources, five about the bundle.
 fn scorecard() -> Value {
     let test = |suite: &str, name: &str| {
         json!({

@@ -1,5 +1,6 @@
-//! Webhooks that the operator serves: their configurations, their Service, and for plain installs cert-manager's objects. In
-//! a bundle OLM makes all of these itself, from the webhook definitions that `generate bundle --strict` reads out of them.
+//! Webhooks that the operator serves: their configurations, their Service, and for plain installs cert-manager's
+//! objects. For a bundle, OLM creates all of these itself, from the webhook definitions that `generate bundle --strict`
+//! derives from them.
 
 use kube_core::{ApiResource, Resource};
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use super::{Error, Files, Project};
 
 /// The port that the operator serves webhooks on, as operators of controller-runtime do.
 pub const WEBHOOK_PORT: u16 = 9443;
-/// Where the certificate is mounted.
+/// Mount path of the certificate.
 const CERTIFICATE: &str = "/tmp/k8s-webhook-server/serving-certs";
 /// The longest value of a label: OLM labels its configurations with the name of the webhook.
 const LONGEST: usize = 63;
@@ -30,7 +31,7 @@ impl Webhook {
         Self::mutating_resource(ApiResource::erase::<K>(&()), path)
     }
 
-    /// A webhook at `path` that may refuse objects when they are created or updated.
+    /// A webhook at `path` that can reject objects when they are created or updated.
     #[must_use]
     pub fn validating<K: Resource<DynamicType = ()>>(path: &str) -> Self {
         Self::validating_resource(ApiResource::erase::<K>(&()), path)
@@ -56,7 +57,7 @@ impl Webhook {
         }
     }
 
-    /// Sets on which operations the API server asks: `CREATE`, `UPDATE`, `DELETE`, `CONNECT`.
+    /// Sets the operations for which the API server calls it: `CREATE`, `UPDATE`, `DELETE`, `CONNECT`.
     #[must_use]
     pub fn operations<'a>(mut self, operations: impl IntoIterator<Item = &'a str>) -> Self {
         self.operations = operations.into_iter().map(str::to_owned).collect();
@@ -134,7 +135,7 @@ fn service(project: &Project, path: &str) -> Value {
     json!({"name": names(project).service, "namespace": project.namespace, "path": path})
 }
 
-/// Where cert-manager puts its authority.
+/// Annotation by which cert-manager injects its authority.
 const INJECT: &str = "cert-manager.io/inject-ca-from";
 
 fn authority(project: &Project) -> String {
@@ -163,8 +164,8 @@ pub(super) fn pod_parts(project: &Project) -> Option<(Value, Value, Value)> {
     })
 }
 
-/// Patches for installs without OLM: the definitions get cert-manager's authority. They are inside the kustomization, so that
-/// a bundle, which OLM gives an authority, does not have them.
+/// Patches for installations without OLM: the CRDs get cert-manager's authority. They are inside the kustomization, so
+/// that a bundle, for which OLM injects an authority, does not have them.
 pub(super) fn patches(project: &Project) -> Vec<Value> {
     let converted = project.apis.iter().filter(|api| api.conversion_path.is_some());
     converted

@@ -1,10 +1,10 @@
-//! Equal rules become one, in one order: what is granted stays the same.
+//! Merges equal rules, in a defined order, without changing the permissions.
 
 use std::collections::BTreeMap;
 
 use super::PolicyRule;
 
-/// Merges rules without changing what they grant, and sorts them.
+/// Merges rules without changing the permissions, and sorts them.
 ///
 /// Rules for the same resources collect their verbs; then rules with the same verbs in the same group collect their
 /// resources. `*` among verbs, resources or groups absorbs the others in its list. The result does not depend on the
@@ -24,16 +24,15 @@ use super::PolicyRule;
 /// ```
 #[must_use]
 pub fn merge(rules: Vec<PolicyRule>) -> Vec<PolicyRule> {
-    // A rule that names several resources grants the product of its lists; one rule for each pair makes equal pairs
-    // visible wherever they are.
+    // A rule with several resources grants the product of its lists; one rule for each pair makes equal pairs visible.
     let mut verbs_of: BTreeMap<Target, Vec<String>> = BTreeMap::new();
     for rule in rules {
         for target in targets(&rule) {
             verbs_of.entry(target).or_default().extend(rule.verbs.iter().cloned());
         }
     }
-    // Verbs on all resources of a group are not repeated for one of them: only exact targets are joined, so that the
-    // reader of a role still finds each resource that was asked for.
+    // Verbs on all resources of a group are not merged with those for one of them: only exact targets are joined, so
+    // that the reader of a role still finds each requested resource.
     let mut resources_of: BTreeMap<(Vec<String>, Kind), Vec<String>> = BTreeMap::new();
     for (target, verbs) in verbs_of {
         let verbs = set(verbs);
@@ -102,7 +101,7 @@ fn targets(rule: &PolicyRule) -> Vec<Target> {
     found
 }
 
-/// Sorted, each once, `*` alone.
+/// Sorted and unique; `*` replaces all others.
 fn set(mut list: Vec<String>) -> Vec<String> {
     if list.iter().any(|member| member == "*") {
         return vec!["*".to_owned()];
@@ -153,7 +152,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is granted stays the same, and the order of the input does not show.
+        /// The permissions do not change, and the order of the input has no effect.
         #[test]
         fn merging_changes_no_permission(
             seed in proptest::collection::vec((0..3usize, proptest::collection::vec(0..4usize, 1..3), proptest::collection::vec(0..4usize, 1..3)), 0..8)

@@ -40,11 +40,11 @@ pub struct PolicyRule {
     /// Resources and subresources.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
-    /// What may be done.
+    /// Allowed verbs.
     pub verbs: Vec<String>,
 }
 
-/// The rules for the grants whose scope is asked for, merged and sorted; see [`merge`].
+/// The rules for the grants in the requested scope, merged and sorted; see [`merge`].
 pub fn rules(grants: &[Grant], in_scope: impl Fn(Scope) -> bool) -> Vec<PolicyRule> {
     merge(
         grants

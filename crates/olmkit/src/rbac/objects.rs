@@ -11,7 +11,7 @@ const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
 /// Labels of an object.
 pub type Labels = BTreeMap<String, String>;
 
-/// A service account that a binding gives a role to.
+/// A service account that a binding grants a role.
 #[derive(Debug, Clone, Copy)]
 pub struct Account<'a> {
     /// Its name.
@@ -42,7 +42,7 @@ pub fn cluster_role(name: &str, labels: &Labels, rules: &[PolicyRule]) -> Value 
     })
 }
 
-/// A RoleBinding that gives a Role of its namespace to an account.
+/// A RoleBinding that grants a Role of its namespace to a service account.
 #[must_use]
 pub fn binding(name: &str, namespace: &str, labels: &Labels, role: &str, account: Account<'_>) -> Value {
     json!({
@@ -54,7 +54,7 @@ pub fn binding(name: &str, namespace: &str, labels: &Labels, role: &str, account
     })
 }
 
-/// A ClusterRoleBinding that gives a ClusterRole to an account.
+/// A ClusterRoleBinding that grants a ClusterRole to a service account.
 #[must_use]
 pub fn cluster_binding(name: &str, labels: &Labels, role: &str, account: Account<'_>) -> Value {
     json!({
@@ -66,9 +66,9 @@ pub fn cluster_binding(name: &str, labels: &Labels, role: &str, account: Account
     })
 }
 
-/// The ClusterRoles for people who use a custom resource: admin, editor and viewer, each with its name's ending. They are
-/// not bound; whoever runs the cluster binds them. A kind that `scales` has the subresource that `kubectl scale` and
-/// autoscalers use.
+/// The ClusterRoles for users of a custom resource: admin, editor and viewer, each with its name suffix. They are not
+/// bound; a cluster administrator binds them. A kind that `scales` has the subresource for `kubectl scale` and
+/// autoscalers.
 #[must_use]
 pub fn user_roles(group: &str, plural: &str, scales: bool) -> [(&'static str, Vec<PolicyRule>); 3] {
     let rules = |verbs: &[&str], scale_verbs: &[&str]| {

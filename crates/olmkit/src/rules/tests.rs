@@ -59,7 +59,7 @@ fn every_rule_is_documented() {
     }
 }
 
-/// A finding takes a rule, and rules are made by `define_rules!` alone; so the registry is complete if it names each file
+/// A finding requires a rule, and only `define_rules!` creates rules; so the registry is complete if it lists each file
 /// that defines some.
 #[test]
 fn every_file_that_defines_rules_is_in_the_registry() {
@@ -81,7 +81,7 @@ fn every_file_that_defines_rules_is_in_the_registry() {
     );
 }
 
-/// Lints that nothing proves: new ones get a proof.
+/// Lints without evidence: new ones must have evidence.
 const UNPROVEN: [&str; 9] = [
     "HOOK-5", "META-1", "META-4", "CHAN-2", "CHAN-3", "UPG-3", "ICON-1", "SEC-2", "DESC-1",
 ];
@@ -99,7 +99,7 @@ fn a_lint_that_runs_unasked_has_a_proof() {
     }
 }
 
-/// The test that a proof names exists, and names the rule if it is one of ours for lints.
+/// The test of a lint's evidence exists, and names the rule if it is in our lint tests.
 #[test]
 fn proofs_name_tests_that_show_them() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -135,7 +135,8 @@ fn rules_are_found_in_any_case() {
     assert_eq!(find("CSV-1000"), None);
 }
 
-/// Pages say that lints never change operator-sdk's result, with one exception: a bundle that `catalog render` cannot read.
+/// The documentation states that lints never change operator-sdk's result, with one exception: a bundle that `catalog
+/// render` cannot read.
 #[test]
 fn one_lint_of_bundles_is_an_error() {
     let wrong: Vec<&str> = all()

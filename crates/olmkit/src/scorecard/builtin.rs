@@ -28,12 +28,12 @@ const PROGRAM: &str = "scorecard-test";
 /// A call of the program of the built-in tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Builtin {
-    /// The test it asks for, which may be unknown; `None` without arguments.
+    /// The requested test, which may be unknown; `None` without arguments.
     pub name: Option<String>,
 }
 
 impl Builtin {
-    /// The call that an image and its command stand for. Every registry, tag and digest of the image will do.
+    /// The built-in test for an image and its command. Any registry, tag and digest of the image is accepted.
     #[must_use]
     pub fn of(test: &TestConfiguration) -> Option<Self> {
         let last = |text: &str| text.rsplit('/').next().unwrap_or_default().to_owned();
@@ -49,7 +49,7 @@ impl Builtin {
 /// A bundle as the built-in tests see it.
 #[derive(Debug)]
 pub struct Bundle<'a> {
-    /// What `bundle validate` reads.
+    /// The input of `bundle validate`.
     pub(super) reading: &'a Reading,
     loaded: OnceCell<Result<Vec<Object>, String>>,
 }
@@ -97,7 +97,7 @@ impl<'a> Bundle<'a> {
         self.answer(builtin).result
     }
 
-    /// The result of a built-in test, and what it found with places and names.
+    /// The result of a built-in test, and its findings with positions and names.
     #[must_use]
     pub fn answer(&self, builtin: &Builtin) -> Answer {
         let name = builtin.name.as_deref().unwrap_or_default();

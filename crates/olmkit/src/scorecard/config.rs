@@ -1,4 +1,4 @@
-//! Where the configuration is, and what it says.
+//! Location and content of the configuration.
 
 use olmkit_scorecard::{API_VERSION, Configuration, Stage, TestConfiguration};
 
@@ -23,7 +23,7 @@ const DIRECTORY: &str = "operators.operatorframework.io.test.config.v1";
 #[error("{message}")]
 #[non_exhaustive]
 pub struct ConfigError {
-    /// operator-sdk's text.
+    /// operator-sdk's message.
     pub message: String,
     /// The line and the column, counted from 1.
     pub position: Option<(u32, u32)>,

@@ -1,10 +1,10 @@
-//! What the built-in tests read of the ClusterServiceVersion, and how they crash over it.
+//! ClusterServiceVersion fields for the built-in tests, and their crashes.
 
 use olmkit_scorecard::{State, TestResult};
 
 use crate::bundle::Object;
 
-/// A test of operator-sdk crashes: its state is what scorecard makes of that, the error says what the crash does not.
+/// A test of operator-sdk crashes: the state is scorecard's, and the error adds the explanation that the crash lacks.
 pub(super) fn crash(result: &mut TestResult, error: String, panic: &str) {
     result.state = State::Fail;
     result.suggestions.clear();

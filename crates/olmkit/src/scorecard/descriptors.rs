@@ -15,7 +15,7 @@ pub(super) fn check_spec(csv: &Csv<'_>, answer: &mut Answer) {
     let Some(examples) = start(csv, answer) else { return };
     for example in examples {
         if example.part("spec").is_none() {
-            // operator-sdk says nothing more about it.
+            // operator-sdk adds no message.
             answer.result.state = State::Fail;
             let message = format!("the example {} {:?} has no spec", example.kind(), example.name());
             let checked = Checked::new(&SC_3, message);

@@ -15,7 +15,7 @@ use olmkit_go::json;
 #[derive(Debug)]
 pub(super) struct Example {
     map: Map<String, Value>,
-    /// The line of the text that it starts on, counted from 0.
+    /// Its first line in the value, counted from 0.
     pub line: u32,
 }
 

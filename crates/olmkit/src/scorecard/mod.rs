@@ -1,7 +1,8 @@
-//! Scorecard: the tests that a bundle brings along, and operator-sdk's six built-in ones without a cluster.
+//! Scorecard: the tests that a bundle configures, and operator-sdk's six built-in ones without a cluster.
 //!
-//! In a cluster scorecard starts a pod for each test. The built-in tests are functions of the bundle's files, so here they are
-//! called: [`Builtin::of`] finds which test an image and its command stand for, [`Bundle::run`] gives its result.
+//! In a cluster scorecard starts a pod for each test. The built-in tests depend only on the bundle's files, so they are
+//! called directly: [`Builtin::of`] identifies the test of an image and its command, [`Bundle::run`] returns its
+//! result.
 
 mod builtin;
 mod config;
@@ -26,7 +27,7 @@ pub use rules::Answer;
 use crate::diagnostics::Finding;
 use crate::validate::Selector;
 
-/// Why a test has no result: nothing here can run it.
+/// Message for a test that cannot run locally.
 pub const NEEDS_CLUSTER: &str = "not run: without --cluster only the built-in tests run";
 
 /// The tests of the configuration that a selector selects, stage by stage.
@@ -56,7 +57,7 @@ pub fn list(configuration: &Configuration, selector: &Selector) -> TestList {
         .collect()
 }
 
-/// The stages with the tests that a selector selects, each with the storage that holds for it.
+/// The stages with the selected tests, each with its effective storage.
 #[must_use]
 pub fn stages(configuration: &Configuration, selector: &Selector) -> Vec<Stage> {
     let default = &configuration.storage.spec.mount_path.path;
@@ -74,7 +75,7 @@ pub fn stages(configuration: &Configuration, selector: &Selector) -> Vec<Stage> 
     configuration.stages.iter().map(stage).collect()
 }
 
-/// Runs the selected tests. One that is not built in ends with the state `error`, so it does not pass unnoticed.
+/// Runs the selected tests. A test that is not built in ends with the state `error`, so it does not pass unnoticed.
 #[must_use]
 pub fn run(bundle: &Bundle<'_>, configuration: &Configuration, selector: &Selector) -> TestList {
     let tests = stages(configuration, selector)
@@ -91,14 +92,14 @@ pub fn run(bundle: &Bundle<'_>, configuration: &Configuration, selector: &Select
         .collect()
 }
 
-/// What a test is called: its label `test`, else the last word of its command.
+/// The name of a test: its label `test`, else the last word of its command.
 #[must_use]
 pub fn test_name(test: &TestConfiguration) -> String {
     let name = test.labels.get("test").or(test.entrypoint.last());
     name.cloned().unwrap_or_default()
 }
 
-/// What the selected built-in tests find, with places and names. What several tests find is there once.
+/// Findings of the selected built-in tests, with positions and names. A finding of several tests appears once.
 #[must_use]
 pub fn findings(bundle: &Bundle<'_>, configuration: &Configuration, selector: &Selector) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();

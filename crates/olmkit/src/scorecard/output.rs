@@ -1,4 +1,4 @@
-//! What scorecard prints, byte for byte but for the order of labels, which is random there.
+//! scorecard's output, byte for byte except for the order of labels, which is random there.
 
 use std::fmt::Write as _;
 
@@ -69,10 +69,10 @@ fn result_text(result: &TestResult, out: &mut String) {
 /// JSON, indented.
 ///
 /// # Errors
-/// When serde refuses, which it has no reason to.
+/// If serde fails, which is not expected.
 pub fn json(list: &TestList) -> Result<String, serde_json::Error> {
     let plain = serde_json::to_string(list)?;
-    // These stand in texts only; Go writes them so that the JSON can stand in a page.
+    // These occur only in strings; Go escapes them so that the JSON can be embedded in HTML.
     let compact = [
         ('<', "\\u003c"),
         ('>', "\\u003e"),
@@ -108,7 +108,7 @@ pub fn xunit(list: &TestList) -> String {
 fn suite(test: &Test, number: usize, out: &mut String) {
     let name = test.spec.labels.get("test").cloned();
     let name = name.unwrap_or_else(|| format!("testsuite-{number:03}"));
-    // A result with another state is left out.
+    // A result with another state is omitted.
     let results: Vec<&TestResult> = test
         .status
         .results
@@ -235,7 +235,7 @@ mod tests {
         .collect()
     }
 
-    /// What Go's encoding/xml writes for operator-sdk's types with these values.
+    /// Output of Go's encoding/xml for operator-sdk's types with these values.
     #[test]
     fn xunit_is_what_go_writes() {
         let expected = r#"<testsuites name="scorecard">

@@ -6,7 +6,7 @@ use super::csv::Csv;
 use super::rules::{Answer, SC_5, owned_pointer};
 use crate::validate::Checked;
 
-/// Each owned CRD lists the kinds of objects that its controller makes.
+/// Each owned CRD lists the kinds of objects that its controller creates.
 pub(super) fn check(csv: &Csv<'_>, answer: &mut Answer) {
     answer
         .result

@@ -1,4 +1,4 @@
-//! SC: what the built-in tests of scorecard find, with places and names, which scorecard's own results lack.
+//! SC: findings of scorecard's built-in tests, with positions and names, which scorecard's own results lack.
 
 use olmkit_scorecard::TestResult;
 use serde_json::Value;
@@ -102,7 +102,7 @@ define_rules! {
 /// The annotation with the examples.
 pub(super) const EXAMPLES: &str = "/metadata/annotations/alm-examples";
 
-/// What a built-in test gives.
+/// Result of a built-in test.
 #[derive(Debug, Clone, Default)]
 pub struct Answer {
     /// scorecard's result.

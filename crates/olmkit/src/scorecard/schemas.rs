@@ -53,7 +53,7 @@ impl<'a> Crd<'a> {
     fn new(object: &'a Object, crd: &'a Value, is_beta: bool) -> Self {
         let text = |value: &'a Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
         let spec = crd.get("spec").unwrap_or(&Value::Null);
-        // In v1beta1 one schema holds for all versions, and wins over those of the versions.
+        // In v1beta1 one schema applies to all versions, and overrides those of the versions.
         let common = spec.get("validation").filter(|_| is_beta);
         let list = spec.get("versions").and_then(Value::as_array);
         let mut versions: Vec<_> = list

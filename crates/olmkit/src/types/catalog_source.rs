@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
-/// What this tool reads of `operators.coreos.com/v1alpha1 CatalogSource`.
+/// Fields of `operators.coreos.com/v1alpha1 CatalogSource` that olmkit reads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CatalogSource {
     /// Name, namespace, labels.
     pub metadata: ObjectMeta,
-    /// Where the catalog comes from.
+    /// Source of the catalog.
     pub spec: CatalogSourceSpec,
-    /// What OLM says about it.
+    /// Status from OLM.
     pub status: CatalogSourceStatus,
 }
 
@@ -29,9 +29,9 @@ pub struct CatalogSourceSpec {
     pub address: String,
     /// Name shown to people.
     pub display_name: String,
-    /// Who publishes the catalog.
+    /// Publisher of the catalog.
     pub publisher: String,
-    /// Higher wins when several catalogs hold the same package.
+    /// The higher priority wins if several catalogs contain the same package.
     pub priority: i64,
 }
 
@@ -41,7 +41,7 @@ pub struct CatalogSourceSpec {
 pub struct CatalogSourceStatus {
     /// The gRPC connection as catalog-operator sees it.
     pub connection_state: Option<ConnectionState>,
-    /// One word on why the source is not usable, for example `SpecInvalidError`.
+    /// Machine-readable reason why the source is not usable, for example `SpecInvalidError`.
     pub reason: String,
     /// A sentence for the same.
     pub message: String,
@@ -54,7 +54,7 @@ pub struct CatalogSourceStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ConnectionState {
-    /// What OLM dials.
+    /// Address to which OLM connects.
     pub address: String,
     /// `IDLE`, `CONNECTING`, `READY`, `TRANSIENT_FAILURE`, `SHUTDOWN`.
     pub last_observed_state: String,

@@ -2,16 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One entry of `status.conditions`. Every field may be absent: OLM's own conditions leave several out.
+/// One entry of `status.conditions`. Every field is optional, because OLM's own conditions omit several.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Condition {
-    /// What the condition is about, for example `ResolutionFailed`.
+    /// Type of the condition, for example `ResolutionFailed`.
     #[serde(rename = "type")]
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// One word for programs.
+    /// Machine-readable reason.
     pub reason: String,
     /// A sentence for people.
     pub message: String,
@@ -20,7 +20,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Returns true if the condition holds.
+    /// Returns true if the status is `True`.
     pub fn is_true(&self) -> bool {
         self.status == "True"
     }

@@ -1,12 +1,12 @@
-//! The strict conversion that Kubernetes uses for objects that were read without types: exact field names only, no numbers or
-//! booleans where text is wanted. It stops at the first misfit and keeps what it has converted until then, in the order of the
-//! fields in the Go source.
+//! The strict conversion that Kubernetes uses for objects that were read without types: only exact field names, no
+//! numbers or booleans for strings. It stops at the first mismatch and keeps the fields that it has converted until
+//! then, in the order of the fields in the Go source.
 
 use serde_json::{Map, Value};
 
 use super::structs::{Structs, Type, structs};
 
-/// Converts a value to the struct listed under `key`, and reports whether all of it fitted.
+/// Converts a value to the struct listed under `key`, and reports whether all of it fit.
 pub fn convert(value: &Value, key: &str) -> (Value, bool) {
     let table = structs();
     match table.get(key) {

@@ -1,9 +1,9 @@
-//! A ClusterServiceVersion in a cluster: what the flows read of its spec, and its status.
+//! A ClusterServiceVersion in a cluster: the parts of its spec that the commands read, and its status.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
-/// What the cluster flows read of `operators.coreos.com/v1alpha1 ClusterServiceVersion`.
+/// Fields of `operators.coreos.com/v1alpha1 ClusterServiceVersion` that the cluster commands read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeployedCsv {
@@ -21,17 +21,17 @@ pub struct DeployedCsv {
 pub struct DeployedCsvSpec {
     /// Version of the operator.
     pub version: String,
-    /// The CSV that this one takes the place of.
+    /// The CSV that this one replaces.
     pub replaces: String,
     /// Lowest Kubernetes version.
     pub min_kube_version: String,
-    /// Which sets of namespaces the operator can serve.
+    /// Install modes of the operator.
     pub install_modes: Vec<InstallModeSupport>,
     /// CRDs owned and required.
     pub customresourcedefinitions: Definitions,
     /// Aggregated APIs owned and required.
     pub apiservicedefinitions: Definitions,
-    /// What is installed.
+    /// Install strategy.
     pub install: Install,
     /// Webhooks, as written.
     pub webhookdefinitions: Vec<serde_json::Value>,
@@ -48,7 +48,7 @@ pub struct InstallModeSupport {
     pub supported: bool,
 }
 
-/// APIs that an operator brings and needs.
+/// APIs that an operator owns and requires.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Definitions {
@@ -78,7 +78,7 @@ pub struct OwnedDefinition {
 pub struct Install {
     /// Always `deployment`.
     pub strategy: String,
-    /// What the strategy holds.
+    /// Parameters of the strategy.
     pub spec: InstallSpec,
 }
 
@@ -104,11 +104,11 @@ pub struct NamedDeployment {
 pub struct DeployedCsvStatus {
     /// `Pending`, `InstallReady`, `Installing`, `Succeeded`, `Failed`, `Replacing`, `Deleting`, or empty.
     pub phase: String,
-    /// One word on the phase.
+    /// Machine-readable reason for the phase.
     pub reason: String,
     /// A sentence on the phase.
     pub message: String,
-    /// The phases it went through, the newest last. OLM keeps twenty.
+    /// Its previous phases, the newest last. OLM keeps twenty.
     pub conditions: Vec<PassedPhase>,
     /// Each thing that must exist first.
     pub requirement_status: Vec<RequirementStatus>,
@@ -120,7 +120,7 @@ pub struct DeployedCsvStatus {
 pub struct PassedPhase {
     /// As in [`DeployedCsvStatus::phase`].
     pub phase: String,
-    /// One word on it.
+    /// Machine-readable reason.
     pub reason: String,
     /// A sentence on it.
     pub message: String,
@@ -140,7 +140,7 @@ pub struct RequirementStatus {
     pub name: String,
     /// `Present`, `NotPresent`, `PresentNotSatisfied`, …
     pub status: String,
-    /// Why.
+    /// Details.
     pub message: String,
     /// For a ServiceAccount: the policy rules, met or not.
     pub dependents: Vec<serde_json::Value>,
@@ -178,7 +178,8 @@ impl DeployedCsv {
             .is_some_and(|labels| labels.contains_key("olm.copiedFrom"))
     }
 
-    /// The digest of the bundle, when `olmkit` installed the CSV from a host and took Subscription and catalog away again.
+    /// The digest of the bundle, if `olmkit` installed the CSV from a host and deleted Subscription and catalog
+    /// afterwards.
     pub fn released(&self) -> Option<&str> {
         self.metadata
             .labels

@@ -1,8 +1,8 @@
-//! Decoding a manifest into the Go types of the reference tools: what they accept, what they turn into a string on the way, and
-//! the words in which they refuse.
+//! Decodes a manifest into the Go types of the reference tools: accepted values, conversions to strings, and the error
+//! messages.
 //!
-//! The result is the manifest with only known fields, under their exact names, without nulls, with scalars of the field's
-//! type: rules can read it by path without asking again what was meant.
+//! The result is the manifest with only known fields, under their exact names, without nulls, with scalars of the
+//! field's type, so that rules can read it by path.
 
 use serde_json::{Map, Value};
 
@@ -15,7 +15,7 @@ use olmkit_go::{json, strconv};
 #[error("{message}")]
 #[non_exhaustive]
 pub struct DecodeError {
-    /// What is wrong, in the words of Go's encoding/json.
+    /// The message of Go's encoding/json.
     pub message: String,
     /// JSON pointer to the value.
     pub pointer: String,
@@ -23,7 +23,7 @@ pub struct DecodeError {
 
 /// Decodes `value` into the struct that the table of [`super::structs`] lists under `key`.
 ///
-/// `from_yaml` is set when the value was YAML text: numbers and booleans then become strings where the field is a string.
+/// `from_yaml` is set if the value was YAML: numbers and booleans then become strings if the field is a string.
 ///
 /// # Errors
 /// The first misfit, in the order Go meets them.
@@ -40,8 +40,8 @@ pub fn decode(value: &Value, key: &str, from_yaml: bool) -> Result<Value, Decode
     }
 }
 
-/// Everything in `value` that does not fit, in the order of the fields, which Go's decoder stops at or passes over: at most
-/// [`MOST_MISFITS`]. [`decode`] says what it reports of them.
+/// All mismatches in `value`, in the order of the fields, whether Go's decoder stops at them or skips them: at most
+/// [`MOST_MISFITS`]. [`decode`] documents which of them it reports.
 #[must_use]
 pub fn misfits(value: &Value, key: &str, from_yaml: bool) -> Vec<DecodeError> {
     let table = structs();
@@ -56,10 +56,10 @@ pub fn misfits(value: &Value, key: &str, from_yaml: bool) -> Vec<DecodeError> {
     decoder.all.unwrap_or_default()
 }
 
-/// Misfits of one object that are named.
+/// Maximum number of reported mismatches of one object.
 pub const MOST_MISFITS: usize = 50;
 
-/// Reads a value with the decoder that a type has of its own. `None` is Go's zero value.
+/// Reads a value with the type's custom decoder. `None` is Go's zero value.
 pub(super) fn custom(table: &'static Structs, value: &Value, custom: Custom) -> Result<Option<Value>, DecodeError> {
     let mut decoder = Decoder::new(table);
     let decoded = decoder.own_decoder(|decoder| decoder.custom(value, custom));
@@ -69,13 +69,13 @@ pub(super) fn custom(table: &'static Structs, value: &Value, custom: Custom) -> 
 struct Decoder<'t> {
     table: &'t Structs,
     error: Option<DecodeError>,
-    /// All errors, when they are asked for; nothing stops the decoder then.
+    /// All errors, if requested; the decoder then never stops.
     all: Option<Vec<DecodeError>>,
     /// Types with their own decoder stop everything when they fail; other misfits are skipped and reported at the end.
     stopped: bool,
-    /// The struct whose field is being read; error texts begin with its name.
+    /// The struct whose field is being read; error messages begin with its name.
     outer: Option<&'static str>,
-    /// While a type with its own decoder reads nested values, errors name the struct that holds that type.
+    /// While a type with a custom decoder reads nested values, errors name the struct that contains that type.
     pinned: bool,
     /// Names of the fields that lead to the value.
     fields: Vec<&'static str>,
@@ -97,7 +97,7 @@ impl<'t> Decoder<'t> {
         }
     }
 
-    /// `target` is the type that the YAML reader believes it reads for; it decides whether a scalar becomes a string.
+    /// `target` is the type that the YAML reader assumes; it decides whether a scalar becomes a string.
     fn value(&mut self, value: &Value, kind: &Type, target: Option<&'t Type>) -> Option<Value> {
         if self.stopped {
             return None;
@@ -114,7 +114,7 @@ impl<'t> Decoder<'t> {
         self.typed(value, kind, target)
     }
 
-    /// A null is "absent" except for a type with a decoder of its own that is not behind a pointer.
+    /// A null means "absent", except for a type with a custom decoder that is not a pointer.
     fn null(&mut self, kind: &Type, pointer: bool) -> Option<Value> {
         match kind {
             Type::Custom(Custom::OperatorVersion) if !pointer => self.operator_version(""),
@@ -147,7 +147,7 @@ impl<'t> Decoder<'t> {
         }
     }
 
-    /// Runs a type's own decoder. What it refuses outweighs all misfits noted before.
+    /// Runs a type's custom decoder. Its error overrides all earlier mismatches.
     fn own_decoder(&mut self, decode: impl FnOnce(&mut Self) -> Option<Value>) -> Option<Value> {
         if self.all.is_some() {
             return decode(self);
@@ -216,7 +216,7 @@ impl<'t> Decoder<'t> {
         Value::Object(out)
     }
 
-    /// Pushes the names on the way to a field, embedded structs included, and gives the field's type.
+    /// Pushes the names on the path to a field, including embedded structs, and returns the field's type.
     fn enter(&mut self, entry: &'t Struct, path: &[usize]) -> Option<&'t Type> {
         let mut at = entry;
         let mut kind = None;
@@ -231,8 +231,8 @@ impl<'t> Decoder<'t> {
         kind
     }
 
-    /// What the YAML reader takes the value under `key` for. It looks at the first step to a field only: below an embedded struct
-    /// it sees the struct itself, and so converts nothing there.
+    /// The type that the YAML reader assumes for the value under `key`. It follows only the first step to a field:
+    /// below an embedded struct it sees the struct itself, and so converts nothing there.
     fn target_of_key(&self, target: Option<&'t Type>, key: &str) -> Option<&'t Type> {
         match target? {
             Type::Map(inner) => Some(&**inner),
@@ -373,7 +373,7 @@ impl<'t> Decoder<'t> {
     }
 }
 
-/// The Go name of a field's list or map type, if it has one of its own and the value is not of that type.
+/// The Go name of a field's list or map type, if it is a named type and the value does not match it.
 fn named_mismatch<'t>(
     table: &'t Structs,
     entry: &'t Struct,

@@ -1,8 +1,8 @@
-//! The other direction of [`decode`](super::decode): how the Go types print what they read.
+//! The inverse of [`decode`](super::decode): the printed form of Go types.
 //!
-//! A manifest that went through its Go type has every field the type always prints (`status: {}`, `strategy: {}`,
-//! `creationTimestamp: null`), lacks fields that are empty where the type leaves those out, and holds quantities and times
-//! in one spelling. Bundles of the Go tools are full of such forms; printing the same keeps diffs empty when people switch.
+//! A manifest that was decoded into its Go type has every field that the type always prints (`status: {}`, `strategy:
+//! {}`, `creationTimestamp: null`), lacks empty fields if the type omits those, and has quantities and times in one
+//! spelling. Bundles of the Go tools are full of such forms; printing the same keeps diffs empty when users switch.
 
 use serde_json::{Map, Value};
 
@@ -10,8 +10,8 @@ use super::structs::{Custom, Struct, Structs, Type, structs};
 use crate::object::quantity::canonical;
 use crate::yaml::{self, Node};
 
-/// A tree as a JSON value in which floats stay floats: `1500000.0` becomes the text `1.5e+06` where a field is text, and
-/// only the float shows that.
+/// A tree as a JSON value in which floats remain floats: `1500000.0` becomes the string `1.5e+06` in a string field,
+/// and only the float shows that.
 #[must_use]
 pub fn yaml_value(node: &Node) -> Value {
     match &node.value {
@@ -32,7 +32,7 @@ pub fn yaml_value(node: &Node) -> Value {
 /// Decodes a manifest into the struct that the table lists under `key`: known fields only, no nulls.
 ///
 /// # Errors
-/// The first misfit: a JSON pointer to it, and what is wrong.
+/// The first mismatch: a JSON pointer to it, and the message.
 pub fn decode(value: &Value, key: &str) -> Result<Value, (String, String)> {
     super::decode::decode(value, key, true).map_err(|error| (error.pointer, error.message))
 }
@@ -52,7 +52,7 @@ pub fn encode_with(table: &Structs, value: &Value, key: &str) -> Value {
     }
 }
 
-/// The JSON text of a decoded value as Go writes it: the fields of structs in the order of the source.
+/// The JSON of a decoded value as Go writes it: the fields of structs in the order of the source.
 #[must_use]
 pub fn json_text(table: &Structs, value: &Value, key: &str) -> String {
     let mut out = String::new();
@@ -144,11 +144,12 @@ fn collect(table: &Structs, entry: &Struct, value: Option<&Value>, out: &mut Map
     }
 }
 
-/// What encoding/json calls empty: zero values of scalars, nil, and containers without members. Structs never are.
+/// Values that encoding/json considers empty: zero values of scalars, nil, and containers without members. Structs
+/// never are.
 fn is_empty(kind: &Type, value: Option<&Value>) -> bool {
     match (kind, value) {
         (Type::Struct(_), _) => false,
-        // The raw value alone of these is a slice, the others are structs.
+        // Of these, only the raw value is a slice; the others are structs.
         (Type::Custom(Custom::Any(_)), value) => value.is_none(),
         (Type::Custom(_), _) => false,
         (_, None) => true,
@@ -197,7 +198,7 @@ fn special(table: &Structs, custom: Custom, value: Option<&Value>) -> Value {
     }
 }
 
-/// Any value as it is once Go has written it as JSON: floats without a fraction are integers.
+/// Any value after Go has written it as JSON: floats without a fraction are integers.
 fn plain(value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(plain).collect(),

@@ -1,19 +1,19 @@
-//! InstallPlan: what OLM decided to create, and how far it came.
+//! InstallPlan: the objects that OLM decided to create, and its progress.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
 use super::Condition;
 
-/// What this tool reads of `operators.coreos.com/v1alpha1 InstallPlan`.
+/// Fields of `operators.coreos.com/v1alpha1 InstallPlan` that olmkit reads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InstallPlan {
     /// Name, namespace, owner references.
     pub metadata: ObjectMeta,
-    /// What is to be installed, and whether that is approved.
+    /// The CSVs to install, and their approval.
     pub spec: InstallPlanSpec,
-    /// How far the plan came.
+    /// Progress of the plan.
     pub status: InstallPlanStatus,
 }
 
@@ -23,9 +23,9 @@ pub struct InstallPlan {
 pub struct InstallPlanSpec {
     /// `Automatic` or `Manual`.
     pub approval: String,
-    /// True if somebody said yes.
+    /// True if it is approved.
     pub approved: bool,
-    /// The CSVs that the plan brings.
+    /// The CSVs that the plan installs.
     pub cluster_service_version_names: Vec<String>,
     /// Counts up with each plan of the namespace.
     pub generation: i64,
@@ -51,11 +51,11 @@ pub struct InstallPlanStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InstallPlanStep {
-    /// The CSV that asks for the object.
+    /// The CSV that requires the object.
     pub resolving: String,
     /// `Unknown`, `NotPresent`, `Present`, `Created`, …
     pub status: String,
-    /// Which object.
+    /// The object.
     pub resource: StepResource,
 }
 
@@ -74,7 +74,7 @@ pub struct StepResource {
 }
 
 impl InstallPlan {
-    /// Why the plan failed or hangs: the `Installed` condition's words, else the status message.
+    /// Why the plan failed or does not progress: the `Installed` condition's message, else the status message.
     pub fn reason(&self) -> String {
         let condition = self
             .status
@@ -88,8 +88,8 @@ impl InstallPlan {
         }
     }
 
-    /// Returns true if a step failed and OLM tries it again, each time later. It does so for five minutes, and forever when it lacks
-    /// rights.
+    /// Returns true if a step failed and OLM retries it, with growing delays. It does so for five minutes, and forever
+    /// if it lacks permissions.
     pub fn is_retried(&self) -> bool {
         self.status.phase == "Installing" && self.status.message.contains("retrying execution due to error")
     }

@@ -3,15 +3,15 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde::{Deserialize, Serialize};
 
-/// What this tool reads of `operators.coreos.com/v1 OperatorGroup`.
+/// Fields of `operators.coreos.com/v1 OperatorGroup` that olmkit reads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OperatorGroup {
     /// Name, namespace, annotations.
     pub metadata: ObjectMeta,
-    /// Which namespaces are meant.
+    /// Selected namespaces.
     pub spec: OperatorGroupSpec,
-    /// Which namespaces olm-operator found.
+    /// Namespaces that olm-operator found.
     pub status: OperatorGroupStatus,
 }
 

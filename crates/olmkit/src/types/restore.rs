@@ -1,6 +1,6 @@
-//! The conversion from an object without types to a Go struct, as apimachinery's converter does it for OLM v1: exact field names,
-//! no numbers or booleans where text is wanted, and an error at the first misfit. Unlike [`convert`](super::convert), which
-//! keeps what came before, nothing is left then.
+//! The conversion from an untyped object to a Go struct, as apimachinery's converter does it for OLM v1: exact field
+//! names, no numbers or booleans for strings, and an error at the first mismatch. Unlike [`convert`](super::convert),
+//! which keeps the previous fields, it returns nothing then.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ use crate::object::pointer_part;
 #[error("{message}")]
 #[non_exhaustive]
 pub struct RestoreError {
-    /// What is wrong, in apimachinery's words.
+    /// apimachinery's message.
     pub message: String,
     /// JSON pointer to the value.
     pub pointer: String,

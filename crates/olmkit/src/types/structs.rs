@@ -1,16 +1,16 @@
 //! The table of Go types that the reference tools decode manifests into.
 //!
-//! Which fields a ClusterServiceVersion or a CustomResourceDefinition has, of which type, and in which order, decides what those
-//! tools accept and what they say when they refuse. `structs.txt` holds that table; `dev/go-types` prints it from the Go
-//! packages (operator-framework/api v0.34.0, Kubernetes 0.33.9).
+//! The fields of a ClusterServiceVersion or a CustomResourceDefinition, their types, and their order determine which
+//! values those tools accept and which messages they print. `structs.txt` contains that table; `dev/go-types` prints it
+//! from the Go packages (operator-framework/api v0.34.0, Kubernetes 0.33.9).
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 
-/// How a Go type reads JSON.
+/// JSON decoding of a Go type.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Type {
-    /// A string type; the text is the type's Go name.
+    /// A string type with its Go name.
     Text(&'static str),
     /// `bool`.
     Bool,
@@ -30,14 +30,14 @@ pub enum Type {
     Pointer(Box<Type>),
     /// A struct: index into [`Structs`].
     Struct(usize),
-    /// A type with a JSON decoder of its own.
+    /// A type with a custom JSON decoder.
     Custom(Custom),
 }
 
-/// Types with a JSON decoder of their own.
+/// Types with a custom JSON decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Custom {
-    /// Any JSON value, kept as it is, with the type's Go name: `json.RawMessage`, `v1.JSON`, `v1.FieldsV1`.
+    /// Any JSON value, unchanged, with the type's Go name: `json.RawMessage`, `v1.JSON`, `v1.FieldsV1`.
     Any(&'static str),
     /// `intstr.IntOrString`.
     IntOrString,
@@ -66,16 +66,16 @@ pub struct Field {
     pub omit_empty: bool,
     /// The field's type.
     pub kind: Type,
-    /// The Go name of the type if it is a list or a map with a name of its own, such as `v1.ResourceList`.
+    /// The Go name of the type if it is a named list or map, such as `v1.ResourceList`.
     pub named: Option<&'static str>,
 }
 
 /// One struct type.
 #[derive(Debug, Clone)]
 pub struct Struct {
-    /// The bare type name, as error texts give it before a field path.
+    /// The bare type name, before a field path in error messages.
     pub name: &'static str,
-    /// The type name with its package, as error texts give it after `of type`.
+    /// The type name with its package, after `of type` in error messages.
     pub go_name: &'static str,
     /// The fields in source order.
     pub fields: Vec<Field>,
@@ -83,7 +83,7 @@ pub struct Struct {
     pub by_name: HashMap<&'static str, Vec<usize>>,
 }
 
-/// All structs. A struct is taken out of the text when it is asked for first: most bundles need few of them.
+/// All structs. A struct is parsed when it is first used: most bundles need few of them.
 #[derive(Debug)]
 pub struct Structs {
     heads: Vec<Head>,
@@ -91,11 +91,11 @@ pub struct Structs {
     /// `Type::Struct` of each struct, so that a type can be lent out.
     types: Vec<Type>,
     index: HashMap<&'static str, usize>,
-    /// True if a time that is not set is left out instead of printed as null.
+    /// True if an unset time is omitted instead of printed as null.
     omits_zero_times: bool,
 }
 
-/// A struct as the text has it.
+/// A struct in the table.
 #[derive(Debug)]
 struct Head {
     key: &'static str,
@@ -167,7 +167,7 @@ scorecard.MountPath v1alpha3.MountPath
 
 static STRUCTS: LazyLock<Structs> = LazyLock::new(|| Structs::parse(&[include_str!("structs.txt"), METADATA]));
 
-/// What Kubernetes 0.36 added, which OLM v1 is built with: a struct of the same name further down replaces the earlier one.
+/// Additions of Kubernetes 0.36, with which OLM v1 is built: a later struct of the same name replaces the earlier one.
 static NEWER: LazyLock<Structs> = LazyLock::new(|| Structs {
     omits_zero_times: true,
     ..Structs::parse(&[include_str!("structs.txt"), include_str!("structs-0.36.txt")])
@@ -230,7 +230,7 @@ impl Structs {
         }
     }
 
-    /// Returns true if a time that is not set is left out instead of printed as null.
+    /// Returns true if an unset time is omitted instead of printed as null.
     pub fn omits_zero_times(&self) -> bool {
         self.omits_zero_times
     }
@@ -291,7 +291,7 @@ impl Structs {
     }
 }
 
-/// Finds the structs in a table: a line that starts without a blank names one, the lines below are its fields.
+/// Finds the structs in a table: an unindented line names one, the lines below are its fields.
 fn parse_heads(table: &'static str) -> Vec<Head> {
     let mut heads = Vec::new();
     let mut rest = table;

@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use super::Condition;
 
-/// What this tool reads of `operators.coreos.com/v1alpha1 Subscription`.
+/// Fields of `operators.coreos.com/v1alpha1 Subscription` that olmkit reads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Subscription {
     /// Name, namespace, labels.
     pub metadata: ObjectMeta,
-    /// Which package from where.
+    /// The package and its catalog.
     pub spec: SubscriptionSpec,
-    /// How far OLM came.
+    /// Progress of OLM.
     pub status: SubscriptionStatus,
 }
 
@@ -48,7 +48,7 @@ pub struct SubscriptionStatus {
     /// The CSV that exists; it need not be Succeeded.
     #[serde(rename = "installedCSV")]
     pub installed_csv: String,
-    /// The plan that brings `currentCSV`.
+    /// The plan that installs `currentCSV`.
     pub install_plan_ref: Option<ObjectReference>,
     /// `ResolutionFailed`, `BundleUnpacking`, `CatalogSourcesUnhealthy`, … They go stale: see `cluster::causes`.
     pub conditions: Vec<Condition>,
@@ -67,7 +67,7 @@ pub struct ObjectReference {
 }
 
 impl Subscription {
-    /// The condition of that type, if it holds.
+    /// The condition of that type, if its status is `True`.
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
         self.status
             .conditions
@@ -75,7 +75,7 @@ impl Subscription {
             .find(|condition| condition.kind == kind && condition.is_true())
     }
 
-    /// Returns true if plans wait for somebody to approve them.
+    /// Returns true if plans require manual approval.
     pub fn is_manual(&self) -> bool {
         self.spec.install_plan_approval == "Manual"
     }

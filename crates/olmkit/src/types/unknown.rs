@@ -6,10 +6,10 @@ use super::decode::lookup;
 use super::structs::{Custom, Struct, Structs, Type, structs};
 use crate::object::pointer_part;
 
-/// How alike two names must be for one to be taken for a misspelling of the other (1 is the same).
+/// Required similarity for a name to count as a misspelling of another (1 is equal).
 const ALIKE: f64 = 0.75;
 
-/// Bytes of the pointers and names of all unknown fields of a manifest: keys above them may be of any length.
+/// Maximum bytes of the pointers and names of all unknown fields of a manifest: their keys may be of any length.
 const MOST_BYTES: usize = 16 << 20;
 
 /// A field that its type does not have.
@@ -34,9 +34,8 @@ pub enum Case {
     Exact,
 }
 
-/// The unknown fields of `value` as the struct that the table of [`super::structs`] lists under `key`. Nothing is said about values
-/// that are not of their field's type, and of
-/// countless fields the first ones are named.
+/// The unknown fields of `value` as the struct that the table of [`super::structs`] lists under `key`. Values that are
+/// not of their field's type are skipped, and if there are very many fields, only the first ones are listed.
 pub fn unknown_fields(value: &Value, key: &str, case: Case) -> Vec<UnknownField> {
     let mut search = Search {
         table: structs(),
@@ -55,7 +54,7 @@ struct Search {
     table: &'static Structs,
     case: Case,
     found: Vec<UnknownField>,
-    /// Bytes that may still be said.
+    /// Remaining bytes for the report.
     left: usize,
     pointer: String,
 }

@@ -1,11 +1,11 @@
-//! Whether a decoded value is Go's zero value.
+//! Checks if a decoded value is Go's zero value.
 
 use serde_json::Value;
 
 use super::structs::{Custom, Structs, Type, structs};
 
-/// True when a value that was decoded into the struct listed under `key` is what Go has when nothing was decoded. An empty list
-/// or map that is there is not: it is not nil.
+/// True if a value that was decoded into the struct listed under `key` equals Go's value before decoding. An existing
+/// empty list or map does not: it is not nil.
 pub fn is_zero(value: &Value, key: &str) -> bool {
     let table = structs();
     table.get(key).is_some_and(|kind| zero(table, value, kind))
@@ -23,7 +23,7 @@ fn zero(table: &Structs, value: &Value, kind: &Type) -> bool {
         }),
         (Type::Custom(Custom::OperatorVersion), Value::String(text)) => text == "0.0.0",
         (Type::Custom(Custom::IntOrString), Value::Number(number)) => number.as_i64() == Some(0),
-        // Pointers, lists, maps and bytes that are there are not nil.
+        // Existing pointers, lists, maps and bytes are not nil.
         _ => false,
     }
 }

@@ -1,4 +1,4 @@
-//! The bundles from which users upgrade to the bundle at hand: one that is named, or those of a catalog.
+//! The bundles from which users upgrade to the validated bundle: a given one, or those of a catalog.
 
 use serde_json::Value;
 
@@ -7,16 +7,16 @@ use crate::bundle::load::Reading;
 use crate::catalog::{Bundle, Catalog, objects};
 use crate::object::{Version, VersionRange};
 
-/// What a bundle is compared with.
+/// The bundle's counterpart.
 #[derive(Debug)]
 pub enum Against {
     /// One earlier bundle.
     Bundle(Earlier),
     /// A catalog; the bundles that the one at hand replaces are looked up in it.
     Catalog {
-        /// Its name in texts.
+        /// Its name in messages.
         name: String,
-        /// What it holds.
+        /// Its content.
         catalog: Catalog,
     },
 }
@@ -34,7 +34,7 @@ pub struct Earlier {
     pub examples: Vec<Value>,
 }
 
-/// Why there is nothing to compare with.
+/// Why there is no bundle to compare with.
 #[derive(Debug, thiserror::Error)]
 pub enum AgainstError {
     /// The bundle cannot be loaded.
@@ -42,7 +42,7 @@ pub enum AgainstError {
     Unsound {
         /// The directory.
         name: String,
-        /// operator-sdk's text.
+        /// operator-sdk's message.
         reason: String,
     },
     /// A catalog has the bundle without its manifests.
@@ -59,7 +59,7 @@ pub enum AgainstError {
 }
 
 impl Against {
-    /// A catalog, or the only bundle of one that was made of a bundle image.
+    /// A catalog, or the only bundle of one that was made from a bundle image.
     ///
     /// # Errors
     /// That bundle has no manifests.
@@ -114,7 +114,7 @@ impl Earlier {
     /// A bundle of a catalog.
     ///
     /// # Errors
-    /// The catalog holds it without its manifests.
+    /// The catalog contains it without its manifests.
     pub fn of_blob(bundle: &Bundle) -> Result<Self, AgainstError> {
         let texts = objects::of(bundle);
         if texts.is_empty() {
@@ -157,8 +157,8 @@ fn version(csv: &Value) -> Option<Version> {
     Version::parse_tolerant(text).ok()
 }
 
-/// The bundles of a catalog's package from which users upgrade to a bundle: those that it names, or that its entries in the
-/// catalog's channels name.
+/// The bundles of a catalog's package from which users upgrade to a bundle: those in its CSV, or in its entries in the
+/// catalog's channels.
 pub fn replaced<'c>(catalog: &'c Catalog, package: &str, csv: &Csv<'_>) -> Vec<&'c Bundle> {
     let name = csv.name();
     let mut names: Vec<&str> = vec![csv.text("/spec/replaces")];

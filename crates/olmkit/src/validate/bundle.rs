@@ -111,7 +111,7 @@ define_rules! {
     }
 }
 
-/// Most bytes of a bundle, compressed file by file and in base64, as OLM stores it in a ConfigMap.
+/// Maximum bytes of a bundle, compressed file by file and in base64, as OLM stores it in a ConfigMap.
 pub const MOST_COMPRESSED_BYTES: u64 = 1 << 20;
 
 /// Group, version and kind of one served API.
@@ -135,12 +135,12 @@ pub(super) fn show(key: &Key) -> String {
     format!("{}/{}, Kind={}", key.0, key.1, key.2)
 }
 
-/// The group of an owned CRD: what follows the first dot of its name.
+/// The group of an owned CRD: the part after the first dot of its name.
 fn group_of(name: &str) -> &str {
     name.split_once('.').map_or(name, |(_, group)| group)
 }
 
-/// The APIs of one CRD with the place of each version's name.
+/// The APIs of one CRD with the position of each version's name.
 pub(super) fn crd_keys(object: &Object) -> Vec<(Key, String)> {
     let Some(crd) = &object.typed else { return Vec::new() };
     let text = |pointer: &str| {
@@ -344,7 +344,7 @@ fn size(bundle: &Bundle) -> Vec<Checked> {
     vec![checked.in_file(&bundle.manifests_dir).hint(hint)]
 }
 
-/// Bytes of the files, each compressed by itself and written in base64.
+/// Bytes of the files, each compressed separately and encoded in base64.
 fn compressed_size(files: &[(String, &[u8])], size: fn(&[u8]) -> u64) -> u64 {
     files.par_iter().map(|(_, bytes)| in_base64(size(bytes))).sum()
 }
@@ -360,7 +360,7 @@ fn fast_size(bytes: &[u8]) -> u64 {
     encoder.finish().map_or(0, |counter| counter.0)
 }
 
-/// Counts what is written to it.
+/// Counts the written bytes.
 struct Counter(u64);
 
 impl std::io::Write for Counter {

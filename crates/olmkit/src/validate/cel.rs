@@ -5,7 +5,7 @@ use olmkit_cel::{CompileError, Env, Program, Type};
 /// Checks an expression over the variable `properties` with the function `semver_compare`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The error.
 pub fn check(rule: &str) -> Result<(), String> {
     let properties = Type::list(Type::map(Type::String, Type::Dyn));
     let env = Env::standard().variable_of("properties", properties).function_of(
@@ -50,7 +50,7 @@ mod tests {
         assert_eq!(check("1 + 1"), Err("cel expressions must have type Bool".to_string()));
     }
 
-    /// Such texts took the stack of the whole process.
+    /// Such expressions exhausted the stack of the whole process.
     #[test]
     fn hostile_expressions_are_refused_at_once() {
         for piece in [

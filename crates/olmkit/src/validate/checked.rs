@@ -1,21 +1,21 @@
-//! One finding together with operator-sdk's text for it.
+//! One finding together with operator-sdk's message for it.
 
 use crate::bundle::Object;
 use crate::diagnostics::{Finding, Rule, Severity, json_path};
 use crate::limits;
 
-/// A finding, and what operator-sdk prints for it if it has the rule.
+/// A finding, and operator-sdk's output for it if it has the rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
     /// The finding as olmkit shows it.
     pub finding: Finding,
-    /// operator-sdk's text; `None` for a rule of our own.
+    /// operator-sdk's message; `None` for a lint.
     pub reference: Option<String>,
     /// True if it is shown only on request: nothing proves the rule.
     pub on_request: bool,
 }
 
-/// What operator-sdk names in front of the detail of a finding.
+/// operator-sdk's subject, printed before the detail of a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// Nothing.
@@ -27,7 +27,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// The text operator-sdk prints for a finding.
+    /// operator-sdk's output for a finding.
     pub fn text(&self, severity: Severity, detail: &str) -> String {
         let level = match severity {
             Severity::Error => "Error",
@@ -53,7 +53,7 @@ impl Checked {
         }
     }
 
-    /// A finding of a rule of our own.
+    /// A finding of a lint.
     pub fn new(rule: &'static Rule, message: impl Into<String>) -> Self {
         Self {
             finding: Finding::new(rule, rule.severity, message),

@@ -1,4 +1,5 @@
-//! COM: the deprecated validator `community`, which looks at bundles with APIs that Kubernetes 1.22 (OpenShift 4.9) removed.
+//! COM: the deprecated validator `community`, which checks bundles for APIs that Kubernetes 1.22 (OpenShift 4.9)
+//! removed.
 
 use std::path::Path;
 
@@ -59,7 +60,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
         .unwrap_or_default()
     {
         "" => {
-            // The reference tool puts a copy of the errors where the warnings were.
+            // operator-sdk copies the errors to the warnings.
             findings.retain(|checked| checked.finding.severity == Severity::Error);
             let copies: Vec<Checked> = findings
                 .iter()

@@ -1,4 +1,4 @@
-//! What the rules look at.
+//! Input of the rules.
 
 use super::options::Options;
 use crate::bundle::Bundle;
@@ -10,7 +10,7 @@ pub use super::csv_view::{Csv, field, items, strings};
 pub struct Context<'a> {
     /// The bundle.
     pub bundle: &'a Bundle,
-    /// What is asked for.
+    /// The options.
     pub options: &'a Options,
 }
 

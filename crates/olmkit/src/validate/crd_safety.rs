@@ -1,5 +1,6 @@
-//! `catalog validate --crd-safety`: whether OLM v1 would make each upgrade of a catalog. For every edge it compares the CRDs of the two
-//! bundles (rule V1-13). The CRDs come from the catalog's inline manifests or from bundle directories.
+//! `catalog validate --crd-safety`: checks if OLM v1 would allow each upgrade of a catalog. For every edge it compares
+//! the CRDs of the two bundles (rule V1-13). The CRDs come from the catalog's inline manifests or from bundle
+//! directories.
 //!
 //! A repository of thousands of bundles has gigabytes of CRDs. Packages are therefore compared one after the other, and of a package
 //! each distinct CRD is kept once, compressed.
@@ -30,7 +31,7 @@ use crate::yaml::Position;
 /// The rule of all findings.
 pub const RULE: &str = V1_13.id;
 
-/// A bundle directory beside the catalog. Its CRDs are read when its package is compared.
+/// A bundle directory in addition to the catalog. Its CRDs are read when its package is compared.
 #[derive(Debug, Clone)]
 pub struct Given {
     /// The directory.
@@ -41,13 +42,13 @@ pub struct Given {
     pub name: String,
 }
 
-/// The CRD changes that the upgrades of a catalog make.
+/// The CRD changes in the upgrades of a catalog.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Safety {
-    /// The changes that OLM v1 rejects. Edges of a package that make the same change share a finding.
+    /// The changes that OLM v1 rejects. Edges of a package with the same change share a finding.
     pub findings: Vec<Finding>,
-    /// How many upgrade edges were compared.
+    /// Number of compared upgrade edges.
     pub compared: usize,
     /// The edges that were not compared, by package.
     pub not_compared: Vec<NotCompared>,
@@ -59,7 +60,7 @@ pub struct Safety {
 pub struct NotCompared {
     /// The package.
     pub package: String,
-    /// How many edges of the package were not compared.
+    /// Number of the package's edges that were not compared.
     pub edges: usize,
     /// Each reason with the number of its edges.
     pub reasons: BTreeMap<String, usize>,
@@ -104,7 +105,7 @@ fn edges(catalog: &Catalog) -> BTreeMap<&str, BTreeSet<Edge<'_>>> {
     edges
 }
 
-/// The bundles from which an entry can be reached.
+/// The bundles that can be upgraded to an entry.
 fn earlier<'e>(entry: &'e ChannelEntry, versions: &[(&'e str, Version)]) -> Vec<&'e str> {
     let range = VersionRange::parse(&entry.skip_range).ok();
     let in_range = versions.iter().filter_map(|(name, version)| {
@@ -131,7 +132,7 @@ struct Bundles<'c> {
 
 impl<'c> Bundles<'c> {
     fn of(catalog: &'c Catalog, given: &'c [Given]) -> Self {
-        // The last of equal keys stays.
+        // The last of equal keys wins.
         let given = given.iter().rev();
         let listed = catalog.bundles.iter().rev();
         Self {
@@ -153,7 +154,7 @@ impl<'c> Bundles<'c> {
         inline_definitions(bundle.ok_or_else(|| format!("{name} is not in the catalog"))?)
     }
 
-    /// The place of the blob that contains the CRDs of a bundle, unless they are files.
+    /// The position of the blob with a bundle's CRDs, unless they are files.
     fn blob(&self, package: &str, name: &str) -> Option<Position> {
         if self.given.contains_key(&(package, name)) {
             return None;
@@ -246,7 +247,7 @@ struct Package<'c> {
     store: Store,
 }
 
-/// Edges that make the same change to the same CRD.
+/// Edges with the same change to the same CRD.
 struct Change<'c> {
     problem: Problem,
     edges: usize,
@@ -325,7 +326,7 @@ impl<'c> Package<'c> {
                         Entry::Occupied(mut known) => {
                             let known = known.get_mut();
                             known.edges += count;
-                            // Which thread comes first must not show.
+                            // The result must not depend on the order of the threads.
                             if first < known.first {
                                 (known.first, known.problem) = (first, problem);
                             }

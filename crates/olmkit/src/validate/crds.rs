@@ -14,7 +14,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OperatorSdk("CustomResourceDefinition"),
         summary: "A CRD must be named `<plural>.<group>`.",
-        why: "The API server refuses another name.",
+        why: "The API server rejects another name.",
         bad: "name: widget.example.com   # plural: widgets",
         good: "name: widgets.example.com",
         since: "0.1.0",
@@ -24,7 +24,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OperatorSdk("CustomResourceDefinition"),
         summary: "The metadata must be valid: no namespace, well-formed labels and annotations.",
-        why: "The API server refuses the definition.",
+        why: "The API server rejects the definition.",
         bad: "namespace: default",
         good: "name: widgets.example.com",
         since: "0.1.0",
@@ -34,7 +34,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OperatorSdk("CustomResourceDefinition"),
         summary: "The group must be a domain with a dot.",
-        why: "The API server refuses a group that is not a domain.",
+        why: "The API server rejects a group that is not a domain.",
         bad: "group: demo",
         good: "group: demo.example.com",
         since: "0.1.0",
@@ -44,7 +44,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OperatorSdk("CustomResourceDefinition"),
         summary: "The scope must be Cluster or Namespaced.",
-        why: "The API server refuses any other value.",
+        why: "The API server rejects any other value.",
         bad: "scope: namespaced",
         good: "scope: Namespaced",
         since: "0.1.0",
@@ -84,7 +84,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OperatorSdk("CustomResourceDefinition"),
         summary: "Printer columns must have a name, a known type and a JSON path.",
-        why: "The API server refuses a column that it cannot print.",
+        why: "The API server rejects a column that it cannot print.",
         bad: "type: int",
         good: "type: integer",
         since: "0.1.0",
@@ -94,7 +94,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OperatorSdk("CustomResourceDefinition"),
         summary: "The paths of the scale subresource must be under `.spec` and `.status`.",
-        why: "The API server reads and writes replicas by these paths and refuses others.",
+        why: "The API server reads and writes replicas by these paths and rejects others.",
         bad: "specReplicasPath: spec.size",
         good: "specReplicasPath: .spec.size",
         since: "0.1.0",
@@ -134,7 +134,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OperatorSdk("CustomResourceDefinition"),
         summary: "Selectable fields must be string, boolean or integer fields of the schema.",
-        why: "The API server offers them as field selectors, and refuses fields of other types.",
+        why: "The API server offers them as field selectors, and rejects fields of other types.",
         bad: "jsonPath: .metadata.name",
         good: "jsonPath: .spec.size",
         since: "0.1.0",
@@ -154,8 +154,8 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OperatorSdk("CustomResourceDefinition"),
         summary: "The API server must accept the CRD in every other respect.",
-        why: "The installation or upgrade stops when the API server refuses a definition.",
-        bad: "a definition that the API server refuses for a reason that no other CRD rule covers",
+        why: "The installation or upgrade stops when the API server rejects a definition.",
+        bad: "a definition that the API server rejects for a reason that no other CRD rule covers",
         good: "a definition changed as the finding says",
         since: "0.1.0",
     }
@@ -195,7 +195,7 @@ fn shared(object: &Object, finding: &CrdFinding) -> Checked {
     checked
 }
 
-/// The rule that looks at a field.
+/// The rule that checks a field.
 fn rule(field: &str) -> &'static Rule {
     let is = |part: &str| field.contains(part);
     if field == "metadata.name" {
@@ -257,8 +257,8 @@ fn hint(field: &str) -> Option<&'static str> {
         .map(|(_, hint)| hint)
 }
 
-/// The place of a field in the file. Field names are those of the API server's internal form, where what all versions share
-/// appears once.
+/// The position of a field in the file. Field names are those of the API server's internal form, where parts that all
+/// versions share appear once.
 fn pointer(object: &Object, field: &str) -> String {
     let mut pointer = String::new();
     for part in field.split(['.', '[', ']']).filter(|part| !part.is_empty()) {

@@ -15,7 +15,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OperatorSdk("ClusterServiceVersion"),
         summary: "The name must be a DNS subdomain of at most 63 characters.",
-        why: "The API server refuses other names, and OLM uses the name as a label value, which has at most 63 characters.",
+        why: "The API server rejects other names, and OLM uses the name as a label value, which has at most 63 characters.",
         bad: "name: Demo_v1",
         good: "name: demo.v1.0.0",
         since: "0.1.0",
@@ -35,7 +35,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OperatorSdk("ClusterServiceVersion"),
         summary: "The install modes must be listed.",
-        why: "OLM refuses to install an operator into an OperatorGroup whose mode it does not support.",
+        why: "OLM does not install an operator into an OperatorGroup whose mode it does not support.",
         bad: "installModes: []",
         good: "installModes:\n- type: AllNamespaces\n  supported: true",
         since: "0.1.0",
@@ -115,7 +115,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OperatorSdk("ClusterServiceVersion"),
         summary: "`apiVersion` must be present.",
-        why: "The API server refuses an object without it.",
+        why: "The API server rejects an object without it.",
         bad: "kind: ClusterServiceVersion",
         good: "apiVersion: operators.coreos.com/v1alpha1",
         since: "0.1.0",
@@ -125,14 +125,14 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OperatorSdk("ClusterServiceVersion"),
         summary: "`kind` must be present.",
-        why: "The API server refuses an object without it.",
+        why: "The API server rejects an object without it.",
         bad: "apiVersion: operators.coreos.com/v1alpha1",
         good: "kind: ClusterServiceVersion",
         since: "0.1.0",
     }
 }
 
-/// What operator-sdk says when `minKubeVersion` is missing.
+/// operator-sdk's message if `minKubeVersion` is missing.
 const MIN_KUBE_VERSION_MISSING: &str = "csv.Spec.minKubeVersion is not informed. It is recommended you provide this information. \
      Otherwise, it would mean that your operator project can be distributed and installed in any cluster version available, \
      which is not necessarily the case for all projects.";
@@ -238,7 +238,7 @@ fn min_kube_version(csv: &Csv<'_>) -> Option<Checked> {
     )
 }
 
-/// One required field: the path as the reference tool names it, the pointer, and what it calls the kind of the field.
+/// One required field: operator-sdk's name of the path, the pointer, and its name for the kind of the field.
 const REQUIRED: [(&str, &str, &str); 3] = [
     ("ObjectMeta", "/metadata", "struct"),
     ("Spec", "/spec", "struct"),

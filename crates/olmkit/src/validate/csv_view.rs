@@ -78,7 +78,7 @@ impl<'a> Csv<'a> {
         })
     }
 
-    /// A finding whose text names the ClusterServiceVersion in front of the detail.
+    /// A finding whose message names the ClusterServiceVersion before the detail.
     pub fn finding(&self, rule: &'static Rule, severity: Severity, pointer: &str, detail: impl AsRef<str>) -> Checked {
         let detail = detail.as_ref();
         let subject = Subject::Value(String::new());

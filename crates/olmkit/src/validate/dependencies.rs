@@ -95,7 +95,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OperatorSdk("dependencies"),
         summary: "A constraint must have a `cel` member. operator-sdk supports no others.",
-        why: "operator-sdk refuses a constraint without CEL, although OLM supports compound constraints.",
+        why: "operator-sdk rejects a constraint without CEL, although OLM supports compound constraints.",
         bad: "type: olm.constraint\nvalue: {all: {}}",
         good: "type: olm.constraint\nvalue: {cel: {rule: \"true\"}}",
         since: "0.1.0",
@@ -122,7 +122,7 @@ define_rules! {
     }
 }
 
-/// Checks all entries of the file at `path`: as it stands, and decoded.
+/// Checks all entries of the file at `path`: its source, and its decoded content.
 pub(super) fn check(path: &str, node: &Node, content: &Value) -> Vec<Finding> {
     let mut findings = Vec::new();
     let list = content

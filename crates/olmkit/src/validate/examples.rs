@@ -133,7 +133,7 @@ pub fn check(csv: &Csv<'_>) -> Vec<Checked> {
             let mut checked =
                 Checked::shared(rule, Severity::Error, &Subject::Value(value.clone()), detail).at(csv.object, &pointer);
             checked.finding.message = match serde_json::from_str::<Value>(text) {
-                // The offset that Go reports means little in a text of many lines.
+                // Go's byte offset is not helpful in a value of many lines.
                 Err(error) if rule.id == CSV_6.id => {
                     place_in_annotation(&mut checked, csv, &pointer, &error);
                     format!("{key} is not valid JSON: {error}")
@@ -234,7 +234,7 @@ fn read(text: &str) -> Result<BTreeSet<Key>, Refusal> {
         (&CSV_7, value, "error decoding example CustomResource", hint)
     };
     if text.trim_start().starts_with('{') {
-        // A JSON object goes to the JSON reader, which wants a list.
+        // The JSON reader receives a JSON object, but requires a list.
         return Err(refuse(
             "json: cannot unmarshal object into Go value of type []unstructured.Unstructured".to_string(),
         ));

@@ -104,12 +104,12 @@ define_rules! {
     }
 }
 
-/// What the format rules found. operator-sdk prints it as one finding, so the texts are kept apart until the end.
+/// Findings of the format rules. operator-sdk prints them as one finding, so the messages are joined only at the end.
 #[derive(Debug, Default)]
 pub struct Format {
     /// The findings, in the order in which they were made.
     pub findings: Vec<Finding>,
-    /// The reference tool crashes on this bundle; the text says where.
+    /// operator-sdk crashes on this bundle; the string is the position.
     pub crash: Option<String>,
     /// True if there is a file with dependencies.
     pub has_dependencies: bool,
@@ -120,13 +120,13 @@ impl Format {
         self.findings.push(place(Finding::new(rule, Severity::Error, message)));
     }
 
-    /// operator-sdk's single text for all findings.
+    /// operator-sdk's single message for all findings.
     pub fn text(&self) -> Option<String> {
         let texts: Vec<&str> = self.findings.iter().map(|finding| finding.message.as_str()).collect();
         (!texts.is_empty()).then(|| format!("Bundle validation errors: {}", texts.join(",")))
     }
 
-    /// What operator-sdk logs while it checks the format, without times.
+    /// operator-sdk's log of the format check, without times.
     pub fn log(&self) -> String {
         let failed = |rule: &Rule| self.findings.iter().any(|finding| finding.rule == rule.id);
         let mut lines = Vec::new();
@@ -151,7 +151,7 @@ impl Format {
             .collect()
     }
 
-    /// The findings with operator-sdk's single text on the first of them.
+    /// The findings with operator-sdk's single message on the first of them.
     pub fn into_checked(self, root: &str) -> Vec<Checked> {
         let text = self.text();
         let mut reference = text.map(|text| format!("error validating format in {root}: {text}"));

@@ -1,4 +1,4 @@
-//! HUB: what OperatorHub.io wants of a ClusterServiceVersion.
+//! HUB: OperatorHub.io's requirements for a ClusterServiceVersion.
 
 use serde_json::Value;
 
@@ -165,7 +165,7 @@ pub fn check_deprecated(context: &Context<'_>) -> Vec<Checked> {
     findings
 }
 
-/// True when the reference tool crashes in this validator: it looks at the first icon of an empty list.
+/// True if operator-sdk crashes in this validator: it reads the first icon of an empty list.
 pub fn crashes(csv: &Csv<'_>) -> bool {
     csv.get("/spec/icon").as_array().is_some_and(Vec::is_empty)
 }

@@ -1,7 +1,7 @@
-//! Validates bundles: the rules of operator-sdk with its verdicts and messages, and lints.
+//! Validates bundles: the rules of operator-sdk with its results and messages, and lints.
 //!
-//! One file holds one family of rules. A rule looks at a loaded [`Bundle`] and yields [`Checked`] findings; which of them
-//! operator-sdk has, and what it prints for them, goes with each finding.
+//! One file contains one family of rules. A rule checks a loaded [`Bundle`] and returns [`Checked`] findings; each
+//! finding records whether operator-sdk has it and its message.
 
 pub mod against;
 pub(crate) mod bundle;
@@ -65,7 +65,7 @@ pub struct Output {
     /// `error` or `warning`.
     #[serde(rename = "type")]
     pub level: &'static str,
-    /// The text.
+    /// The message.
     pub message: String,
 }
 
@@ -75,7 +75,7 @@ impl Outcome {
         self.fatal.is_none() && !self.outputs().iter().any(|output| output.level == "error")
     }
 
-    /// What operator-sdk prints.
+    /// operator-sdk's output.
     pub fn outputs(&self) -> Vec<Output> {
         let output = |checked: &Checked| {
             let message = limits::message(checked.reference.as_deref()?);
@@ -89,8 +89,8 @@ impl Outcome {
         self.checked.iter().filter_map(output).collect()
     }
 
-    /// All findings. Validators of operator-sdk repeat each other, so that a finding with the text and place of an earlier one is left
-    /// out.
+    /// All findings. Validators of operator-sdk repeat each other, so a finding with the message and position of an
+    /// earlier one is dropped.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         let mut seen = HashSet::new();
         let all = self.checked.iter().map(|checked| &checked.finding);
@@ -101,7 +101,7 @@ impl Outcome {
     }
 }
 
-/// Validates what was read of a bundle.
+/// Validates a decoded bundle.
 pub fn validate(reading: &Reading, options: &Options) -> Outcome {
     if let Some(release) = options.olm_v1 {
         return of_olm_v1(reading, release, options);
@@ -124,7 +124,7 @@ pub fn validate(reading: &Reading, options: &Options) -> Outcome {
     outcome
 }
 
-/// The verdict of operator-sdk for each of several selections of optional validators, without lints; the rules that always run
+/// operator-sdk's result for each of several selections of optional validators, without lints; the unconditional rules
 /// run once.
 pub fn validate_selections(reading: &Reading, options: &Options, selectors: &[Selector]) -> Vec<Outcome> {
     let context = Context {
@@ -143,7 +143,7 @@ pub fn validate_selections(reading: &Reading, options: &Options, selectors: &[Se
     selectors.iter().map(of).collect()
 }
 
-/// What reading the bundle has found.
+/// Findings of reading the bundle.
 fn loaded(reading: &Reading) -> Outcome {
     Outcome {
         fatal: reading.fatal.clone(),
@@ -154,7 +154,7 @@ fn loaded(reading: &Reading) -> Outcome {
     }
 }
 
-/// The verdict of OLM v1, and the lints that hold for it too.
+/// The result of OLM v1, and the lints that also apply to it.
 fn of_olm_v1(reading: &Reading, release: crate::olmv1::Release, options: &Options) -> Outcome {
     let context = Context {
         bundle: &reading.bundle,
@@ -168,7 +168,7 @@ fn of_olm_v1(reading: &Reading, release: crate::olmv1::Release, options: &Option
     Outcome { fatal: None, checked }
 }
 
-/// A loader problem. operator-sdk has one text for all of them, which is not part of its result.
+/// A loader problem. operator-sdk has one message for all of them, which is not part of its result.
 fn problem(found: &Finding) -> Checked {
     let mut finding = found.clone();
     // Go names the types of its program; an author needs to read first which value the field must have.
@@ -185,7 +185,7 @@ fn problem(found: &Finding) -> Checked {
     }
 }
 
-/// The one finding for a directory that has nothing of a bundle, instead of one for everything that is missing.
+/// The one finding for a directory that contains nothing of a bundle, instead of one for every missing file.
 fn not_a_bundle(reading: &Reading) -> Option<Checked> {
     let bundle = &reading.bundle;
     let is_bundle = |tree: &load::Tree| tree.is_directory("manifests") || tree.is_directory("metadata");
@@ -214,7 +214,7 @@ fn not_a_bundle(reading: &Reading) -> Option<Checked> {
     Some(Checked::new(&LOC_3, message).hint(hint))
 }
 
-/// What operator-sdk's rules for the layout of a bundle find.
+/// Findings of operator-sdk's rules for the layout of a bundle.
 pub(crate) fn bundle_format(bundle: &Bundle) -> format::Format {
     format::check(bundle)
 }

@@ -1,4 +1,4 @@
-//! MA: the validator `multiarch`, which asks a container tool for which platforms the images are built.
+//! MA: the validator `multiarch`, which queries a container tool for the images' platforms.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -88,7 +88,7 @@ define_rules! {
 const ARCHITECTURE_LABEL: &str = "operatorframework.io/arch.";
 const SYSTEM_LABEL: &str = "operatorframework.io/os.";
 
-/// Operating system and architecture. `error` stands for an image that could not be inspected.
+/// Operating system and architecture. `error` means an image that could not be inspected.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Platform {
     system: String,

@@ -11,15 +11,15 @@ use olmkit_go::strconv::quote;
 /// One fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The API server's text, with the field in front.
+    /// The API server's message, including the field.
     pub text: String,
     /// JSON pointer to the field.
     pub pointer: &'static str,
-    /// What to do.
+    /// The fix.
     pub hint: &'static str,
 }
 
-/// Most bytes of all annotations of one object.
+/// Maximum bytes of all annotations of one object.
 const MOST_ANNOTATION_BYTES: usize = 256 << 10;
 
 /// Checks the metadata of an object that was read without types.

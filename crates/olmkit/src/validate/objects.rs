@@ -1,4 +1,4 @@
-//! OBJ: every object beside the ClusterServiceVersion and the CustomResourceDefinitions.
+//! OBJ: every object except the ClusterServiceVersion and the CustomResourceDefinitions.
 
 use super::checked::{Checked, Subject};
 use super::context::Context;
@@ -23,14 +23,14 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OperatorSdk("objects"),
         summary: "Every object must have a name, no namespace, and valid labels, annotations, owners and finalizers.",
-        why: "The API server refuses the object, or OLM creates it in another namespace than the one it names.",
+        why: "The API server rejects the object, or OLM creates it in another namespace than the one it names.",
         bad: "metadata:\n  name: demo\n  namespace: default",
         good: "metadata:\n  name: demo",
         since: "0.1.0",
     }
 }
 
-/// True when a bundle may hold objects of a kind.
+/// True if a bundle may contain objects of a kind.
 pub fn is_supported(kind: &str, profile: Profile) -> bool {
     let release = match profile {
         Profile::OperatorSdk142 => kinds::OPERATOR_SDK_1_42,
@@ -43,7 +43,7 @@ pub fn is_supported(kind: &str, profile: Profile) -> bool {
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let mut findings = Vec::new();
     for object in &context.bundle.objects {
-        // A kind beside an apiVersion with two slashes counts as none.
+        // If an apiVersion has two slashes, the kind counts as missing.
         let kind = if object.gvk() == "/, Kind=" { "" } else { object.kind() };
         if matches!(kind, "ClusterServiceVersion" | "CustomResourceDefinition") {
             continue;

@@ -1,4 +1,4 @@
-//! V1-4 to V1-15: what OLM v1 says of a bundle, rule by rule (`--profile olmv1`).
+//! V1-4 to V1-15: OLM v1's errors for a bundle, rule by rule (`--profile olmv1`).
 
 use super::checked::Checked;
 use super::context::Context;
@@ -13,7 +13,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::Lint,
         summary: "The bundle must be readable by OLM v1.",
-        why: "operator-controller reads every file of manifests/ as objects before it looks at anything else.",
+        why: "operator-controller first reads every file of manifests/ as objects.",
         bad: "manifests/notes.txt",
         good: "docs/notes.txt",
         since: "0.2.0",
@@ -29,13 +29,13 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::Lint,
         summary: "Deployments must have unique names that are DNS subdomains.",
-        why: "OLM v1 refuses bundles whose Deployments it could not create.",
+        why: "OLM v1 rejects bundles whose Deployments it could not create.",
         bad: "deployments:\n- name: Manager",
         good: "deployments:\n- name: manager",
         since: "0.2.0",
         proof: Proof::new(
             Witness::OlmV1,
-            "OLM v1 refuses the bundle",
+            "OLM v1 rejects the bundle",
             "OLM v1 1.11",
             "crates/olmkit/tests/library/olmv1/refusals.rs: refusals_of_made_up_bundles_are_those_of_olm_v1",
         ),
@@ -45,13 +45,13 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::Lint,
         summary: "Each owned CRD must be in the bundle, and only once.",
-        why: "OLM v1 refuses bundles that promise an API they do not bring.",
+        why: "OLM v1 rejects bundles that promise an API they do not bring.",
         bad: "customresourcedefinitions: {owned: [{name: widgets.example.com, …}]}   # not in manifests/",
         good: "manifests/widgets.yaml",
         since: "0.2.0",
         proof: Proof::new(
             Witness::OlmV1,
-            "OLM v1 refuses the bundle",
+            "OLM v1 rejects the bundle",
             "OLM v1 1.11",
             "crates/olmkit/tests/library/olmv1/refusals.rs: refusals_of_made_up_bundles_are_those_of_olm_v1",
         ),
@@ -61,13 +61,13 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::Lint,
         summary: "The annotations must name the package.",
-        why: "OLM v1 refuses a bundle that belongs to no package.",
+        why: "OLM v1 rejects a bundle that belongs to no package.",
         bad: "annotations: {}",
         good: "annotations:\n  operators.operatorframework.io.bundle.package.v1: demo",
         since: "0.2.0",
         proof: Proof::new(
             Witness::OlmV1,
-            "OLM v1 refuses the bundle",
+            "OLM v1 rejects the bundle",
             "OLM v1 1.11",
             "crates/olmkit/tests/library/olmv1/refusals.rs: refusals_of_made_up_bundles_are_those_of_olm_v1",
         ),
@@ -77,13 +77,13 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::Lint,
         summary: "Conversion webhooks must convert owned CRDs, each by one of them, in an operator that supports only AllNamespaces.",
-        why: "A definition has one conversion for the whole cluster, so OLM v1 refuses anything else.",
+        why: "A definition has one conversion for the whole cluster, so OLM v1 rejects anything else.",
         bad: "type: ConversionWebhook   # with SingleNamespace supported",
         good: "- {type: SingleNamespace, supported: false}",
         since: "0.2.0",
         proof: Proof::new(
             Witness::OlmV1,
-            "OLM v1 refuses the bundle",
+            "OLM v1 rejects the bundle",
             "OLM v1 1.11",
             "crates/olmkit/tests/library/olmv1/refusals.rs: refusals_of_made_up_bundles_are_those_of_olm_v1",
         ),
@@ -93,13 +93,13 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::Lint,
         summary: "Webhooks must have unique names that are DNS subdomains, and Deployments of the bundle.",
-        why: "OLM v1 refuses webhooks that it could not set up.",
+        why: "OLM v1 rejects webhooks that it could not set up.",
         bad: "generateName: vwidget.example.com-",
         good: "generateName: vwidget.example.com",
         since: "0.2.0",
         proof: Proof::new(
             Witness::OlmV1,
-            "OLM v1 refuses the bundle",
+            "OLM v1 rejects the bundle",
             "OLM v1 1.11",
             "crates/olmkit/tests/library/olmv1/refusals.rs: refusals_of_made_up_bundles_are_those_of_olm_v1",
         ),
@@ -115,7 +115,7 @@ define_rules! {
         since: "0.2.0",
         proof: Proof::new(
             Witness::OlmV1,
-            "OLM v1 refuses the bundle",
+            "OLM v1 rejects the bundle",
             "OLM v1 1.11",
             "crates/olmkit/tests/library/olmv1/refusals.rs: refusals_of_made_up_bundles_are_those_of_olm_v1",
         ),
@@ -125,13 +125,13 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::Lint,
         summary: "All objects must be of kinds that OLM v1 installs.",
-        why: "OLM v1 refuses bundles with any other kind.",
+        why: "OLM v1 rejects bundles with any other kind.",
         bad: "kind: Ingress",
         good: "kind: Service",
         since: "0.2.0",
         proof: Proof::new(
             Witness::OlmV1,
-            "OLM v1 refuses the bundle",
+            "OLM v1 rejects the bundle",
             "OLM v1 1.11",
             "crates/olmkit/tests/library/olmv1/refusals.rs: refusals_of_made_up_bundles_are_those_of_olm_v1",
         ),
@@ -147,7 +147,7 @@ define_rules! {
         since: "0.2.0",
         proof: Proof::new(
             Witness::OlmV1,
-            "OLM v1 refuses the bundle",
+            "OLM v1 rejects the bundle",
             "OLM v1 1.11",
             "crates/olmkit/tests/library/olmv1/refusals.rs: refusals_of_made_up_bundles_are_those_of_olm_v1",
         ),
@@ -207,7 +207,7 @@ define_rules! {
         summary: "An operator that uses OLM v0's API should also work with OLM v1.",
         why: "The migration from OLM v0 to v1 leaves out operators that would lose what they work with.",
         bad: "- apiGroups: [operators.coreos.com]\n  resources: [subscriptions]",
-        good: "- apiGroups: [olm.operatorframework.io]\n  resources: [clusterextensions]   # beside the rule for OLM v0",
+        good: "- apiGroups: [olm.operatorframework.io]\n  resources: [clusterextensions]   # in addition to the rule for OLM v0",
         since: "0.2.0",
         proof: Proof::new(
             Witness::Convention,
@@ -218,7 +218,7 @@ define_rules! {
     }
 }
 
-/// What to do about a definition that blocks an upgrade.
+/// The fix for a CRD that blocks an upgrade.
 pub(super) fn hint_to_change_back(earlier: &str) -> String {
     format!("change it back to what {earlier} has, or make the change in a new version with a conversion webhook")
 }
@@ -228,7 +228,7 @@ fn of_validator(name: &str) -> (&'static Rule, &'static str) {
     match name {
         "CheckDeploymentSpecUniqueness" | "CheckDeploymentNameIsDNS1123SubDomain" => (
             &V1_5,
-            "give each Deployment a name of its own: lower case letters, digits, `-` and `.`",
+            "give each Deployment a unique name: lowercase letters, digits, `-` and `.`",
         ),
         "CheckCRDResourceUniqueness" => (&V1_6, "remove one of the two definitions"),
         "CheckOwnedCRDExistence" => (
@@ -246,7 +246,7 @@ fn of_validator(name: &str) -> (&'static Rule, &'static str) {
             &V1_9,
             "name a Deployment of `install.spec.deployments` in `deploymentName`",
         ),
-        "CheckWebhookNameUniqueness" => (&V1_9, "give each webhook of a type a name of its own"),
+        "CheckWebhookNameUniqueness" => (&V1_9, "give each webhook of a type a unique name"),
         "CheckWebhookNameIsDNS1123SubDomain" => (
             &V1_9,
             "use lower case letters, digits, `-` and `.`, and no hyphen at the end",
@@ -269,7 +269,7 @@ fn finding(rule: &'static Rule, message: &str, place: &Place, hint: &str) -> Che
     }
 }
 
-/// Everything that a release of OLM v1 with its standard features refuses of a bundle, and what fails later.
+/// Everything in a bundle that a release of OLM v1 with its standard features rejects, and later failures.
 pub(super) fn check(context: &Context<'_>, release: Release) -> Vec<Checked> {
     let tree = &context.bundle.tree;
     let bundle = match Bundle::of_loaded(context.bundle) {
@@ -318,7 +318,8 @@ pub(super) fn check(context: &Context<'_>, release: Release) -> Vec<Checked> {
     checked
 }
 
-/// Returns true if a webhook converts objects: nothing else can fail when OLM v1 makes the objects of a bundle that it takes.
+/// Returns true if a webhook converts objects: nothing else can fail when OLM v1 creates the objects of an accepted
+/// bundle.
 fn converts(bundle: &Bundle) -> bool {
     let webhooks = bundle.csv.value.pointer("/spec/webhookdefinitions");
     let webhooks = webhooks.and_then(serde_json::Value::as_array);
@@ -327,7 +328,7 @@ fn converts(bundle: &Bundle) -> bool {
     webhooks.into_iter().flatten().any(is_conversion)
 }
 
-/// Returns true if a lint holds for OLM v1. It replaces the volumes that CERT-1 warns of; the rest is said above, word by word.
+/// Returns true if a lint applies to OLM v1. It replaces the volumes of CERT-1; the other rules are reported above.
 pub(super) fn concerns(checked: &Checked) -> bool {
     ![
         "V1-1", "V1-2", "V1-3", "CERT-1", "CSV-23", "CRD-32", "CRD-34", "CRD-35", "CRD-36", "V1-13",
@@ -335,7 +336,7 @@ pub(super) fn concerns(checked: &Checked) -> bool {
     .contains(&checked.finding.rule)
 }
 
-/// What OLM v1 takes and a cluster does not.
+/// Problems that OLM v1 accepts and a cluster rejects.
 fn later(bundle: &Bundle) -> Vec<Checked> {
     let warn = |rule, trouble: olmv1::Trouble| {
         let mut checked = finding(rule, &trouble.message, &trouble.place, trouble.hint);
@@ -359,7 +360,7 @@ fn later(bundle: &Bundle) -> Vec<Checked> {
     checked
 }
 
-/// What blocks the upgrade from earlier bundles.
+/// Problems that block the upgrade from earlier bundles.
 fn against(bundle: &Bundle, context: &Context<'_>) -> Vec<Checked> {
     let Some(against) = &context.options.against else {
         return Vec::new();
@@ -394,11 +395,12 @@ pub struct BlockedChange {
     pub definition: String,
     /// The name of crdify's validation, such as `enum`.
     pub validation: &'static str,
-    /// The finding, with its place.
+    /// The finding, with its position.
     pub finding: Finding,
 }
 
-/// What blocks the upgrade from one definition to another, at its place: in the later one, or in the earlier for what is gone.
+/// Problems that block the upgrade from one CRD to another, with the position: in the later one, or in the earlier one
+/// for removed parts.
 #[must_use]
 pub fn upgrade_findings(
     old: &serde_json::Value,
@@ -465,7 +467,7 @@ fn changes(
     problems
         .into_iter()
         .map(|problem| {
-            // What was removed is to be seen in the earlier definition only.
+            // Removed parts exist only in the earlier CRD.
             let (places, pointer) = match (problem.side, &mut old_places) {
                 (Side::New, _) => (&mut places, problem.pointer.as_str()),
                 (Side::Old, Some(old)) => (old, problem.pointer.as_str()),

@@ -1,4 +1,4 @@
-//! The optional validators with the labels by which they are selected.
+//! The optional validators with the labels that select them.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ pub struct Validator {
     pub name: &'static str,
     /// Its label `suite`.
     pub suite: Option<&'static str>,
-    /// What it checks.
+    /// Description of the checks.
     pub description: &'static str,
     run: fn(&Context<'_>) -> Vec<Checked>,
 }
 
 const SUITE: Option<&str> = Some("operatorframework");
 
-/// What optional validators read of the values that a user gives them.
+/// Optional values from the user for the optional validators.
 pub const VALUES: [&str; 3] = ["k8s-version", "container-tools", "index-path"];
 
 /// All optional validators in the order in which they run.

@@ -1,4 +1,4 @@
-//! What to check, and by which release.
+//! Selects the checks, and the release that they follow.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::against::Against;
 use super::selector::Selector;
 
-/// Which release of the reference tools is followed.
+/// Release of the reference tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Profile {
     /// operator-sdk 1.42, which is what people run.
@@ -17,7 +17,7 @@ pub enum Profile {
     Api045,
 }
 
-/// What to check besides the default rules.
+/// Checks in addition to the default rules.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The release that is followed.
@@ -40,8 +40,8 @@ pub struct Options {
     pub directory: PathBuf,
     /// The labels of the image, if the bundle comes from one.
     pub image_labels: Option<BTreeMap<String, String>>,
-    /// The release of OLM v1 whose verdict counts instead of operator-sdk's.
+    /// The release of OLM v1 whose result is reproduced instead of operator-sdk's.
     pub olm_v1: Option<crate::olmv1::Release>,
-    /// What users upgrade from.
+    /// The bundle that users upgrade from.
     pub against: Option<Arc<Against>>,
 }

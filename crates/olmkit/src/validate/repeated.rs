@@ -6,11 +6,11 @@ use std::path::Path;
 use super::checked::Checked;
 use crate::diagnostics::Severity;
 
-/// Lints that report everything a decoder or the API server rejects, so that other rules may report the same defect in better
-/// words. With the rank of each: of two findings at one place the one with the lower rank is kept.
+/// Lints that report everything a decoder or the API server rejects, so that other rules may report the same defect
+/// more clearly. With the rank of each: if two findings have one position, the one with the lower rank is kept.
 const GENERAL: [(&str, usize); 5] = [("OPM-1", 1), ("CRD-30", 2), ("CSV-23", 2), ("OBJ-3", 2), ("POD-5", 2)];
 
-/// The rank of a finding. Warnings of other rules have none: they may be about something else at the same place.
+/// The rank of a finding. Warnings of other rules have none: they may be about another problem at the same position.
 fn rank(checked: &Checked) -> Option<usize> {
     let finding = &checked.finding;
     match GENERAL.iter().find(|(id, _)| *id == finding.rule) {

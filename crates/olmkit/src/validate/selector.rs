@@ -30,7 +30,7 @@ impl Selector {
     /// Parses a selector.
     ///
     /// # Errors
-    /// When the text is none.
+    /// If the string is not a selector.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parser = Parser {
             tokens: tokens(text),
@@ -62,7 +62,7 @@ impl Selector {
         Ok(Self { requirements })
     }
 
-    /// True when nothing is asked for.
+    /// True if nothing is selected.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }

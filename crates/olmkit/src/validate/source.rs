@@ -1,4 +1,4 @@
-//! Where a bundle comes from: a directory, or an image that is unpacked first.
+//! Source of a bundle: a directory, or an image that is unpacked first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use crate::bundle::load::{self, Limits, Reading, Tree, TreeError, paths};
 use crate::diagnostics::{Finding, Report, Severity, Suppressed, Verdict};
 use crate::policy::{Judge, Judged, may_have_comments};
 
-/// A bundle directory with the name it has in texts.
+/// A bundle directory with its name in messages.
 #[derive(Debug, Clone)]
 pub struct Source {
     /// The directory.
     pub directory: PathBuf,
-    /// Its name in operator-sdk's texts: the path relative to the working directory.
+    /// Its name in operator-sdk's messages: the path relative to the working directory.
     pub shown: String,
     /// The image that the directory was unpacked from, as the user named it.
     pub image: Option<String>,
@@ -44,7 +44,7 @@ impl Source {
     /// Reads the directory.
     ///
     /// # Errors
-    /// When it cannot be listed, or holds more than a bundle may.
+    /// If it cannot be listed, or exceeds the limits of a bundle.
     pub fn read(&self) -> Result<Reading, TreeError> {
         Ok(load::read(
             Tree::from_dir(&self.directory, Limits::default())?,
@@ -52,7 +52,8 @@ impl Source {
         ))
     }
 
-    /// Reads and validates the bundle; what was read comes with the result. Directory and labels of the options are set here.
+    /// Reads and validates the bundle; returns the decoded bundle too. Directory and labels of the options are set
+    /// here.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -88,11 +89,11 @@ pub struct Validated {
     pub is_image: bool,
     /// The directory in front of file names.
     pub directory: PathBuf,
-    /// What was found.
+    /// The findings.
     pub outcome: Outcome,
-    /// What a policy set aside.
+    /// Findings that a policy suppressed.
     pub suppressed: Vec<Suppressed>,
-    /// Files that no comment is in, as they were read. A policy reads the others again.
+    /// Files without comments, when they were read. A policy reads the others again.
     without_comments: BTreeSet<PathBuf>,
 }
 
@@ -127,7 +128,7 @@ impl Validated {
             .count()
     }
 
-    /// Lets a policy decide which findings count, and how much. What it sets aside decides no verdict any more.
+    /// Applies a policy to the findings and their severities. Suppressed ones no longer affect the result.
     pub fn judge(&mut self, judge: &mut Judge<'_>) {
         let checked = std::mem::take(&mut self.outcome.checked);
         for mut checked in checked {
@@ -161,8 +162,8 @@ impl Validated {
         self.named(|file| self.directory.join(file.unwrap_or(Path::new(""))))
     }
 
-    /// As [`Self::findings`]; files of an image have the names that they have in it, because the directory it was unpacked to is
-    /// gone afterwards.
+    /// As [`Self::findings`]; files of an image have their names inside the image, because the directory with the
+    /// unpacked files is deleted afterwards.
     #[must_use]
     pub fn findings_for_machines(&self) -> Vec<Finding> {
         self.named(|file| self.lasting_name(file))
@@ -177,7 +178,7 @@ impl Validated {
         report.findings
     }
 
-    /// All of it for machines.
+    /// Everything, for machine-readable formats.
     #[must_use]
     pub fn report(&self) -> Report {
         let mut report = Report {

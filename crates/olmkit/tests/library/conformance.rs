@@ -1,5 +1,5 @@
-//! Compares `bundle validate` with the recorded answers of operator-sdk: verdicts, and messages as multisets. The folder with
-//! the recordings is `OLMKIT_CORPUS`, else `../shared/corpus` beside the workspace.
+//! Compares `bundle validate` with the recorded answers of operator-sdk: results, and messages as multisets. The
+//! directory with the recordings is `OLMKIT_CORPUS`, else `../shared/corpus` relative to the workspace.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use test_support::corpus;
 
-/// Replaces what differs from run to run in the reference tool: addresses, the order of kinds, of format errors and of map keys.
+/// Replaces parts that vary between runs of the reference tool: addresses, the order of kinds, of format errors and of
+/// map keys.
 pub fn normalize(message: &str) -> String {
     let addresses = regex::Regex::new("0x[0-9a-f]+").expect("pattern");
     // Another compressor gives another number of bytes, about one in a hundred.
@@ -169,7 +170,7 @@ fn compare(name: &str, run: &str, outcome: &validate::Outcome, expected: &Expect
     }
 }
 
-/// A copy of a bundle in which the small files that stand for symbolic links are links again.
+/// A copy of a bundle in which the small files that represent symbolic links are links again.
 fn with_link(bundle: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().expect("directory");
     for entry in walkdir::WalkDir::new(bundle).min_depth(1) {

@@ -145,7 +145,7 @@ fn after<'f>(fixed: &'f Fixed, file: &str) -> &'f str {
     &found.unwrap_or_else(|| panic!("{file} is as it was: {fixed:#?}")).after
 }
 
-/// The tree with the fixes, and proof that a second run changes nothing.
+/// The tree with the fixes, after verifying that a second run changes nothing.
 fn again(tree: &Tree, fixed: &Fixed, options: Options) {
     let mut tree = tree.clone();
     for file in &fixed.files {
@@ -162,7 +162,7 @@ fn safe_fixes_change_what_they_name_and_nothing_else() {
     assert_eq!(
         titles(&fixed),
         [
-            "remove blanks at the ends of lines, end the file with a line end",
+            "remove trailing spaces, end the file with a line end",
             "set the annotation operators.operatorframework.io.bundle.mediatype.v1 to registry+v1",
             "set the annotation operators.operatorframework.io.bundle.manifests.v1 to manifests/",
             "set the annotation operators.operatorframework.io.bundle.metadata.v1 to metadata/",
@@ -326,8 +326,8 @@ fn serde_yaml_value(text: &str) -> serde_json::Value {
     olmkit::yaml::parse(text.as_bytes()).unwrap().to_json().unwrap()
 }
 
-/// Over every eighth of the recorded bundles, or over all below the folder `OLMKIT_FIX_BUNDLES`: no new finding, no worse verdict, no
-/// lost comment, and a second run changes nothing.
+/// Over every eighth of the recorded bundles, or over all below the directory `OLMKIT_FIX_BUNDLES`: no new finding, no
+/// worse result, no lost comment, and a second run changes nothing.
 #[test]
 fn fixes_of_real_bundles_prove_themselves() {
     let bundles = match std::env::var_os("OLMKIT_FIX_BUNDLES") {
@@ -388,7 +388,7 @@ impl Counts {
         let mut changed = tree.clone();
         for file in &fixed.files {
             changed.insert(&file.path, file.after.clone().into_bytes());
-            // Whatever else these lines are: none of them is gone.
+            // No line may be lost, regardless of its content.
             let lines = |text: &str| -> Vec<String> {
                 let comments = text.lines().map(str::trim).filter(|line| line.starts_with('#'));
                 let mut lines: Vec<String> = comments.map(str::to_owned).collect();

@@ -1,4 +1,5 @@
-//! The built-in tests of scorecard beside the recorded answers of operator-sdk: states, and errors and suggestions as multisets.
+//! Compares the built-in tests of scorecard with the recorded answers of operator-sdk: states, and errors and
+//! suggestions as multisets.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +11,7 @@ use test_support::corpus;
 
 use crate::conformance::normalize;
 
-/// The recorded results; `more.jsonl` is read where its inputs stand in the folder `OLMKIT_MORE_BUNDLES`.
+/// The recorded results; `more.jsonl` is read if its inputs are in the directory `OLMKIT_MORE_BUNDLES`.
 #[test]
 fn the_built_in_tests_answer_as_recorded() {
     let Some(folder) = corpus("scorecard") else { return };
@@ -54,7 +55,7 @@ fn the_built_in_tests_answer_as_recorded() {
     assert!(different.is_empty(), "{}", different.join("\n"));
 }
 
-/// Where a result has an error or suggestion, there is a finding with its place, and the other way round.
+/// Each error or suggestion in a result has a finding with its position, and vice versa.
 #[test]
 fn findings_say_what_results_say() {
     let Some(folder) = corpus("scorecard") else { return };
@@ -177,7 +178,7 @@ fn read(directory: &Path) -> Reading {
     load::read(Tree::from_dir(directory, Limits::default()).unwrap(), "/bundle")
 }
 
-/// What differs; `None` if nothing does.
+/// The difference; `None` if there is none.
 fn difference(result: &TestResult, expected: &Value) -> Option<String> {
     for end in ["fatal", "panic"] {
         if let Some(text) = expected[end].as_str() {

@@ -47,13 +47,13 @@ pub struct Content<'c> {
     pub catalog: Catalog,
     /// Fingerprint of the files it was read from.
     pub fingerprint: &'c [u8],
-    /// What was left out of it.
+    /// Packages that were omitted.
     pub broken: Vec<Broken>,
-    /// Its blobs in order; none where their texts were not stored.
+    /// Its blobs in order; `None` if their sources were not stored.
     pub blobs: Option<Vec<BlobSlot>>,
 }
 
-/// Writes an index piece by piece: first every bundle, which is all that is large, then the rest at once.
+/// Writes an index piece by piece: first every bundle, the only large part, then the rest.
 pub struct Builder<W> {
     out: W,
     at: u64,
@@ -91,7 +91,7 @@ impl<W: Write> Builder<W> {
         self.prepared(bundle, prepared)
     }
 
-    /// As [`Builder::bundle`], with the message made elsewhere, on another thread for instance.
+    /// As [`Builder::bundle`], with a message that was built elsewhere, for instance on another thread.
     ///
     /// # Errors
     /// See [`Error`].
@@ -110,7 +110,7 @@ impl<W: Write> Builder<W> {
         Ok(())
     }
 
-    /// Stores the text of a blob.
+    /// Stores the source of a blob.
     ///
     /// # Errors
     /// See [`Error`].
@@ -118,7 +118,7 @@ impl<W: Write> Builder<W> {
         Ok(self.write(json.as_bytes())?)
     }
 
-    /// Writes everything else. Bundles of packages that are not in the catalog are forgotten.
+    /// Writes everything else. Bundles of packages that are not in the catalog are dropped.
     ///
     /// # Errors
     /// See [`Error`].
@@ -212,7 +212,7 @@ impl<W: Write> Builder<W> {
             .collect()
     }
 
-    /// Writes messages one behind the other, in blocks.
+    /// Writes consecutive messages in blocks.
     fn blocks<'m, M: prost::Message + 'm>(
         &mut self,
         messages: impl Iterator<Item = &'m M>,
@@ -312,7 +312,7 @@ fn display(package: &Package) -> PackageDisplay {
     }
 }
 
-/// What `GetPackage` answers.
+/// The answer of `GetPackage`.
 fn answer(section: &PackageSection, deprecated: &Deprecated<'_>) -> api::Package {
     let message = |schema, name: &str| {
         deprecated
@@ -372,11 +372,10 @@ fn list_items(section: &PackageSection, bundles: &[Stored], list: &mut Vec<Item>
     }
 }
 
-/// Schema and package of a custom blob may hold only what can stand in a file name: opm's rule, whose cache makes
-/// files of them.
+/// Schema and package of a custom blob must be valid file names: opm's rule, whose cache stores them as files.
 ///
 /// # Errors
-/// opm's text.
+/// opm's message.
 pub fn check_custom(custom: &Custom) -> Result<(), Error> {
     let fits = |text: &str| {
         text.starts_with(|first: char| first.is_ascii_alphanumeric())

@@ -1,9 +1,9 @@
-//! What stands in an index file.
+//! The index file format.
 
 /// Last bytes of an index file.
 pub const MAGIC: [u8; 8] = *b"olmkitix";
 
-/// Changes whenever what stands in the file does; files of another format are built anew.
+/// Changes with every change to the format; files of another format are rebuilt.
 pub const FORMAT: u32 = 2;
 
 /// Length of the trailer in bytes: offset of the directory, its length, its CRC-32, format, magic.
@@ -15,7 +15,7 @@ pub const BLOCK_LENGTH: usize = 64 << 10;
 /// A piece of the file.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct Extent {
-    /// Where it begins.
+    /// Start of the piece.
     #[prost(uint64, tag = "1")]
     pub offset: u64,
     /// Its length in bytes.
@@ -26,7 +26,7 @@ pub struct Extent {
     pub checksum: u32,
 }
 
-/// Where everything is.
+/// Positions of all pieces.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Directory {
     /// Fingerprint of the catalog that the index was made from.
@@ -47,7 +47,7 @@ pub struct Directory {
     /// Number of channel entries.
     #[prost(uint64, tag = "6")]
     pub entries: u64,
-    /// Packages of the catalog that are not served, because they are wrong.
+    /// Packages of the catalog that are not served, because they are invalid.
     #[prost(message, repeated, tag = "7")]
     pub broken: Vec<Broken>,
     /// Blocks of the blobs, each a run of length-delimited [`BlobSlot`]s in the catalog's order.
@@ -56,7 +56,7 @@ pub struct Directory {
     /// True if the blobs are in the index.
     #[prost(bool, tag = "9")]
     pub with_blobs: bool,
-    /// Length of the blobs' texts in bytes.
+    /// Length of the blobs' sources in bytes.
     #[prost(uint64, tag = "10")]
     pub blob_bytes: u64,
 }
@@ -67,24 +67,24 @@ pub struct Broken {
     /// Its name; empty where a file could not be read and names no package of the catalog.
     #[prost(string, tag = "1")]
     pub package: String,
-    /// What is wrong with it.
+    /// The error.
     #[prost(string, tag = "2")]
     pub message: String,
 }
 
-/// A blob as it stands in the catalog, and what it can be asked for by.
+/// A blob in the catalog's order, and the keys that queries use.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct BlobSlot {
     /// Its schema.
     #[prost(string, tag = "1")]
     pub schema: String,
-    /// The package it says it belongs to; a package blob says nothing.
+    /// The package in the blob; a package blob has none.
     #[prost(string, tag = "2")]
     pub package: String,
     /// Its name; may be empty.
     #[prost(string, tag = "3")]
     pub name: String,
-    /// Its JSON text, one line.
+    /// Its JSON, one line.
     #[prost(message, required, tag = "4")]
     pub json: Extent,
 }
@@ -98,7 +98,7 @@ pub struct PackageSlot {
     /// Its [`PackageSection`].
     #[prost(message, required, tag = "2")]
     pub section: Extent,
-    /// The answer to `GetPackage`, which is most of what clients ask.
+    /// The answer to `GetPackage`, the most frequent request.
     #[prost(message, required, tag = "3")]
     pub answer: Extent,
 }
@@ -117,7 +117,7 @@ pub struct CustomSlot {
     pub blobs: Extent,
 }
 
-/// What a package consists of.
+/// A package in the index.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct PackageSection {
     /// Package name.
@@ -137,7 +137,7 @@ pub struct PackageSection {
     pub display: Extent,
 }
 
-/// What is shown of a package: large, and needed for few answers.
+/// Display data of a package: large, and needed for few answers.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct PackageDisplay {
     /// Description of the package.
@@ -179,16 +179,16 @@ pub struct EntrySection {
     pub skip_range: String,
 }
 
-/// Manifests of a bundle, or what stands in for them.
+/// Manifests of a bundle, or the metadata that replaces them.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ManifestsPiece {
-    /// JSON texts of the inline manifests.
+    /// The inline manifests as JSON.
     #[prost(string, repeated, tag = "1")]
     pub objects: Vec<String>,
-    /// JSON text of `olm.csv.metadata`, from which a CSV is made where no manifest is one.
+    /// `olm.csv.metadata` as JSON, from which a CSV is made if no manifest is one.
     #[prost(string, optional, tag = "2")]
     pub metadata: Option<String>,
-    /// Related images: name, image, name, image …, for the CSV that is made.
+    /// Related images: name, image, name, image …, for the generated CSV.
     #[prost(string, repeated, tag = "3")]
     pub related_images: Vec<String>,
 }

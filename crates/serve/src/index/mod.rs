@@ -1,10 +1,10 @@
-//! The index: a catalog in the form in which it is served.
+//! The index: a catalog in the form that the server needs.
 //!
 //! One file, written in one pass and read by position:
 //!
 //! ```text
 //! bundles     for each bundle: the shared piece of its message, then its manifests
-//! blobs       beside each bundle, if asked for: the text of every blob, for the HTTP API
+//! blobs       next to each bundle, on request: the source of every blob, for the HTTP API
 //! customs     custom blobs, grouped by schema and package
 //! packages    for each package: icon and description; channels, heads, edges, positions of its bundles; the answer to
 //!             GetPackage
@@ -13,8 +13,8 @@
 //! trailer     offset, length and checksum of the directory, format, magic
 //! ```
 //!
-//! Only the directory stays in memory: the names of the packages and where things are. Every piece that is read is
-//! checked against its checksum, so a damaged file gives an error for one call, never a wrong answer.
+//! Only the directory is in memory: the packages' names and positions. Every piece is verified against its checksum
+//! when it is read, so a damaged file causes an error for one call, never a wrong answer.
 
 pub mod build;
 pub mod format;

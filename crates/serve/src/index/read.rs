@@ -23,13 +23,11 @@ pub enum OpenError {
     /// The directory is damaged.
     #[error("the index is damaged")]
     Damaged,
-    /// The index was made from other content.
+    /// The index was built from other content.
     #[error("the index was made from another catalog")]
     Stale,
-    /// The index is not what its catalog gives.
-    #[error(
-        "the index is not what its catalog gives; somebody has changed it, or another version of this program made it"
-    )]
+    /// The index differs from its catalog.
+    #[error("the index differs from its catalog; it was modified, or another version of olmkit wrote it")]
     Different,
     /// The index lacks the blobs, which the HTTP API needs.
     #[error("the index was made without the blobs that the HTTP API serves")]
@@ -73,7 +71,7 @@ impl Index {
         if trailer != MAGIC || format != FORMAT {
             return Err(OpenError::Foreign);
         }
-        // The directory stands right before the trailer.
+        // The directory directly precedes the trailer.
         if offset.checked_add(length) != Some(end) {
             return Err(OpenError::Damaged);
         }
@@ -91,7 +89,7 @@ impl Index {
         })
     }
 
-    /// Opens an index and checks that it was made from the catalog with this fingerprint.
+    /// Opens an index and checks that it was built from the catalog with this fingerprint.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -104,17 +102,17 @@ impl Index {
         }
     }
 
-    /// Fingerprint of the catalog that the index was made from.
+    /// Fingerprint of the catalog from which the index was built.
     pub fn fingerprint(&self) -> &[u8] {
         &self.directory.fingerprint
     }
 
-    /// Packages of the catalog that are wrong and left out.
+    /// Invalid packages of the catalog, which are omitted.
     pub fn broken(&self) -> &[Broken] {
         &self.directory.broken
     }
 
-    /// Returns true if the blobs' texts are in the index.
+    /// Returns true if the blobs' sources are in the index.
     pub fn has_blobs(&self) -> bool {
         self.directory.with_blobs
     }
@@ -124,7 +122,7 @@ impl Index {
         self.opened
     }
 
-    /// Length of all blobs' texts in bytes.
+    /// Length of all blobs' sources in bytes.
     pub fn blob_bytes(&self) -> u64 {
         self.directory.blob_bytes
     }

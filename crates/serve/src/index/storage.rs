@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-/// Where an index is read from.
+/// Backing storage of an index.
 #[derive(Debug)]
 pub enum Storage {
-    /// A file, read by position. It is never mapped: a file that is cut short then gives an error and not a signal.
+    /// A file, read by position. It is never mapped, so that a truncated file causes an error and not a signal.
     File(File),
     /// Memory.
     Memory(Vec<u8>),
@@ -28,12 +28,12 @@ impl Storage {
     /// Reads `length` bytes from `offset`.
     ///
     /// # Errors
-    /// The range lies beyond the end, or the file cannot be read.
+    /// The range is beyond the end, or the file cannot be read.
     pub fn read(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
         let end_of_file = || io::Error::from(io::ErrorKind::UnexpectedEof);
         match self {
             Storage::File(file) => {
-                // A damaged length must not make us ask for memory that the file cannot fill.
+                // A damaged length must not allocate more memory than the file can fill.
                 if length > 1 << 20 && offset.saturating_add(length as u64) > self.length()? {
                     return Err(end_of_file());
                 }

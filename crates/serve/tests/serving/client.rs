@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use tonic::transport::Channel;
 use tonic::{Request, Status};
 
-/// Protobuf's JSON mapping: what is empty is left out.
+/// Protobuf's JSON mapping: empty values are omitted.
 fn object(entries: Vec<(&str, Value)>) -> Value {
     let full = |value: &Value| match value {
         Value::Null => false,
@@ -286,7 +286,7 @@ pub async fn call(channel: Channel, rpc: &str, request: &Value) -> Option<Value>
     })
 }
 
-/// Numbers read from JSON and from protobuf are compared as floats; Go's proto text varies in its blanks.
+/// Numbers read from JSON and from protobuf are compared as floats; Go's proto text format varies in its spaces.
 pub fn normal(value: &Value) -> Value {
     match value {
         Value::Number(number) => json!(number.as_f64()),

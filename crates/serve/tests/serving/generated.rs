@@ -1,4 +1,4 @@
-//! The generated gRPC code is what `proto/registry.proto` gives. `UPDATE_GENERATED=1` writes it anew.
+//! The generated gRPC code must match `proto/registry.proto`. `UPDATE_GENERATED=1` rewrites it.
 
 use std::path::Path;
 

@@ -11,7 +11,7 @@ use olmkit_serve::source::{self, INDEX_FILE, Options};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Pieces of YAML, of which most texts are nearly right.
+/// Fragments of YAML; most combinations are nearly valid.
 const PIECES: &[&str] = &[
     "a",
     "b",
@@ -93,7 +93,7 @@ fn texts() -> impl Strategy<Value = String> {
     })
 }
 
-/// What the writer makes of a value, so that right texts occur as well.
+/// Output of the writer for a value, so that valid input occurs as well.
 fn written() -> impl Strategy<Value = String> {
     let text = prop_oneof![
         prop::collection::vec(select(PIECES), 0..4).prop_map(|pieces| pieces.concat()),
@@ -114,11 +114,11 @@ fn written() -> impl Strategy<Value = String> {
             prop::collection::btree_map(text.clone(), inner, 0..5).prop_map(|entries| entries.into_iter().collect()),
         ]
     });
-    // The Go library refuses to write some texts as keys, and so does the writer.
+    // The Go library rejects some strings as keys, and so does the writer.
     value.prop_filter_map("not written", |value| yaml::value_to_string(&value).ok())
 }
 
-/// Where the quick reader reads a text, the full reader reads the same.
+/// If the quick reader accepts the input, the full reader must return the same.
 fn readers_agree(text: &str) -> Result<bool, TestCaseError> {
     let Some(quick) = block::read(text) else {
         return Ok(false);
@@ -157,7 +157,7 @@ fn write_catalog(root: &Path, text: &[u8]) -> std::path::PathBuf {
     configs
 }
 
-/// Everything that an index can be asked for; pieces that cannot be read are left out.
+/// Everything in an index; pieces that cannot be read are omitted.
 fn everything(index: &Index) -> Vec<String> {
     let mut answers = vec![format!("{:?}", index.packages())];
     for slot in index.packages() {
@@ -240,7 +240,8 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// What validation accepts is served whole, what it refuses is served in part or not at all, and nothing crashes.
+    /// Catalogs that validation accepts are served completely, those that it rejects are served in part or not at all,
+    /// and nothing crashes.
     #[test]
     fn any_catalog_is_served_refused_or_served_in_part(changes in changes()) {
         let mut text = CATALOG.as_bytes().to_vec();

@@ -1,4 +1,4 @@
-//! Whoever builds an index may be killed at any moment: the next one serves the same.
+//! A killed index build must not change the result of the next one.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn write(folder: &Path) {
     assert_eq!(index.packages().len(), 1);
 }
 
-/// What the test below starts and kills.
+/// Helper process that the test below starts and kills.
 #[test]
 fn writer() {
     if let Some(folder) = killed::folder() {

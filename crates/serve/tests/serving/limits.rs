@@ -1,4 +1,5 @@
-//! Clients that take what they can: each costs a bounded amount for a bounded time, and keeps nobody out.
+//! Clients that use as many resources as they can: each costs a bounded amount for a bounded time, and blocks no other
+//! client.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -51,7 +52,7 @@ async fn serve(text: &str, limits: Limits) -> SocketAddr {
 const SHORT: Duration = Duration::from_millis(400);
 const LONG: Duration = Duration::from_secs(120);
 
-/// How long it takes until the server closes the connection of such a client.
+/// Time until the server closes the connection of such a client.
 async fn until_closed(address: SocketAddr, kind: Kind) -> Duration {
     let begin = Instant::now();
     let closed = tokio::time::timeout(LONG, hostile::run(address, kind)).await;
@@ -102,7 +103,7 @@ async fn who_does_not_speak_read_or_ask_is_disconnected() {
         let address = serve(&text, limits).await;
         let time = until_closed(address, kind).await;
         assert!(time >= SHORT, "{kind:?} after {time:?}");
-        // The same limits do not disturb who behaves.
+        // The same limits do not affect well-behaved clients.
         assert_eq!(bundles(connect(address).await).await, BUNDLES, "{kind:?}");
     }
 }
@@ -123,7 +124,7 @@ async fn who_makes_more_calls_at_once_than_it_may_is_disconnected() {
     // No limit of time ends them.
     let address = serve(CATALOG, Limits::default()).await;
     until_closed(address, Kind::Unread(50)).await;
-    // A few too many, as by a client that has not seen the settings yet, are refused one by one.
+    // A few calls above the limit, as by a client that has not read the settings yet, are rejected one by one.
     let few = tokio::spawn(hostile::run(address, Kind::Unread(20)));
     tokio::time::sleep(SHORT).await;
     assert!(!few.is_finished());
@@ -138,7 +139,7 @@ async fn a_probe_is_answered_while_there_is_no_room_for_answers() {
         ..Limits::default()
     };
     let address = serve(&large(), limits).await;
-    // Of these some hold all the memory that there is, and the others wait for it.
+    // Some of these use up all the memory, and the others wait for it.
     let crowd: Vec<_> = (0..60)
         .map(|_| tokio::spawn(hostile::run(address, Kind::Unread(16))))
         .collect();
@@ -224,7 +225,7 @@ async fn pages_that_nobody_reads_do_not_hide_the_health() {
         let (status, ..) = tokio::time::timeout(LONG, answer).await.unwrap();
         assert_eq!(status, 200);
     }
-    // Those who were not closed for others are closed because they do not read.
+    // Connections that are not closed to make room are closed because they do not read.
     for client in crowd {
         assert!(tokio::time::timeout(LONG, client).await.unwrap().unwrap());
     }

@@ -1,5 +1,5 @@
-//! Every call against our server and against `opm serve`, side by side. Where opm is not built
-//! (`dev/tools/build.sh` builds it) the test says so and passes.
+//! Compares every call on our server and on `opm serve`. If opm is not built (`dev/tools/build.sh` builds it), the test
+//! prints this and passes.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, TcpListener};
@@ -17,7 +17,8 @@ use test_support::process::Running;
 /// Larger catalogs of the corpus are left to the recordings, in bytes.
 const LARGEST: u64 = 60_000;
 
-/// Two packages with what catalogs may hold: skips, ranges, deprecations, inline manifests, dependencies, custom blobs.
+/// Two packages with all features of catalogs: skips, ranges, deprecations, inline manifests, dependencies, custom
+/// blobs.
 const CATALOG: &str = r#"
 schema: olm.package
 name: queue
@@ -120,7 +121,7 @@ struct Opm {
 
 impl Opm {
     async fn serve(program: &Path, catalog: &Path) -> Self {
-        // The port is free now; nobody else is expected to take it at once.
+        // The port is free now; no other process is expected to use it in the next moment.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         drop(listener);
@@ -150,7 +151,7 @@ impl Opm {
     }
 }
 
-/// Calls for everything in a catalog, and for what is not in it.
+/// Calls for everything in a catalog, and for entries that it does not have.
 fn requests(catalog: &Catalog) -> Vec<(&'static str, Value)> {
     let mut requests = vec![("ListPackages", json!({})), ("ListBundles", json!({}))];
     let mut packages: BTreeSet<&str> = BTreeSet::from(["", "no-such-package"]);
@@ -277,7 +278,7 @@ async fn answers_equal_those_of_opm_serve_beside_us() {
         running.abort();
     }
     println!(
-        "registry API beside opm: {} catalogs, {equal} answers equal, {} different",
+        "registry API compared with opm: {} catalogs, {equal} answers equal, {} different",
         catalogs.len(),
         wrong.len()
     );

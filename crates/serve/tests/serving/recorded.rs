@@ -1,5 +1,5 @@
-//! Every call against the recorded answers of `opm serve`. Without the recordings (see `catalog_corpus`) the test says so
-//! and passes.
+//! Compares every call with the recorded answers of `opm serve`. Without the recordings (see `catalog_corpus`) the test
+//! prints this and passes.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What the server does around the calls: probes, a catalog that changes, HTTP.
+//! The server outside its calls: probes, a catalog that changes, HTTP.
 
 use std::net::SocketAddr;
 

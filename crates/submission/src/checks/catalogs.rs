@@ -42,7 +42,7 @@ static OBJECTS: Rule = rule(
     "schema: olm.bundle\nproperties:\n- type: olm.csv.metadata",
 );
 
-/// How the pipeline prints an operator's part of a catalog.
+/// The pipeline's name for an operator's part of a catalog.
 fn name(catalog: &str, operator: &str) -> String {
     format!("OperatorCatalog({catalog}/{operator})")
 }
@@ -133,8 +133,7 @@ fn objects(context: &Context<'_>, catalogs: &[(String, String)], found: &mut Fou
             let hint = if number == 0 {
                 "render with `--migrate-level bundle-object-to-csv-metadata`"
             } else {
-                "render with `--migrate-level bundle-object-to-csv-metadata`; differs from the hosted pipeline: it looks at the \
-                 first bundle of a catalog only"
+                "render with `--migrate-level bundle-object-to-csv-metadata`; differs from the hosted pipeline, which checks only the first bundle of a catalog"
             };
             found.push(at(Finding::of(&OBJECTS, message), bundle.view()).at(place).hint(hint));
             break;

@@ -61,7 +61,7 @@ fn schema(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(),
     Ok(())
 }
 
-/// The names of templates that findings repeat. One long name may stand for a hundred thousand catalogs.
+/// Limit for template names that findings repeat. One long name may be used in a hundred thousand catalogs.
 const MOST_BYTES: usize = 1 << 20;
 
 fn catalog_usage(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), Raise> {
@@ -78,7 +78,7 @@ fn catalog_usage(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Res
         let name = Rc::new((name.clone(), repr(name).len()));
         for catalog in catalogs.iterate()? {
             if !catalog.is_hashable() {
-                return Err(catalogs.raise(format!("the name of a catalog is needed, found {}", catalog.kind())));
+                return Err(catalogs.raise(format!("expected the name of a catalog, found {}", catalog.kind())));
             }
             if let Some(templates) = users.get_mut(&catalog) {
                 templates.push(Rc::clone(&name));
@@ -91,7 +91,7 @@ fn catalog_usage(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Res
     for (catalog, templates) in users.into_entries().iter().filter(|(_, templates)| templates.len() > 1) {
         let size = templates.iter().fold(0, |all: usize, name| all.saturating_add(name.1));
         let Some(rest) = left.checked_sub(size) else {
-            let message = "more catalogs have several templates than can be shown";
+            let message = "too many catalogs have several templates to list them";
             found.push(at(Finding::of(&CATALOG_USAGE, message), mapping.inside(catalog)));
             break;
         };
@@ -102,7 +102,7 @@ fn catalog_usage(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Res
             repr(&Node::of(Value::List(names))),
             crate::python::text::shown(catalog)
         );
-        let hint = "list each catalog below one template; merge the templates if both belong into it";
+        let hint = "list each catalog below one template; merge the templates if both belong to it";
         found.push(at(Finding::of(&CATALOG_USAGE, message), mapping.inside(catalog)).hint(hint));
     }
     Ok(())
@@ -152,18 +152,18 @@ mod tests {
     use crate::{Memory, Options, Repository, Suite, check_bundle, check_operator};
 
     fn repository(mapping: String, release: String) -> Repository {
-        let folder = "operators/hello";
+        let directory = "operators/hello";
         let files = [
             (
-                format!("{folder}/ci.yaml"),
+                format!("{directory}/ci.yaml"),
                 format!("fbc:\n  enabled: true\n  catalog_mapping:\n{mapping}"),
             ),
             (
-                format!("{folder}/0.0.1/release-config.yaml"),
+                format!("{directory}/0.0.1/release-config.yaml"),
                 format!("catalog_templates:\n{release}"),
             ),
-            (format!("{folder}/0.0.1/manifests/x"), String::new()),
-            (format!("{folder}/0.0.1/metadata/x"), String::new()),
+            (format!("{directory}/0.0.1/manifests/x"), String::new()),
+            (format!("{directory}/0.0.1/metadata/x"), String::new()),
         ];
         Repository::new(Arc::new(files.into_iter().collect::<Memory>()))
     }
@@ -209,6 +209,10 @@ mod tests {
             "{}",
             found.len()
         );
-        assert!(found.last().is_some_and(|message| message.starts_with("more catalogs")));
+        assert!(
+            found
+                .last()
+                .is_some_and(|message| message.starts_with("too many catalogs"))
+        );
     }
 }

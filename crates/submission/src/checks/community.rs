@@ -1,4 +1,4 @@
-//! Whether the operator uses file-based catalogs.
+//! Checks if the operator uses file-based catalogs.
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
@@ -15,7 +15,7 @@ static USING_FBC: Rule = rule(
     "The operator should be published through file-based catalogs",
 )
 .because(
-    "New operators will have to use them; bundles that are already there can be put on and off channels later.",
+    "New operators will have to use them; existing bundles can be moved between channels later.",
     "0.2.0",
 )
 .example(

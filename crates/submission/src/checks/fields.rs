@@ -27,12 +27,12 @@ static FIELDS: Rule = rule(
     "metadata:\n  annotations:\n    capabilities: Basic Install",
 );
 
-/// A field, what it must be, and how bad it is otherwise.
+/// A field, its condition, and the severity if it fails.
 struct Field {
     path: &'static str,
     severity: Severity,
     is_valid: fn(&View<'_>) -> Result<bool, Raise>,
-    /// What is wanted, for the hint.
+    /// The expected form, for the hint.
     wanted: &'static str,
 }
 
@@ -85,7 +85,7 @@ static REQUIRED: &[Field] = &[
         "metadata.annotations.support",
         Severity::Warning,
         |value| Ok(matches(&THREE, value)),
-        "who gives support, three characters or more",
+        "the support provider, three characters or more",
     ),
     field(
         "metadata.annotations.description",
@@ -143,7 +143,7 @@ static REQUIRED: &[Field] = &[
     ),
 ];
 
-/// A pattern at the start of a text.
+/// A pattern that matches at the start of a string.
 type Pattern = LazyLock<Option<Regex>>;
 
 fn pattern(text: &str) -> Option<Regex> {
@@ -188,8 +188,7 @@ fn long_name(csv: View<'_>, found: &mut Found) -> Result<(), Raise> {
     let length = name.node.as_str().unwrap_or_default().chars().count();
     if length > 50 {
         let message = format!(
-            "spec.displayName has {length} characters, 50 are meant to be the limit (differs from the hosted pipeline, which does not \
-             enforce it)"
+            "spec.displayName has {length} characters, the documented limit is 50 (differs from the hosted pipeline, which does not enforce it)"
         );
         let finding = Finding::new(&FIELDS, Severity::Warning, message).path("spec.displayName");
         found.push(at(finding, name).hint("shorten the name: the tiles of OperatorHub cut it"));
@@ -239,7 +238,7 @@ fn timestamp(value: &View<'_>) -> bool {
     }
 }
 
-/// Returns true if a list has items, all of them mappings with text below these keys.
+/// Returns true if a list has items, all of them mappings with strings at these keys.
 fn list_of(node: &Node, keys: [&str; 2]) -> bool {
     match &node.value {
         Value::List(items) => {
@@ -285,7 +284,7 @@ fn icon(value: &View<'_>) -> Result<bool, Raise> {
     Ok(true)
 }
 
-/// What Python 3.11 decodes with `validate=True`: padding may be longer than needed.
+/// Input that Python 3.11 decodes with `validate=True`: padding may be longer than needed.
 fn is_base64(data: &str) -> bool {
     let bare = data.trim_end_matches('=');
     let padding = data.len() - bare.len();

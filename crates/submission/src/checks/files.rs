@@ -1,4 +1,4 @@
-//! The files of a bundle: what the folder is called, and what may be in it.
+//! The files of a bundle: its directory name, and the allowed contents.
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
@@ -19,7 +19,7 @@ static NETWORK_POLICY: Rule = rule(
     "A bundle must not contain a NetworkPolicy",
 )
 .because(
-    "The pipeline refuses the kind, although OLM installs it since 2025; let the operator create the policy.",
+    "The pipeline rejects the kind, although OLM has installed it since 2025; let the operator create the policy.",
     "0.2.0",
 )
 .example(
@@ -33,7 +33,7 @@ static DIRECTORY: Rule = rule(
     "common",
     "The directory of a bundle must have the name of its spec.version",
 )
-.because("The pipeline finds a bundle by the name of its folder.", "0.2.0")
+.because("The pipeline finds a bundle by its directory name.", "0.2.0")
 .example(
     "# operators/hello-operator/v0.0.3/manifests/hello-operator.clusterserviceversion.yaml\nspec:\n  version: 0.0.3",
     "# operators/hello-operator/0.0.3/manifests/hello-operator.clusterserviceversion.yaml\nspec:\n  version: 0.0.3",
@@ -63,7 +63,7 @@ fn network_policy(context: &BundleContext<'_>, found: &mut Found) -> Result<(), 
             );
             found.push(
                 at(Finding::of(&NETWORK_POLICY, message), kind)
-                    .hint("OLM does install it; the pipeline refuses it nevertheless: let the operator create it"),
+                    .hint("OLM installs it, but the pipeline rejects it: let the operator create it"),
             );
         }
     }
@@ -91,7 +91,7 @@ fn directory(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise
         format!("set spec.version to {}", bundle.version)
     } else {
         format!(
-            "rename the folder to {shown}, or set spec.version to {}",
+            "rename the directory to {shown}, or set spec.version to {}",
             bundle.version
         )
     };

@@ -1,4 +1,4 @@
-//! A repository with one sound operator, and what a change to its files makes the checks find.
+//! A repository with one valid operator, and the findings after a change to its files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn files() -> BTreeMap<String, String> {
         .into()
 }
 
-/// One change: in a file, a text and what stands in its place. An empty text stands for the whole file.
+/// One change: the file, a string in it and its replacement. An empty string means the whole file.
 pub(super) type Edit<'a> = (&'a str, &'a str, &'a str);
 
 /// All findings of a suite after changes.

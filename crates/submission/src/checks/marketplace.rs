@@ -1,4 +1,4 @@
-//! The annotations that the marketplace asks for.
+//! The annotations that the marketplace requires.
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 

@@ -1,4 +1,4 @@
-//! The static checks: one function each, named after the original, beside its rule.
+//! The static checks: one function for each, named after the original, next to its rule.
 
 mod annotations;
 pub(crate) mod catalogs;
@@ -61,10 +61,10 @@ impl Suite {
     }
 }
 
-/// How the checks run.
+/// Options for the checks.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// True if the verdict is exactly that of the hosted pipeline, its defects included.
+    /// True if the result must equal the hosted pipeline's, including its bugs.
     pub strict_compat: bool,
     /// The versions of OpenShift.
     pub platforms: Platforms,
@@ -72,11 +72,11 @@ pub struct Options {
     pub skip: Vec<String>,
     /// The suites, in this order.
     pub suites: Vec<Suite>,
-    /// True if the steps run that look at the files of one pull request: they read more than a whole repository is worth.
+    /// True to run the steps that check the files of one pull request, which are too slow for a whole repository.
     pub pull_request: bool,
 }
 
-/// What a check looks at.
+/// Input of a check.
 pub(crate) struct Context<'a> {
     pub(crate) repository: &'a Repository,
     pub(crate) options: &'a Options,
@@ -91,7 +91,7 @@ pub(crate) struct BundleContext<'a> {
     pub(crate) csv: &'a Result<Document, Raise>,
     /// The bundle as `bundle validate` reads it, once it is needed.
     pub(crate) reading: OnceLock<Result<Reading, Raise>>,
-    /// What operator-sdk says with the selections of the checks of one repository, once it is needed.
+    /// operator-sdk's results for the selections of one repository's checks, computed on first use.
     pub(crate) operator_sdk: OnceLock<Result<Vec<(&'static str, Outcome)>, Raise>>,
 }
 
@@ -119,13 +119,13 @@ impl<'a> BundleContext<'a> {
     }
 }
 
-/// Takes the findings of one check.
+/// Receives the findings of one check.
 pub(crate) type Found = Vec<Finding>;
 
 /// A catalog and an operator in it.
 pub(crate) type Place = (String, String);
 
-/// What a check looks at, and the function that does.
+/// Scope of a check, and its function.
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
     Operator(fn(&Context<'_>, &Operator, &mut Found) -> Result<(), Raise>),
@@ -137,9 +137,9 @@ pub(crate) enum Run {
 pub(crate) struct Check {
     pub(crate) suite: Suite,
     pub(crate) rule: &'static Rule,
-    /// True if operators with file-based catalogs are left out.
+    /// True if operators with file-based catalogs are skipped.
     pub(crate) without_catalogs: bool,
-    /// True if it is a step of the pipeline of its own, outside of the static tests.
+    /// True if it is a separate step of the pipeline, outside the static tests.
     pub(crate) is_step: bool,
     /// True if it runs for one pull request only.
     pub(crate) is_of_pull_request: bool,
@@ -187,7 +187,8 @@ pub(crate) fn name_of(id: &'static str) -> &'static str {
     id.rsplit('/').next().unwrap_or(id)
 }
 
-/// All checks: within a suite of the hosted pipeline those of the operator, of catalogs, of bundles, each in the order of their names.
+/// All checks: within a suite of the hosted pipeline first those of the operator, then catalogs, then bundles, each
+/// sorted by name.
 pub(crate) static CHECKS: &[&[Check]] = &[
     ci_config::CHECKS,
     update_graph::OPERATOR_CHECKS,

@@ -1,4 +1,4 @@
-//! The name of the operator in the ClusterServiceVersion, in the annotations and of the folder.
+//! The operator's name in the ClusterServiceVersion, in the annotations and as directory.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ static NAME: Rule = rule(
     "Directory, annotations and ClusterServiceVersion must name the same operator, in all its bundles",
 )
 .because(
-    "The package name is reserved for the folder; a bundle of another package would publish under a foreign name.",
+    "The package name is reserved for the directory; a bundle of another package would be published under another operator's name.",
     "0.2.0",
 )
 .example(
@@ -61,8 +61,7 @@ fn operator_name(context: &BundleContext<'_>, found: &mut Found) -> Result<(), R
             let dots = view.node.as_str().is_some_and(cut_in_the_name);
             if dots && !context.options.strict_compat {
                 return finding.hint(
-                    "the hosted pipeline takes what stands before the first dot for the operator's name: \
-                                         use a name without dots before the version",
+                    "the hosted pipeline uses the part before the first dot as the operator's name: use a name without dots before the version",
                 );
             }
             finding
@@ -129,7 +128,7 @@ fn placed(finding: Finding, raise: &Raise, file: &str) -> Finding {
     }
 }
 
-/// What is wrong with a name beside those of the other bundles.
+/// The finding for a name that differs from those of the other bundles.
 fn consistency(own: &str, mut others: BTreeSet<String>, whence: &str) -> Option<Finding> {
     if others.len() == 1 {
         let common = others.pop_first()?;

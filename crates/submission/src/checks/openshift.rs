@@ -1,4 +1,4 @@
-//! The versions of Kubernetes and OpenShift that a bundle asks for.
+//! The versions of Kubernetes and OpenShift that a bundle requires.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ static CONSTRAINTS: Rule = rule(
     "community",
     "Every OpenShift of the annotation com.redhat.openshift.versions must have at least the Kubernetes of spec.minKubeVersion",
 )
-.because("OLM would refuse to install the bundle on the others.", "0.2.0")
+.because("OLM would not install the bundle on the others.", "0.2.0")
 .example(
     "# spec.minKubeVersion is 1.27.0, which OpenShift 4.14 brings\nannotations:\n  com.redhat.openshift.versions: v4.12",
     "annotations:\n  com.redhat.openshift.versions: v4.14",
@@ -80,7 +80,7 @@ fn constraints(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rai
                 .is_ok_and(|selected| self::conflicts(&selected.versions, &known, least).is_empty());
         let mut hint = match first_with(&table, least) {
             Some(openshift) => format!("Kubernetes {least} comes with OpenShift {}", openshift.short()),
-            None => format!("no known OpenShift has Kubernetes {least}"),
+            None => format!("no known OpenShift version contains Kubernetes {least}"),
         };
         if only_here {
             hint.push_str("; differs from the hosted pipeline: its table ends with OpenShift 4.17");
@@ -92,7 +92,7 @@ fn constraints(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rai
     Ok(())
 }
 
-/// What the pipeline reports because its table ends too early.
+/// A false positive of the pipeline, whose table ends too early.
 fn false_alarm(
     context: &BundleContext<'_>,
     annotation: View<'_>,
@@ -112,7 +112,7 @@ fn false_alarm(
     finding
         .message
         .push_str(" (differs from the hosted pipeline, for which this is an error)");
-    let hint = "its table ends with OpenShift 4.17, which it takes for any later one: ask for `/test skip check_api_version_constraints`";
+    let hint = "its table ends with OpenShift 4.17, which it uses for any later version: request `/test skip check_api_version_constraints`";
     found.push(finding.hint(hint));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What `operator-sdk bundle validate` says with two selections of its optional validators.
+//! Results of `operator-sdk bundle validate` with two selections of its optional validators.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ static FRAMEWORK: Rule = rule(
     "operator-sdk bundle validate --select-optional suite=operatorframework must pass",
 )
 .because(
-    "OLM or OperatorHub would refuse or misrepresent the bundle; `olmkit bundle validate` explains each finding.",
+    "OLM or OperatorHub would reject or misrepresent the bundle; `olmkit bundle validate` explains each finding.",
     "0.2.0",
 );
 
@@ -35,7 +35,7 @@ static HUB: Rule = rule(
     "operator-sdk bundle validate --select-optional name=operatorhub must pass",
 )
 .because(
-    "OLM or OperatorHub would refuse or misrepresent the bundle; `olmkit bundle validate` explains each finding.",
+    "OLM or OperatorHub would reject or misrepresent the bundle; `olmkit bundle validate` explains each finding.",
     "0.2.0",
 );
 
@@ -51,7 +51,7 @@ fn hub(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
     run(context, &HUB, HUB_NAME, found)
 }
 
-/// The verdicts for both selections, made at once: most rules run for both. None without a version of OpenShift.
+/// The results for both selections, computed together: most rules apply to both. None without a version of OpenShift.
 fn verdicts(context: &BundleContext<'_>) -> Result<Vec<(&'static str, Outcome)>, Raise> {
     let annotation = context.bundle.annotations()?.get(OPENSHIFT)?;
     let text = shown(annotation.node);
@@ -99,7 +99,7 @@ fn run(context: &BundleContext<'_>, rule: &'static Rule, selection: &str, found:
     Ok(())
 }
 
-/// A finding of our validator with operator-sdk's text, under a rule of a repository; `None` for a finding of our own.
+/// A finding of our validator with operator-sdk's message, under a repository's rule; `None` for a lint.
 pub(super) fn carried(rule: &'static Rule, checked: &Checked, root: &str) -> Option<Finding> {
     let message = checked.reference.as_ref()?;
     let inner = &checked.finding;

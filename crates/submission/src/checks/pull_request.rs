@@ -28,7 +28,7 @@ static YAML_LINT: Rule = rule(
     "yamllint must report no error in the files of a new bundle",
 )
 .because(
-    "The pipeline runs it with its default rules; long lines and lists at the column of their key are allowed. Its warnings are left out.",
+    "The pipeline runs it with its default rules; long lines and lists at the column of their key are allowed. Warnings are omitted.",
     "0.2.0",
 )
 .example("metadata:\n   name: hello   ", "metadata:\n  name: hello");
@@ -54,7 +54,7 @@ static CATALOG_FORMAT: Rule = rule(
     "step",
     "opm validate must accept the operator's part of a catalog",
 )
-.because("A catalog that opm refuses is not served.", "0.2.0")
+.because("A catalog that opm rejects is not served.", "0.2.0")
 .example(
     "schema: olm.channel\npackage: hello\nname: stable\nentries: []",
     "schema: olm.channel\npackage: hello\nname: stable\nentries:\n- name: hello.v0.0.1",
@@ -73,7 +73,7 @@ fn yaml_lint(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise
         let file = format!("{root}/{path}");
         for problem in lint(&String::from_utf8_lossy(bytes), MOST_PROBLEMS + 1) {
             if found.len() == MOST_PROBLEMS {
-                let message = format!("more than {MOST_PROBLEMS} problems; the others are left out");
+                let message = format!("more than {MOST_PROBLEMS} problems; the others are omitted");
                 found.push(Finding::of(&YAML_LINT, message).file(file).at(problem.at));
                 return Ok(());
             }
@@ -92,7 +92,8 @@ fn pinning(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> 
             let message = format!("{} ({}) has no digest", named.image, named.place);
             let finding = Finding::of(&PINNING, message).file(csv.file).at(named.at);
             found.push(
-                finding.hint("name it by digest: IMAGE@sha256:…; `olmkit image digest` asks the registry for it"),
+                finding
+                    .hint("reference it by digest: IMAGE@sha256:…; `olmkit image digest` looks it up in the registry"),
             );
         }
     }

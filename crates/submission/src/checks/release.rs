@@ -1,4 +1,4 @@
-//! Adding a bundle to the templates of its catalogs, as far as the templates decide whether that works.
+//! Adds a bundle to the templates of its catalogs, as far as the templates decide whether that is possible.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ static ADD: Rule = rule(
     "The bundle must be addable to the templates of release-config.yaml",
 )
 .because(
-    "The pipeline tries it, and does it after the merge; opm refuses a channel with two heads or an entry that occurs twice.",
+    "The pipeline tries it, and does it after the merge; opm rejects a channel with two heads or a duplicate entry.",
     "0.2.0",
 )
 .example(
@@ -27,7 +27,7 @@ static ADD: Rule = rule(
     "catalog_templates:\n- template_name: v4.20.yaml\n  channels: [stable]\n  replaces: hello.v0.0.2",
 );
 
-/// An entry of a channel, reduced to what makes edges.
+/// The fields of a channel entry that make edges.
 #[derive(Debug, Clone, PartialEq)]
 struct Entry {
     name: String,
@@ -66,7 +66,7 @@ fn add(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
             context.operator.name,
             shown(template.node)
         );
-        // A template that is not there yet will have one entry in each channel.
+        // A new template will have one entry in each channel.
         if kind.and_then(Node::as_str) != Some("olm.template.basic") || !files.is_file(&file) {
             continue;
         }
@@ -123,7 +123,7 @@ fn newer_names(context: &BundleContext<'_>) -> Vec<String> {
     newer
 }
 
-/// Returns true if a text has the name, which is not part of a longer one.
+/// Returns true if a text contains the name, and not as part of a longer one.
 fn names(text: &str, name: &str) -> bool {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+' | '_');
     text.match_indices(name).any(|(at, _)| {
@@ -133,7 +133,7 @@ fn names(text: &str, name: &str) -> bool {
     })
 }
 
-/// Adds the bundle to a channel of a basic template, and looks at what becomes of it.
+/// Adds the bundle to a channel of a basic template, and checks the result.
 fn in_channel(
     template: View<'_>,
     channel: View<'_>,
@@ -157,10 +157,10 @@ fn in_channel(
     }
     if entries.iter().any(|entry| entry.name == name) {
         let message = format!(
-            "the channel {channel_name} of {} already has an other entry {name}",
+            "the channel {channel_name} of {} already has a different entry {name}",
             template.file
         );
-        let hint = "take the entry out of the template, or write into release-config.yaml what it says";
+        let hint = "remove the entry from the template, or copy its fields to release-config.yaml";
         found.push(at(Finding::of(&ADD, message), channel).hint(hint));
         return Ok(());
     }
@@ -169,11 +169,11 @@ fn in_channel(
         && !entries.iter().any(|entry| entry.name == *replaced)
     {
         let message = format!(
-            "the channel {channel_name} of {} has no {replaced}, which is replaced",
+            "the channel {channel_name} of {} does not contain the replaced {replaced}",
             template.file
         );
         let finding = at(Finding::new(&ADD, Severity::Warning, message), replaces);
-        found.push(finding.hint("name the head of the channel, so that its users are offered the update"));
+        found.push(finding.hint("use the channel head, so that OLM offers its users the upgrade"));
     }
     let before = heads(&entries).len();
     entries.push(new);
@@ -186,7 +186,7 @@ fn in_channel(
             heads.into_iter().collect::<Vec<_>>().join(", ")
         );
         let place = if replaces.is_none() { channel } else { replaces };
-        found.push(at(Finding::of(&ADD, message), place).hint("set `replaces` to the head that the channel has now"));
+        found.push(at(Finding::of(&ADD, message), place).hint("set `replaces` to the current channel head"));
     }
     Ok(())
 }

@@ -113,7 +113,7 @@ fn hashable(view: View<'_>) -> Result<View<'_>, Raise> {
     if view.node.is_hashable() {
         return Ok(view);
     }
-    Err(view.raise(format!("the name of a template is needed, found {}", view.node.kind())))
+    Err(view.raise(format!("expected the name of a template, found {}", view.node.kind())))
 }
 
 fn semver_channels(mapped: View<'_>, template: View<'_>, found: &mut Found) -> Result<(), Raise> {
@@ -123,7 +123,7 @@ fn semver_channels(mapped: View<'_>, template: View<'_>, found: &mut Found) -> R
     let channels = template.item("channels")?;
     let names = channels.iterate()?;
     if let Some(name) = names.iter().find(|name| !name.is_hashable()) {
-        return Err(channels.raise(format!("the name of a channel is needed, found {}", name.kind())));
+        return Err(channels.raise(format!("expected the name of a channel, found {}", name.kind())));
     }
     let allowed = |name: &Node| name.as_str().is_some_and(|name| SEMVER_CHANNELS.contains(&name));
     if names.iter().all(|name| allowed(name)) {

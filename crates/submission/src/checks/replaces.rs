@@ -1,4 +1,4 @@
-//! What a bundle replaces.
+//! The bundles that a bundle replaces.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -95,7 +95,7 @@ fn replaces(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise>
     Ok(())
 }
 
-/// The versions as the pipeline prints them: sorted as texts.
+/// The versions as the pipeline prints them: sorted as strings.
 fn versions(versions: &BTreeSet<Release>) -> String {
     let texts: BTreeSet<String> = versions.iter().map(Release::short).collect();
     list(texts)

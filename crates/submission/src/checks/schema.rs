@@ -26,7 +26,7 @@ pub(super) enum Schema {
     },
 }
 
-/// A place where a value does not fit.
+/// The position of a value that does not match.
 pub(super) struct Error {
     pub(super) message: String,
     pub(super) path: String,
@@ -58,7 +58,7 @@ impl Schema {
     }
 }
 
-/// What does not fit, in the order of the schema.
+/// Violations, in the order of the schema.
 pub(super) fn errors(node: &Node, schema: &Schema) -> Vec<Error> {
     let mut found = Vec::new();
     check(node, schema, "", &mut found);
@@ -138,7 +138,7 @@ fn check(node: &Node, schema: &Schema, path: &str, found: &mut Vec<Error>) {
     }
 }
 
-/// Returns true if a value stands in a list twice.
+/// Returns true if a list contains a value twice.
 fn has_twins(nodes: &[Node]) -> bool {
     let mut seen = Table::new(Equality::Json);
     nodes.iter().any(|node| seen.insert(node, ()).is_some())

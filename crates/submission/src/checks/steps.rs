@@ -1,4 +1,4 @@
-//! Steps of the pipeline beside its static tests that need no service.
+//! Steps of the pipeline, in addition to its static tests, that need no service.
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
@@ -22,7 +22,7 @@ static READ_CONFIG: Rule = rule(
     "ci.yaml must have updateGraph or fbc.enabled, not both",
 )
 .because(
-    "With file-based catalogs the templates are the update graph; the task read-config refuses both.",
+    "With file-based catalogs the templates define the upgrade graph; the task read-config rejects both.",
     "0.2.0",
 )
 .example(
@@ -46,7 +46,7 @@ static VERSIONS: Rule = rule(
     "com.redhat.openshift.versions selects an OpenShift that is supported; bundles that are not of the community must have it",
 )
 .because(
-    "The pipeline tests and publishes the bundle for each version that is selected, and stops without one.",
+    "The pipeline tests and publishes the bundle for each selected version, and stops without one.",
     "0.2.0",
 )
 .example(
@@ -61,7 +61,7 @@ static DOCKERFILE: Rule = rule(
     "annotations.yaml must name the directories of manifests and metadata",
 )
 .because(
-    "The pipeline builds the bundle image from a Dockerfile that it makes of the annotations.",
+    "The pipeline builds the bundle image from a Dockerfile that it generates from the annotations.",
     "0.2.0",
 )
 .example(
@@ -72,7 +72,7 @@ static DOCKERFILE: Rule = rule(
 
 fn versions(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
     let annotation = context.bundle.annotations()?.get(OPENSHIFT)?;
-    // A repository that does not say whose it is may be a community's.
+    // A repository that does not name its organization may be a community repository.
     let organization = context.repository.organization();
     let is_community = organization.is_none_or(|organization| organization == "community-operators");
     let (message, hint) = if !annotation.is_true() {
@@ -86,8 +86,8 @@ fn versions(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise>
         match context.options.platforms.selected(Some(&range)) {
             Some(versions) if !versions.is_empty() => return Ok(()),
             Some(_) => (
-                format!("{OPENSHIFT} {range:?} selects no OpenShift that is supported"),
-                "take in a later version; --ocp-versions and --platforms change what is supported",
+                format!("{OPENSHIFT} {range:?} selects no supported OpenShift version"),
+                "include a later version; --ocp-versions and --platforms change the supported versions",
             ),
             None => (
                 format!("{OPENSHIFT} {range:?} is not a range of versions"),
@@ -102,19 +102,19 @@ fn versions(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise>
 fn dockerfile(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
     let annotations = context.bundle.annotations()?;
     for (key, usual) in [(MANIFESTS, "manifests/"), (METADATA, "metadata/")] {
-        let folder = annotations.get(key)?;
-        let path = context.bundle.path(shown(folder.node).trim_matches('/'));
-        let message = if folder.is_none() {
+        let directory = annotations.get(key)?;
+        let path = context.bundle.path(shown(directory.node).trim_matches('/'));
+        let message = if directory.is_none() {
             format!("the annotation {key} is missing")
         } else if !context.bundle.files().is_directory(&path) {
             format!(
                 "{key} is {:?}, which is not a directory of the bundle",
-                shown(folder.node)
+                shown(directory.node)
             )
         } else {
             continue;
         };
-        found.push(at(Finding::of(&DOCKERFILE, message), folder).hint(format!("set it to {usual}")));
+        found.push(at(Finding::of(&DOCKERFILE, message), directory).hint(format!("set it to {usual}")));
     }
     Ok(())
 }
@@ -122,7 +122,7 @@ fn dockerfile(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rais
 fn read_config(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), Raise> {
     let mode = operator.config()?.view().get("updateGraph")?;
     if operator.uses_catalogs()? && mode.is_true() {
-        let message = "updateGraph and fbc.enabled exclude one another";
+        let message = "updateGraph and fbc.enabled exclude each other";
         found.push(at(Finding::of(&READ_CONFIG, message), mode).hint("remove updateGraph"));
     }
     Ok(())

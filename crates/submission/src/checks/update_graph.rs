@@ -28,7 +28,7 @@ static MODE: Rule = rule(
     "ci.yaml must set the upgrade graph mode",
 )
 .because(
-    "Without updateGraph the pipeline takes replaces-mode; anything unknown stops it.",
+    "Without updateGraph the pipeline uses replaces-mode; an unknown value stops it.",
     "0.2.0",
 )
 .example("updateGraph: legacy", "updateGraph: replaces-mode");
@@ -39,7 +39,7 @@ static UNIQUE: Rule = rule(
     "community",
     "The ClusterServiceVersions of all bundles must name the same operator",
 )
-.because("Bundles of two names have no common update graph.", "0.2.0")
+.because("Bundles with two names have no common upgrade graph.", "0.2.0")
 .example(
     "metadata:\n  name: hello.v0.0.3   # 0.0.2 is hello-operator.v0.0.2",
     "metadata:\n  name: hello-operator.v0.0.3",
@@ -51,7 +51,7 @@ static LOOP: Rule = rule(
     "community",
     "A bundle must not replace itself, directly or through others",
 )
-.because("A loop leaves OLM without a head of the channel.", "0.2.0")
+.because("With a loop, the channel has no head.", "0.2.0")
 .example(
     "metadata:\n  name: hello-operator.v0.0.3\n  annotations:\n    olm.skipRange: '>=0.0.1 <=0.0.3'",
     "metadata:\n  name: hello-operator.v0.0.3\n  annotations:\n    olm.skipRange: '>=0.0.1 <0.0.3'",
@@ -63,7 +63,7 @@ static DANGLING: Rule = rule(
     "community",
     "In every channel of the bundle, another bundle must replace or skip each bundle except the head",
 )
-.because("Users of a dangling bundle are never offered an update.", "0.2.0")
+.because("OLM never offers an upgrade to users of a dangling bundle.", "0.2.0")
 .example(
     "spec:\n  version: 0.0.3\n  replaces: hello-operator.v0.0.1   # 0.0.2 is left behind",
     "spec:\n  version: 0.0.3\n  replaces: hello-operator.v0.0.2",
@@ -123,7 +123,7 @@ fn no_loop(context: &Context<'_>, operator: &Operator, found: &mut Found) -> Res
                 finding = finding.at(document.root.start);
             }
             let hint = format!(
-                "channel {channel}: take {} out of spec.replaces, spec.skips and olm.skipRange of {}",
+                "channel {channel}: remove {} from spec.replaces, spec.skips and olm.skipRange of {}",
                 from.version, to.version
             );
             found.push(finding.hint(hint));
@@ -135,7 +135,7 @@ fn no_loop(context: &Context<'_>, operator: &Operator, found: &mut Found) -> Res
     Ok(())
 }
 
-/// OLM understands ranges that the pipeline's graph silently leaves out, which looks as if bundles were dangling.
+/// OLM supports ranges that the pipeline's graph silently omits, so that bundles seem to be dangling.
 fn unread_ranges(operator: &Operator, found: &mut Found) {
     for bundle in &operator.bundles {
         let Ok(document) = &bundle.facts().skip_range else {
@@ -146,10 +146,9 @@ fn unread_ranges(operator: &Operator, found: &mut Found) {
         };
         if NpmRange::parse(range).is_err() && VersionRange::parse(range).is_ok() {
             let message = format!(
-                "differs from the hosted pipeline: it cannot read olm.skipRange {range:?}, which OLM can, and leaves it out of the \
-                 update graph"
+                "differs from the hosted pipeline: it cannot parse olm.skipRange {range:?}, which OLM can, and omits it from the upgrade graph"
             );
-            let hint = "write each bound as one word and blanks between them: >=1.0.0 <2.0.0";
+            let hint = "write each bound as one word, separated by spaces: >=1.0.0 <2.0.0";
             found.push(at(Finding::new(&LOOP, Severity::Warning, message), document.view()).hint(hint));
         }
     }
@@ -159,7 +158,7 @@ fn is_caught(raise: &Raise) -> bool {
     matches!(raise.kind, RaiseKind::Value | RaiseKind::NotImplemented)
 }
 
-/// What the pipeline reports instead of a graph.
+/// The finding that replaces a graph in the pipeline.
 fn caught(rule: &'static Rule, raise: Raise, operator: &str) -> Finding {
     let finding = Finding::of(rule, raise.text).file(raise.file.unwrap_or_else(|| format!("operators/{operator}")));
     match raise.position {
@@ -198,7 +197,7 @@ fn dangling(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise>
         let replaces = spec.get("replaces").unwrap_or(spec);
         let versions: Vec<&str> = left.iter().map(|bundle| bundle.version.as_str()).collect();
         let hint = format!(
-            "let a newer bundle of the channel replace or skip {}",
+            "replace or skip {} in a newer bundle of the channel",
             versions.join(", ")
         );
         found.push(at(Finding::of(&DANGLING, message), replaces).hint(hint));

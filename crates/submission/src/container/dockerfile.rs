@@ -1,4 +1,4 @@
-//! preflight's container policies on a Dockerfile, as far as it decides them before anything is built.
+//! preflight's container policies on a Dockerfile, as far as they can be decided before the build.
 
 use olmkit::diagnostics::Finding;
 use olmkit_yaml::Position;
@@ -8,7 +8,7 @@ use crate::checked::Checked;
 use crate::checks::name_of;
 use crate::dockerfile::{Image, image};
 
-/// Checks the labels and the user of the image that a Dockerfile builds. What its base may have is not known.
+/// Checks the labels and the user of the image that a Dockerfile builds. The base image's labels are unknown.
 pub fn check_dockerfile(file: &str, text: &str, policy: Policy) -> ContainerOutcome {
     let image = image(text);
     let container = Container {
@@ -53,7 +53,7 @@ pub fn check_dockerfile(file: &str, text: &str, policy: Policy) -> ContainerOutc
     outcome
 }
 
-/// Why a rule cannot be decided: the base may have what the Dockerfile lacks, or the value comes with the build.
+/// Why a rule cannot be decided: the base image may have the missing label, or the build sets the value.
 fn left_to_base(rule: &str, image: &Image) -> Option<String> {
     let user = image.user.as_ref().map(|(_, user)| user.as_str());
     if rule == ROOT.id && user.is_some_and(|user| user.contains('$')) {
@@ -96,7 +96,7 @@ mod tests {
 
     const REST: &str = "version=1 release=1 summary=x description=x maintainer=x";
 
-    /// The rules with findings and their lines, and those that are not decided.
+    /// The rules with findings and their lines, and the undecided ones.
     fn checked(text: &str, policy: Policy) -> (Vec<(&'static str, Option<u32>)>, Vec<String>) {
         let outcome = check_dockerfile("Dockerfile", text, policy);
         let found = outcome.found.iter();

@@ -1,6 +1,6 @@
-//! preflight's container policies on an image that somebody else has pulled or opened.
+//! preflight's container policies on an image that the caller has pulled or opened.
 //!
-//! The rules are those of preflight 1.21.0; the words are ours.
+//! The rules are those of preflight 1.21.0, the wording is ours.
 
 mod dockerfile;
 mod modified;
@@ -34,13 +34,13 @@ macro_rules! rules {
 
 rules! {
     LICENSE: "HasLicense", "The image must contain licenses as files below /licenses",
-        "Users must find the terms of what they run.", "FROM scratch\nCOPY app /app", "FROM scratch\nCOPY app /app\nCOPY LICENSE /licenses/";
+        "Users must find the license terms of the image.", "FROM scratch\nCOPY app /app", "FROM scratch\nCOPY app /app\nCOPY LICENSE /licenses/";
     TAG: "HasUniqueTag", "The image must have a tag other than latest",
-        "`latest` is another image tomorrow.", "quay.io/example/hello:latest", "quay.io/example/hello:v0.0.1";
+        "`latest` can refer to another image tomorrow.", "quay.io/example/hello:latest", "quay.io/example/hello:v0.0.1";
     LAYERS: "LayerCountAcceptable", "The image must have at most 40 layers",
-        "Each layer costs time when a container starts.", "RUN a\nRUN b", "RUN a && b";
+        "Each layer delays the start of a container.", "RUN a\nRUN b", "RUN a && b";
     PACKAGES: "HasNoProhibitedPackages", "The image must not contain packages that may not be redistributed",
-        "Kernels and firmware of Red Hat Enterprise Linux need a licence.", "RUN dnf install -y kernel-core", "# the kernel is that of the node";
+        "Kernels and firmware of Red Hat Enterprise Linux need a license.", "RUN dnf install -y kernel-core", "# the kernel is that of the node";
     LABELS: "HasRequiredLabel", "The image must have the labels name, vendor, version, release, summary, description and maintainer",
         "The catalog shows them.", "LABEL name=hello", "LABEL name=hello vendor=Example version=v0.0.1 release=1 summary=… description=… maintainer=…";
     TRADEMARK: "HasNoProhibitedLabels", "The labels name, vendor and maintainer must respect the Red Hat trademark",
@@ -48,7 +48,7 @@ rules! {
     ROOT: "RunAsNonRoot", "The image must name a user other than root",
         "OpenShift starts no container as root unless it is allowed to; such an image needs a review.", "# no USER", "USER 65532";
     MODIFIED: "HasModifiedFiles", "Layers must not change files that Red Hat packages installed, except by rpm",
-        "What rpm does not know of is lost with the next update, and cannot be supported.", "FROM ubi9\nRUN rm /usr/bin/curl", "FROM ubi9\nRUN rpm --erase curl";
+        "Changes without rpm are lost with the next update, and cannot be supported.", "FROM ubi9\nRUN rm /usr/bin/curl", "FROM ubi9\nRUN rpm --erase curl";
     NAME: "HasProhibitedContainerName", "The name of the repository must respect the Red Hat trademark",
         "An image of a partner must not look like one of Red Hat.", "quay.io/example/redhat-hello", "quay.io/example/hello";
 }
@@ -69,14 +69,14 @@ pub enum Policy {
     Konflux,
 }
 
-/// What the checks need of an image.
+/// Data of an image for the checks.
 #[derive(Debug, Clone, Default)]
 pub struct Container {
-    /// How findings call it.
+    /// The name in findings.
     pub name: String,
     /// Its repository, without tag and digest; unknown for a layout without names.
     pub repository: Option<String>,
-    /// The tag it was asked for with.
+    /// The requested tag.
     pub tag: Option<String>,
     /// The labels of its configuration.
     pub labels: BTreeMap<String, String>,
@@ -92,14 +92,14 @@ pub struct Container {
     pub modified: Compared,
 }
 
-/// What came of the comparison of an image's layers with its packages.
+/// Result of comparing an image's layers with its packages.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub enum Compared {
     /// They were not compared.
     #[default]
     No,
-    /// They cannot be compared here; the text says why.
+    /// They cannot be compared here; the string is the reason.
     Unknown(&'static str),
     /// They cannot be compared by preflight either.
     Failed(String),
@@ -107,7 +107,7 @@ pub enum Compared {
     Modified(Vec<Modified>),
 }
 
-/// What was found in an image.
+/// Findings for an image.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ContainerOutcome {
@@ -119,7 +119,7 @@ pub struct ContainerOutcome {
     pub not_checked: Vec<String>,
 }
 
-/// What a check says of an image.
+/// Result of one check on an image.
 enum Verdict {
     Passed,
     Failed(String, &'static str),
@@ -153,10 +153,10 @@ impl Policy {
             || (is(&TRADEMARK) || is(&NAME)) && is_konflux)
     }
 
-    /// The checks of the policy that no image alone decides.
+    /// Lists the checks of the policy that need more than the image.
     fn name_what_is_not_checked(self, outcome: &mut ContainerOutcome) {
         if !matches!(self, Self::ScratchNonroot | Self::ScratchRoot) {
-            let name = "preflight BasedOnUbi (a hosted service knows the layers of base images)";
+            let name = "preflight BasedOnUbi (needs a hosted service with the layers of base images)";
             outcome.not_checked.push(name.to_owned());
         }
     }
@@ -316,7 +316,7 @@ fn root(image: &Container) -> Verdict {
 
 fn modified_files(image: &Container) -> Verdict {
     const NAMED: usize = 5;
-    let hint = "change packages with dnf or rpm, and put files of your own beside theirs";
+    let hint = "change packages with dnf or rpm, and add your files under other names";
     let modified = match &image.modified {
         Compared::No => return Verdict::Unknown("the layers were not read"),
         Compared::Unknown(reason) => return Verdict::Unknown(reason),
@@ -336,7 +336,7 @@ fn modified_files(image: &Container) -> Verdict {
 
 fn name(image: &Container) -> Verdict {
     let Some(repository) = &image.repository else {
-        return Verdict::Unknown("the layout does not say how the image is called");
+        return Verdict::Unknown("the layout does not contain the image's name");
     };
     let last = repository.rsplit('/').next().unwrap_or(repository);
     if !violates_trademark(last) {
@@ -344,7 +344,7 @@ fn name(image: &Container) -> Verdict {
     }
     Verdict::Failed(
         format!("the name {last} uses the trademark of Red Hat"),
-        "give the repository another name",
+        "rename the repository",
     )
 }
 
@@ -352,7 +352,7 @@ static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("red[^a-z0-9
 static AT_START: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("^[^a-z0-9]*red[^a-z0-9]*hat").ok());
 static AFTER_FOR: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("for[^a-z0-9]*red[^a-z0-9]*hat").ok());
 
-/// Returns true if a text starts with the trademark, or has it elsewhere than once after "for".
+/// Returns true if a string starts with the trademark, or contains it other than once after "for".
 fn violates_trademark(text: &str) -> bool {
     let text = text.to_lowercase();
     let is_in = |pattern: &Option<Regex>| pattern.as_ref().is_some_and(|pattern| pattern.is_match(&text));

@@ -1,8 +1,8 @@
-//! Which files of packages are changed by layers, as preflight's HasModifiedFiles counts it.
+//! Finds package files that layers changed, as preflight's HasModifiedFiles does.
 //!
-//! The files of each layer are held against the packages of the RPM database as of that layer. What rpm itself installs, updates or
-//! removes is fine, and so is what no package of Red Hat owns. preflight's own inaccuracies are kept: it sees databases below
-//! `/var/lib/rpm` only, and its excluded directories exclude names that begin alike too.
+//! The files of each layer are compared with the packages in the RPM database of that layer. Changes by rpm itself are
+//! allowed, and so are files that no Red Hat package owns. preflight's inaccuracies are reproduced: it reads databases
+//! only below `/var/lib/rpm`, and its excluded directories also exclude names with the same prefix.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ use super::packages::Package;
 const SET_USER: u32 = 0o4000;
 const SET_GROUP: u32 = 0o2000;
 
-/// What a file may be without being compared: configuration, documentation, may be missing, ghost, licence, readme, artifact.
+/// Flags of files that are not compared: configuration, documentation, may be missing, ghost, license, readme,
+/// artifact.
 const FREE_FLAGS: u32 = 1 | 1 << 1 | 1 << 3 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 12;
 
 /// Paths that are never compared, and those that begin so.
@@ -28,7 +29,7 @@ const EXCLUDED: [&str; 6] = [
 /// The distribution of an image that does not name it.
 const UNKNOWN: &str = "unknown";
 
-/// The packages of an RPM database, and which of them each file belongs to.
+/// The packages of an RPM database, and the package of each file.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Owners {
     /// By name, version, release and architecture.
@@ -58,13 +59,13 @@ impl Owners {
     }
 }
 
-/// What changed files of packages.
+/// A changed file of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Modified {
     /// The file, without the first slash.
     pub path: String,
-    /// What is wrong.
+    /// The violation.
     pub reason: &'static str,
     /// The number of the layer, from 1.
     pub layer: usize,
@@ -80,7 +81,7 @@ pub struct Layers {
     modified: Vec<Modified>,
 }
 
-/// What a layer has at a path.
+/// Change of a path in a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change<'a> {
@@ -100,13 +101,13 @@ pub struct LayerFiles {
 }
 
 impl LayerFiles {
-    /// Takes an entry of the layer. Those with capabilities are left out by the caller, as preflight leaves them out.
+    /// Adds an entry of the layer. The caller omits files with capabilities, as preflight does.
     pub fn add(&mut self, path: &str, change: Change<'_>) {
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         let removed = name.strip_prefix(".wh.");
-        let of_removed = || match folder {
+        let of_removed = || match directory {
             "" => removed.unwrap_or(name).to_owned(),
-            folder => format!("{folder}/{}", removed.unwrap_or(name)),
+            directory => format!("{directory}/{}", removed.unwrap_or(name)),
         };
         match change {
             Change::File(mode) => _ = self.files.insert(of_removed(), mode),
@@ -155,7 +156,7 @@ impl Layers {
         self.modified
     }
 
-    /// What is wrong with a file of the next layer, which may have a new database.
+    /// The violation for a file of the next layer, which may have a new database.
     fn problem_with(&self, new: Option<&Owners>, path: &str, mode: u32) -> Option<&'static str> {
         let owners = new.unwrap_or(&self.owners);
         let id = owners.files.get(path)?;
@@ -272,7 +273,7 @@ mod tests {
             ("usr/bin/su", Change::File(0o755)),
         ];
         assert_eq!(found(&free, None), Vec::<String>::new());
-        // What a link leads to is taken for the same file.
+        // The target of a link counts as the same file.
         let linked = [
             ("usr/bin/app", Change::File(0o755)),
             ("usr/bin/other", Change::Link(0o777, "/usr/bin/app")),

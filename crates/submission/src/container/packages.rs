@@ -16,7 +16,7 @@ mod tag {
     pub(super) const FOLDERS: usize = 1118;
 }
 
-/// Bytes that the paths of all files may take: a path is joined from parts that a stranger's header may name again and again.
+/// Maximum bytes for the paths of all files: a path is joined from parts that an untrusted header may repeat.
 const MOST_BYTES: usize = 64 << 20;
 
 /// A package as the RPM database describes it.
@@ -31,9 +31,9 @@ pub struct Package {
     pub release: String,
     /// Its architecture.
     pub architecture: String,
-    /// Who made it.
+    /// Its vendor.
     pub vendor: String,
-    /// When it was installed, in seconds since 1970.
+    /// Installation time, in seconds since 1970.
     pub installed: u32,
     /// Its files with their flags; none from [`packages`].
     pub files: Vec<(String, u32)>,
@@ -57,7 +57,7 @@ impl Package {
 /// The names of the packages in an RPM database (`rpmdb.sqlite`).
 ///
 /// # Errors
-/// The file is not such a database; the text says why.
+/// The file is not such a database; the error is the reason.
 pub fn packages(database: &[u8]) -> Result<Vec<String>, String> {
     let names = read(database, |header| {
         header.text(tag::NAME).ok_or("the header of a package has no name")
@@ -68,7 +68,7 @@ pub fn packages(database: &[u8]) -> Result<Vec<String>, String> {
 /// The packages in an RPM database (`rpmdb.sqlite`), with their files.
 ///
 /// # Errors
-/// The file is not such a database; the text says why.
+/// The file is not such a database; the error is the reason.
 pub fn packages_with_files(database: &[u8]) -> Result<Vec<Package>, String> {
     let mut left = MOST_BYTES;
     let packages = read(database, |header| {
@@ -113,7 +113,7 @@ impl<'h> Header<'h> {
         String::from_utf8(data.get(..end)?.to_vec()).ok()
     }
 
-    /// The texts of a tag, which end with a zero byte each.
+    /// The strings of a tag, each of which ends with a zero byte.
     fn texts(self, tag: usize) -> Vec<&'h str> {
         let Some((data, count)) = self.data(tag) else {
             return Vec::new();
@@ -131,17 +131,17 @@ impl<'h> Header<'h> {
         (0..count).map_while(|at| u32_at(data, at.checked_mul(4)?)).collect()
     }
 
-    /// Its files with their flags, of which as many bytes are left.
+    /// Its files with their flags; `left` bounds the bytes of their names.
     fn files(self, left: &mut usize) -> Result<Vec<(String, u32)>, Problem> {
         let (folders, names) = (self.texts(tag::FOLDERS), self.texts(tag::BASE_NAMES));
         let (numbers, flags) = (self.numbers(tag::FOLDER_NUMBERS), self.numbers(tag::FILE_FLAGS));
         let files = names.iter().zip(numbers).enumerate().map(|(at, (name, number))| {
-            let folder = usize::try_from(number).ok().and_then(|number| folders.get(number));
-            let folder = folder.ok_or("a file of a package is in no directory")?;
+            let directory = usize::try_from(number).ok().and_then(|number| folders.get(number));
+            let directory = directory.ok_or("a file of a package is in no directory")?;
             *left = left
-                .checked_sub(folder.len() + name.len() + 1)
+                .checked_sub(directory.len() + name.len() + 1)
                 .ok_or("its packages have too many files")?;
-            Ok((format!("{folder}{name}"), flags.get(at).copied().unwrap_or_default()))
+            Ok((format!("{directory}{name}"), flags.get(at).copied().unwrap_or_default()))
         });
         files.collect()
     }
@@ -156,7 +156,8 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Written by SQLite itself: pages of 512 bytes, so that the 12 headers of 900 bytes need inner pages and go on in others.
+    /// Written by SQLite itself: pages of 512 bytes, so that the 12 headers of 900 bytes need inner pages and overflow
+    /// pages.
     static DATABASE: &[u8] = include_bytes!("packages.sqlite");
 
     #[test]
@@ -166,7 +167,7 @@ mod tests {
         assert_eq!(names, wanted);
     }
 
-    /// A header with a text, a number and the files of a package.
+    /// A header with a string, a number and the files of a package.
     fn header() -> Vec<u8> {
         let texts = |texts: &[&str]| {
             texts
@@ -223,7 +224,7 @@ mod tests {
         assert_eq!(header.numbers(tag::INSTALL_TIME), [1_700_000_000]);
         assert!(header.files(&mut 30).is_err());
         for size in 0..bytes.len() {
-            // Whatever is left of it, it does not panic.
+            // Truncated input must not panic.
             let cut = Header(bytes.get(..size).unwrap_or_default());
             let _ = (
                 cut.files(&mut 1000),
@@ -263,7 +264,7 @@ mod tests {
             if let Some(byte) = broken.get_mut(at) {
                 *byte ^= 0xff;
             }
-            // Whatever it says, it neither panics nor runs for ever, and finds no more than there is.
+            // On any input, it neither panics nor runs forever, and finds no more packages than there are.
             assert!(packages(&broken).map_or(0, |names| names.len()) < 2_000);
         }
     }

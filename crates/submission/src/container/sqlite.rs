@@ -1,4 +1,4 @@
-//! Reads one table of a SQLite file: the packages of an image are in one. The file may come from a stranger, so every page is
+//! Reads one table of a SQLite file, in which images store their packages. The file is untrusted, so every page is
 //! visited at most once, and the records together are at most as large as the file.
 
 /// Why a file cannot be read.
@@ -7,11 +7,11 @@ pub(super) type Problem = &'static str;
 struct Database<'a> {
     bytes: &'a [u8],
     page_size: usize,
-    /// The part of a page that holds data.
+    /// The size of a page's data area.
     usable: usize,
     /// Pages that may still be visited.
     left: usize,
-    /// Bytes of records that may still be read: cells of a stranger's page may overlap.
+    /// Bytes of records that may still be read: cells of an untrusted page may overlap.
     room: usize,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Database<'a> {
         self.bytes.get(start..end).ok_or("a page is missing")
     }
 
-    /// What a cell holds, with the pages that it goes on in.
+    /// The content of a cell, including its overflow pages.
     fn payload(&mut self, page: &[u8], at: usize) -> Result<Vec<u8>, Problem> {
         let (size, at) = varint(page, at)?;
         let (_, at) = varint(page, at)?;

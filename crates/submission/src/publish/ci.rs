@@ -1,11 +1,12 @@
-//! `ci.yaml` with a mapping from templates to catalogs; everything else in it stays.
+//! Updates `ci.yaml` with a mapping from templates to catalogs and keeps everything else.
 
 use olmkit::fix::Document;
 use serde_json::{Map, Value, json};
 
 use super::Mapping;
 
-/// The file with the mapping, and without `updateGraph`, which the pipeline refuses beside it. `None` if it cannot be changed in place.
+/// The file with the mapping, and without `updateGraph`, which the pipeline rejects in combination. `None` if it cannot
+/// be changed in place.
 pub(super) fn with_mapping(text: &str, mapping: &[Mapping]) -> Option<String> {
     let mapping = serde_json::to_value(mapping).ok()?;
     if olmkit_yaml::parse(text.as_bytes()).is_ok_and(|node| node.is_null()) {
@@ -44,7 +45,7 @@ pub(super) fn with_mapping(text: &str, mapping: &[Mapping]) -> Option<String> {
     Some(document.text().to_owned())
 }
 
-/// Changes the two keys alone.
+/// Changes only the two keys.
 fn within(document: &mut Document, fbc: &Map<String, Value>, mapping: &Value) -> Option<()> {
     if fbc.get("enabled") != Some(&Value::Bool(true)) {
         match fbc.get("enabled") {

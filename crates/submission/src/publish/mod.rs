@@ -1,6 +1,7 @@
 //! Publishing through file-based catalogs: bringing an operator there, and adding bundles to its templates and catalogs.
 //!
-//! Everything is worked out in memory, with the files of the repository as they are; the caller writes the changes or does not.
+//! Everything is computed in memory, from the current files of the repository; the caller decides whether to write the
+//! changes.
 
 mod ci;
 mod onboard;
@@ -31,19 +32,18 @@ pub enum PublishError {
     NoOperator(String),
     /// The operator has file-based catalogs already.
     #[error(
-        "{0} is published through file-based catalogs already (fbc.enabled in operators/{0}/ci.yaml); pass --replace to make its \
-         templates, mapping and catalogs anew"
+        "{0} already uses file-based catalogs (fbc.enabled in operators/{0}/ci.yaml); pass --replace to regenerate its templates, mapping and catalogs"
     )]
     Enabled(String),
     /// No catalog has the package.
-    #[error("no catalog has the package {package}; looked at {catalogs}")]
+    #[error("no catalog has the package {package}; searched {catalogs}")]
     NoCatalog {
         /// The package.
         package: String,
         /// The catalogs.
         catalogs: String,
     },
-    /// Nothing says which images the bundles of a folder are.
+    /// The images of a directory's bundles are unknown.
     #[error(
         "the images of the bundles are unknown: {0}; pass --image-ref-template, such as \
          'quay.io/example/{{{{.Package}}}}:v{{{{.Version}}}}', or --catalogs with published catalogs, which name them"
@@ -60,19 +60,19 @@ pub enum PublishError {
         bundle: String,
     },
     /// A bundle of the repository cannot be rendered.
-    #[error("{path}: {reason}; `olmkit bundle validate {path}` says more")]
+    #[error("{path}: {reason}; see `olmkit bundle validate {path}`")]
     Bundle {
-        /// Its folder.
+        /// Its directory.
         path: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A file of settings is not what it should be.
+    /// A settings file is invalid.
     #[error("{place}: {text}")]
     Settings {
         /// File, line and column.
         place: String,
-        /// What is wrong.
+        /// The error.
         text: String,
     },
     /// A file cannot be changed without losing its form.
@@ -80,7 +80,7 @@ pub enum PublishError {
     Form {
         /// The file.
         path: String,
-        /// What to do.
+        /// The attempted action.
         what: String,
     },
     /// A template cannot be rendered.
@@ -90,10 +90,10 @@ pub enum PublishError {
         path: String,
         /// The catalog.
         catalog: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// What is to be released is there already, or is not what can be released.
+    /// The release exists already, or cannot be released.
     #[error("{0}")]
     Refused(String),
 }
@@ -147,7 +147,7 @@ fn catalog_text(catalog: Catalog) -> Result<Vec<u8>, PublishError> {
     Ok(text)
 }
 
-/// Returns true if a text can be one part of a path that programs and people read: letters, digits, dots, underscores, dashes, plus.
+/// Returns true if a string can be one part of a path: letters, digits, dots, underscores, dashes, plus.
 fn is_sound(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'+');
     !name.is_empty() && name.len() <= 253 && !name.starts_with(['.', '-']) && name.bytes().all(allowed)

@@ -17,11 +17,11 @@ use crate::platforms::Platforms;
 use crate::python::Node;
 use crate::repository::{CATALOG_FILES, Operator, Repository};
 
-/// Where the graph comes from.
+/// Source of the graph.
 pub enum Origin {
     /// Published catalogs by name, such as `v4.20`.
     Catalogs(BTreeMap<String, Catalog>),
-    /// The operator's folder with bundles.
+    /// The operator's directory with bundles.
     Folder {
         /// The image of each bundle; by default that of community-operators-prod.
         images: Option<ImageTemplate>,
@@ -30,7 +30,7 @@ pub enum Origin {
     },
 }
 
-/// What to bring there.
+/// Input of a migration.
 pub struct Onboarding<'a> {
     /// The repository.
     pub repository: &'a Repository,
@@ -38,7 +38,7 @@ pub struct Onboarding<'a> {
     pub root: &'a Path,
     /// The operator.
     pub operator: &'a str,
-    /// True if templates, mapping and catalogs may replace others.
+    /// True if existing templates, mapping and catalogs may be replaced.
     pub replace: bool,
 }
 
@@ -48,9 +48,9 @@ pub struct Onboarded {
     pub changes: Changes,
     /// The templates.
     pub mapping: Vec<Mapping>,
-    /// What the templates do not reproduce, by catalog. Nothing should be written then.
+    /// Differences between templates and catalogs, by catalog. Nothing should be written then.
     pub differences: Vec<(String, Change)>,
-    /// Why bundles of the folder are not in a channel, in sentences.
+    /// Reasons why bundles of the directory are not in a channel, as sentences.
     pub left_out: Vec<String>,
     /// Catalogs of the operator that no template is for any more.
     pub unmapped: Vec<String>,
@@ -135,14 +135,14 @@ impl Onboarding<'_> {
     }
 
     fn write_catalog(&self, name: &str, text: Vec<u8>, changes: &mut Changes) {
-        let folder = format!("catalogs/{name}/{}", self.operator);
+        let directory = format!("catalogs/{name}/{}", self.operator);
         let [wanted, others @ ..] = CATALOG_FILES;
-        for other in others.map(|other| join(&folder, other)) {
+        for other in others.map(|other| join(&directory, other)) {
             if self.repository.files().is_file(&other) {
                 changes.insert(other, None);
             }
         }
-        changes.insert(join(&folder, wanted), Some(text));
+        changes.insert(join(&directory, wanted), Some(text));
     }
 
     /// Writes templates and `ci.yaml`, and removes the templates that the mapping named before.
@@ -152,7 +152,7 @@ impl Onboarding<'_> {
         groups: Vec<Group>,
         onboarded: &mut Onboarded,
     ) -> Result<(), PublishError> {
-        let folder = format!("operators/{}/catalog-templates", self.operator);
+        let directory = format!("operators/{}/catalog-templates", self.operator);
         for old in operator
             .config()?
             .root
@@ -165,7 +165,7 @@ impl Onboarding<'_> {
                 .get("template_name")
                 .and_then(Node::as_str)
                 .filter(|name| super::is_sound(name));
-            let path = name.map(|name| join(&folder, name));
+            let path = name.map(|name| join(&directory, name));
             if let Some(path) = path.filter(|path| self.repository.files().is_file(path)) {
                 onboarded.changes.insert(path, None);
             }
@@ -178,10 +178,10 @@ impl Onboarding<'_> {
                 _ if schema == "olm.semver" => "semver.yaml".to_owned(),
                 _ => "basic.yaml".to_owned(),
             };
-            let path = join(&folder, &name);
+            let path = join(&directory, &name);
             let is_ours = onboarded.changes.contains_key(&path);
             if self.repository.files().is_file(&path) && !is_ours && !self.replace {
-                let problem = format!("{path} is there already; pass --replace to write it anew");
+                let problem = format!("{path} already exists; pass --replace to overwrite it");
                 return Err(PublishError::Refused(problem));
             }
             onboarded.changes.insert(path, Some(choice.text.into_bytes()));
@@ -210,7 +210,7 @@ impl Onboarding<'_> {
     }
 }
 
-/// The package: that of the folder's name if a bundle is of it, else that of the first bundle.
+/// The package: the one with the directory's name if a bundle belongs to it, else that of the first bundle.
 fn package_of(operator: &Operator) -> String {
     let named = operator.bundles.iter().filter_map(|bundle| bundle.package().ok());
     let mut named = named.filter(|name| !name.is_empty());
@@ -221,7 +221,7 @@ fn package_of(operator: &Operator) -> String {
     first
 }
 
-/// What each catalog has of a package; those without it are left out.
+/// Each catalog's contents for a package; catalogs without it are omitted.
 fn of_package(catalogs: BTreeMap<String, Catalog>, package: &str) -> Result<Versioned, PublishError> {
     let names: Vec<String> = catalogs.keys().cloned().collect();
     let mut found = Versioned::new();
@@ -251,7 +251,7 @@ fn of_package(catalogs: BTreeMap<String, Catalog>, package: &str) -> Result<Vers
 /// Catalogs by name.
 type Versioned = BTreeMap<String, Catalog>;
 
-/// The catalogs that the bundles of a folder make, and the bundles without a place in them.
+/// The catalogs from the bundles of a directory, and the bundles that fit into none.
 fn of_folder(
     operator: &Operator,
     package: &str,
@@ -267,7 +267,10 @@ fn of_folder(
         return Err(PublishError::Refused(problem));
     }
     if platforms.is_empty() {
-        let problem = format!("no bundle of {} is for a supported version of OpenShift", operator.name);
+        let problem = format!(
+            "no bundle of {} supports a supported version of OpenShift",
+            operator.name
+        );
         return Err(PublishError::Refused(problem));
     }
     let mut catalogs = Versioned::new();
@@ -291,13 +294,12 @@ fn of_folder(
     }
     left_out.extend(missing.into_iter().map(|(what, catalogs)| {
         let catalogs = catalogs.join(", ");
-        format!("{what} of {catalogs}: nothing leads from the newest bundle to it, so the index has forgotten it")
+        format!("{what} of {catalogs}: the newest bundle does not lead to it, so the index has dropped it")
     }));
     left_out.extend(unskipped.into_iter().map(|(channel, catalogs)| {
         let catalogs = catalogs.join(", ");
         format!(
-            "skips in {channel} of {catalogs} that name bundles of its own chain of replaces: opm would reject the channel, since \
-             the bundles below would be stranded"
+            "skips in {channel} of {catalogs} that name bundles in its own replaces chain: opm would reject the channel, because the bundles below would be stranded"
         )
     }));
     Ok((catalogs, left_out))

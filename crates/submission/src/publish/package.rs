@@ -1,6 +1,7 @@
-//! The graph of an operator whose bundles are in a folder, as the hosted index builds it from them.
+//! The upgrade graph of bundles in a directory, as the hosted index builds it.
 //!
-//! Rules: `opm index add` of operator-registry, which the hosted pipeline ran on each bundle; see [`olmkit::catalog::index`].
+//! Rules: `opm index add` of operator-registry, which the hosted pipeline ran on each bundle; see
+//! [`olmkit::catalog::index`].
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,14 +20,14 @@ use crate::python::text::shown;
 use crate::repository::Operator;
 use crate::versions::Release;
 
-/// How channels come from bundles.
+/// How channels are derived from bundles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     Replaces,
     Semver,
 }
 
-/// A bundle of a folder with what makes its place in the graph.
+/// A bundle of a directory with the fields that determine its position in the graph.
 pub(super) struct Member {
     pub(super) blob: Bundle,
     graph: index::Member,
@@ -128,16 +129,16 @@ pub(super) fn platforms(members: &[Member]) -> BTreeSet<Release> {
         .collect()
 }
 
-/// What the catalog of one version of OpenShift does not keep of its bundles.
+/// Information about bundles that the catalog of one OpenShift version loses.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
-    /// Bundles without a place in a channel.
+    /// Bundles that fit into no channel.
     pub(super) missing: Vec<Missing>,
-    /// Channels without the `skips` that name bundles of their own chain.
+    /// Channels that lose the `skips` that name bundles in their own chain.
     pub(super) unskipped: Vec<String>,
 }
 
-/// The catalog of one version of OpenShift, and what it does not keep.
+/// The catalog of one OpenShift version, and the information that it loses.
 pub(super) fn catalog(members: &[Member], package: &str, mode: Mode, platform: Release) -> (Catalog, Losses) {
     let members: Vec<&Member> = members
         .iter()

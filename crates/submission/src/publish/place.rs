@@ -1,4 +1,4 @@
-//! Placing a bundle in its operator's folder.
+//! Adds a bundle to its operator's directory.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::overlay::Changes;
 use crate::python::text::shown;
 use crate::repository::Repository;
 
-/// A bundle in its place.
+/// A bundle in its directory.
 pub struct Placed {
     /// The operator.
     pub operator: String,
@@ -19,16 +19,16 @@ pub struct Placed {
     pub version: String,
     /// The files to write.
     pub changes: Changes,
-    /// Files of the bundle's folder that are not part of it, such as a Dockerfile.
+    /// Files of the bundle's directory that are not part of it, such as a Dockerfile.
     pub left_out: Vec<String>,
 }
 
-/// The folders that belong to a bundle.
+/// The directories of a bundle.
 const FOLDERS: [&str; 3] = ["manifests/", "metadata/", "tests/"];
 const RELEASE_CONFIG: &str = "release-config.yaml";
 
 impl Placed {
-    /// Returns true if the bundle says to no template that it wants to be added.
+    /// Returns true if the bundle has no template to be added to.
     pub fn has_no_release_config(&self) -> bool {
         let end = format!("/{RELEASE_CONFIG}");
         !self.changes.keys().any(|path| path.ends_with(&end))
@@ -38,13 +38,13 @@ impl Placed {
 /// Places a bundle as `operators/PACKAGE/VERSION`. `release_config` replaces the bundle's own `release-config.yaml`.
 ///
 /// # Errors
-/// The bundle does not say its package or version, or is there already.
+/// The bundle has no package or version, or exists already.
 pub fn place(repository: &Repository, bundle: &Tree, release_config: Option<Vec<u8>>) -> Result<Placed, PublishError> {
     let mut files = Vec::new();
     let mut left_out = Vec::new();
     for (path, entry) in bundle.walk("") {
         match entry {
-            Entry::File(bytes) if FOLDERS.iter().any(|folder| path.starts_with(folder)) => {
+            Entry::File(bytes) if FOLDERS.iter().any(|directory| path.starts_with(directory)) => {
                 files.push((path, bytes.to_vec()));
             }
             Entry::File(bytes) if path == RELEASE_CONFIG && release_config.is_none() => {
@@ -58,15 +58,15 @@ pub fn place(repository: &Repository, bundle: &Tree, release_config: Option<Vec<
     files.extend(release_config.map(|bytes| (RELEASE_CONFIG.to_owned(), bytes)));
     let (operator, version) = names(&files)?;
     if repository.has_bundle(&operator, &version) {
-        let problem = format!("operators/{operator}/{version} is there already; a released bundle does not change");
+        let problem = format!("operators/{operator}/{version} already exists; a released bundle must not change");
         return Err(PublishError::Refused(problem));
     }
-    let folder = format!("operators/{operator}/{version}");
-    if !repository.files().list(&folder).is_empty() {
-        let problem = format!("{folder} is there already, but it is not a bundle; remove it first");
+    let directory = format!("operators/{operator}/{version}");
+    if !repository.files().list(&directory).is_empty() {
+        let problem = format!("{directory} already exists, but it is not a bundle; remove it first");
         return Err(PublishError::Refused(problem));
     }
-    let place = |(path, bytes): (String, Vec<u8>)| (format!("{folder}/{path}"), Some(bytes));
+    let place = |(path, bytes): (String, Vec<u8>)| (format!("{directory}/{path}"), Some(bytes));
     Ok(Placed {
         changes: files.into_iter().map(place).collect(),
         operator,
@@ -77,7 +77,7 @@ pub fn place(repository: &Repository, bundle: &Tree, release_config: Option<Vec<
 
 /// Package and version of a bundle.
 fn names(files: &[(String, Vec<u8>)]) -> Result<(String, String), PublishError> {
-    // The pipeline's reader wants a repository around the bundle.
+    // The pipeline's reader requires a repository around the bundle.
     let inside = files
         .iter()
         .map(|(path, bytes)| (format!("operators/a/0/{path}"), bytes.clone()));
@@ -103,7 +103,7 @@ fn names(files: &[(String, Vec<u8>)]) -> Result<(String, String), PublishError> 
         ("spec.version", &version),
     ] {
         if !is_sound(name) {
-            let problem = format!("the {what} is {name:?}, which cannot be the name of a folder; set it");
+            let problem = format!("the {what} is {name:?}, which cannot be a directory name; set it");
             return Err(PublishError::Refused(problem));
         }
     }
@@ -134,8 +134,8 @@ mod tests {
         let placed = placed(&[], "metadata: {name: hello.v0.0.1}\nspec: {version: 0.0.1}\n").unwrap();
         assert_eq!((placed.operator.as_str(), placed.version.as_str()), ("hello", "0.0.1"));
         let paths: Vec<&str> = placed.changes.keys().map(String::as_str).collect();
-        let folder = "operators/hello/0.0.1";
-        let wanted = [CSV, "metadata/annotations.yaml", RELEASE_CONFIG].map(|path| format!("{folder}/{path}"));
+        let directory = "operators/hello/0.0.1";
+        let wanted = [CSV, "metadata/annotations.yaml", RELEASE_CONFIG].map(|path| format!("{directory}/{path}"));
         assert_eq!(paths, wanted);
         assert_eq!(placed.left_out, ["Dockerfile"]);
     }
@@ -151,8 +151,8 @@ mod tests {
         for (files, csv, wanted) in [
             (&there[..], spec("0.0.1"), "is there already"),
             (&there[..1], spec("0.0.1"), "is there already"),
-            (&[], spec("../../x"), "cannot be the name of a folder"),
-            (&[], spec("''"), "cannot be the name of a folder"),
+            (&[], spec("../../x"), "cannot be a directory name"),
+            (&[], spec("''"), "cannot be a directory name"),
             (
                 &[],
                 "spec: [\n".to_owned(),

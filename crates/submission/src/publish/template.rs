@@ -25,16 +25,16 @@ pub struct Mapping {
     pub kind: &'static str,
 }
 
-/// A template and what it renders to.
+/// A template and its rendered catalog.
 pub(super) struct Choice {
     pub(super) kind: Kind,
     pub(super) text: String,
     pub(super) rendered: Catalog,
-    /// How that differs from what was wanted.
+    /// Differences between that catalog and the expected one.
     pub(super) differences: Vec<Change>,
 }
 
-/// How far the pipeline brings the bundles of a catalog up to date.
+/// The migration level that the pipeline uses for the bundles of a catalog.
 pub(super) fn level(catalog: &str) -> MigrateLevel {
     if is_4_17_or_later(catalog) {
         MigrateLevel::BundleObjectToCsvMetadata
@@ -43,7 +43,7 @@ pub(super) fn level(catalog: &str) -> MigrateLevel {
     }
 }
 
-/// The smallest template that renders to a catalog; if none does, the basic one with what differs.
+/// The smallest template that renders to a catalog; if there is none, the basic one with the differences.
 pub(super) fn choose(name: &str, wanted: &Catalog, known: &Known<'_>) -> Result<Choice, PublishError> {
     let mut candidates = semver(wanted);
     candidates.push((Kind::Basic, basic(wanted)?));
@@ -87,7 +87,7 @@ fn failed(catalog: &str, path: &str, reason: String) -> PublishError {
     }
 }
 
-/// What differs; icon and description of the package only if there were any.
+/// The differences; icon and description of the package only if there were any.
 fn differences(wanted: &Catalog, rendered: &Catalog) -> Vec<Change> {
     let mut changes = difference::between(wanted, rendered);
     let has = |what: &Thing| match what {

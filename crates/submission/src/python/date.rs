@@ -75,7 +75,7 @@ impl fmt::Display for DateTime {
     }
 }
 
-/// What a plain scalar is as a YAML timestamp.
+/// A plain scalar as a YAML timestamp.
 pub(super) enum Timestamp {
     No,
     /// It looks like one, but there is no such day or time.
@@ -94,13 +94,13 @@ pub(super) fn timestamp(text: &str) -> Timestamp {
     }
 }
 
-/// A cursor over ASCII text.
+/// A cursor over an ASCII string.
 struct Cursor<'a> {
     bytes: &'a [u8],
 }
 
 impl Cursor<'_> {
-    /// Takes between `least` and `most` digits.
+    /// Reads between `least` and `most` digits.
     fn digits(&mut self, least: usize, most: usize) -> Option<u32> {
         let count = self
             .bytes
@@ -220,7 +220,7 @@ pub(super) fn is_leap(year: u32) -> bool {
     year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
 }
 
-/// The words are those of Python's `datetime`, which a check may print.
+/// The messages are those of Python's `datetime`, which a check may print.
 pub(super) fn check(date: &DateTime) -> Result<(), String> {
     if !(1..=9999).contains(&date.year) {
         return Err(format!("year {} is out of range", date.year));

@@ -15,7 +15,7 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    /// A document that stands nowhere: `{}`.
+    /// An empty document that is not in the file: `{}`.
     pub(crate) fn empty(file: &str) -> Self {
         Self {
             file: file.to_owned(),
@@ -59,7 +59,7 @@ pub(crate) fn read_stream(files: &dyn Files, path: &str) -> Result<Vec<Document>
     parse_stream(&path, &text)
 }
 
-/// The documents of a text.
+/// The documents of a stream.
 pub(crate) fn parse_stream(path: &str, text: &str) -> Result<Vec<Document>, Raise> {
     let documents = reader::parse(text).map_err(|raise| raise.in_file(path))?;
     let of = |root| Document {
@@ -74,15 +74,15 @@ fn find(files: &dyn Files, path: &str) -> Result<String, Raise> {
     if files.is_file(path) {
         return Ok(path.to_owned());
     }
-    let (folder, name) = path
+    let (directory, name) = path
         .rsplit_once('/')
-        .map_or(("", path), |(folder, name)| (folder, name));
+        .map_or(("", path), |(directory, name)| (directory, name));
     let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
     for other in ["yaml", "yml"].into_iter().filter(|other| *other != ending) {
-        let other = if folder.is_empty() {
+        let other = if directory.is_empty() {
             format!("{stem}.{other}")
         } else {
-            format!("{folder}/{stem}.{other}")
+            format!("{directory}/{stem}.{other}")
         };
         if files.is_file(&other) {
             return Ok(other);

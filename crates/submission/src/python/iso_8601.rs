@@ -1,8 +1,8 @@
-//! What the Python library `dateutil` accepts as ISO 8601.
+//! ISO 8601 as the Python library `dateutil` accepts it.
 
 use super::date::{DateTime, Time, check, is_leap};
 
-/// Returns true if `dateutil.parser.isoparse` accepts a text.
+/// Returns true if `dateutil.parser.isoparse` accepts a string.
 pub(crate) fn is_iso_8601(text: &str) -> bool {
     text.is_ascii() && iso_8601(text.as_bytes()).is_some()
 }
@@ -23,7 +23,7 @@ fn iso_8601(text: &[u8]) -> Option<()> {
     (!(next_day && is_last_day)).then_some(())
 }
 
-/// Python's `int` of a few bytes: blanks around, a sign and single underscores are fine.
+/// Python's `int` of a few bytes: surrounding whitespace, a sign and single underscores are allowed.
 fn int(bytes: Option<&[u8]>) -> Option<i64> {
     let text = std::str::from_utf8(bytes?).ok()?.trim();
     let bare = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -38,7 +38,7 @@ fn int(bytes: Option<&[u8]>) -> Option<i64> {
     Some(if text.starts_with('-') { -value } else { value })
 }
 
-/// Bytes from `start`, fewer at the end of the text, as a slice of Python is.
+/// Bytes from `start`, fewer at the end of the string, as a Python slice.
 fn slice(text: &[u8], start: usize, length: usize) -> Option<&[u8]> {
     let start = start.min(text.len());
     text.get(start..(start + length).min(text.len()))

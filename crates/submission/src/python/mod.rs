@@ -1,7 +1,8 @@
-//! Values as the hosted pipeline sees them: YAML as Python's PyYAML reads it, and Python's own texts of values.
+//! Values as the hosted pipeline reads them: YAML by Python's PyYAML, and Python's string forms of values.
 //!
-//! The pipeline is a Python program. Which of its checks fails on an unusual input, and with which words, follows from what a
-//! scalar means to it (`y` is text, `12:30` a number, a date a date), from Python's operators, and from how it prints values.
+//! The pipeline is written in Python. The checks that fail on unusual input, and their messages, depend on the Python
+//! value of a scalar (`y` is a string, `12:30` a number, a date a date), on Python's operators, and on its print
+//! format.
 
 mod date;
 mod document;
@@ -22,7 +23,7 @@ pub(crate) use {reader::parse, table::counted::comparisons};
 
 use olmkit_yaml::Position;
 
-/// A value with its place.
+/// A value with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     /// The value.
@@ -31,7 +32,7 @@ pub(crate) struct Node {
     pub(crate) start: Position,
 }
 
-/// What a node means to Python.
+/// The Python value of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     /// `None`.
@@ -50,14 +51,14 @@ pub(crate) enum Value {
     Date(DateTime),
     /// `list`.
     List(Vec<Node>),
-    /// `dict`: the last value of a key stands at the place of the first.
+    /// `dict`: the last value of a key, at the position of the first.
     Dict(Vec<(Node, Node)>),
     /// Anything else: `bytes`, `set`, … by the name of its type.
     Other(&'static str),
 }
 
 impl Node {
-    /// A value that stands nowhere.
+    /// A value without a position.
     pub(crate) const fn of(value: Value) -> Self {
         let start = Position { line: 1, column: 1 };
         Self { value, start }
@@ -74,7 +75,7 @@ impl Node {
             }
     }
 
-    /// The text if this is a string.
+    /// The value if it is a string.
     pub(crate) fn as_str(&self) -> Option<&str> {
         match &self.value {
             Value::Str(text) => Some(text),
@@ -82,7 +83,7 @@ impl Node {
         }
     }
 
-    /// The value of a text key in a dictionary.
+    /// The value of a string key in a dictionary.
     pub(crate) fn get(&self, key: &str) -> Option<&Node> {
         match &self.value {
             Value::Dict(entries) => entries
@@ -115,7 +116,7 @@ impl Node {
         }
     }
 
-    /// What people call the type.
+    /// The common name of the type.
     pub(crate) fn kind(&self) -> &'static str {
         match &self.value {
             Value::None => "null",
@@ -143,10 +144,10 @@ impl Node {
     }
 }
 
-/// Which of Python's exceptions a check raises, as far as anything catches them.
+/// Python exceptions that a check raises, as far as callers distinguish them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RaiseKind {
-    /// `ValueError` and what derives from it.
+    /// `ValueError` and its subclasses.
     Value,
     /// `NotImplementedError`.
     NotImplemented,
@@ -156,11 +157,11 @@ pub(crate) enum RaiseKind {
     Other,
 }
 
-/// The end of a check that its original ends with a traceback: what is wrong with which input.
+/// End of a check with a traceback in the original: the error and the input.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Raise {
     pub(crate) kind: RaiseKind,
-    /// What is wrong. For [`RaiseKind::Value`] and [`RaiseKind::NotImplemented`] the text that the original may print.
+    /// The error. For [`RaiseKind::Value`] and [`RaiseKind::NotImplemented`] the message that the original may print.
     pub(crate) text: String,
     /// The file, relative to the repository.
     pub(crate) file: Option<String>,

@@ -1,7 +1,7 @@
 //! Builds Python's values from YAML.
 //!
-//! What people and tools mostly write takes the quick reader of `olmkit-yaml`. Anchors, tags, merges, tabs and errors take its
-//! event reader.
+//! The quick reader of `olmkit-yaml` reads typical input. Its event reader handles anchors, tags, merges, tabs and
+//! errors.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use olmkit_yaml::{Event, EventKind, MAX_DEPTH, MAX_NODES, Position, Style, event
 
 use super::{Equality, Node, Raise, Table, Value, scalar};
 
-/// The documents of a text.
+/// The documents of a stream.
 pub(crate) fn parse(text: &str) -> Result<Vec<Node>, Raise> {
     match quick(text) {
         Some(documents) => Ok(documents),
@@ -18,7 +18,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Node>, Raise> {
     }
 }
 
-/// Splits at the separators and reads each part, or gives up.
+/// Splits at the separators and reads each part; `None` if the full reader is needed.
 fn quick(text: &str) -> Option<Vec<Node>> {
     let mut documents = Vec::new();
     let (mut start, mut first_line) = (0, 0_u32);
@@ -116,7 +116,7 @@ impl<'a> Build<'a> for Nodes<'a> {
     }
 }
 
-/// The last value of a key, at the place of its first.
+/// The last value of a key, at the position of the first.
 fn last_of_each_key(entries: Vec<(Node, Node)>) -> Vec<(Node, Node)> {
     // Nearly all mappings.
     let texts = entries.iter().filter(|(key, _)| key.as_str().is_some()).count();
@@ -139,7 +139,7 @@ fn last_of_each_key(entries: Vec<(Node, Node)>) -> Vec<(Node, Node)> {
     kept.into_entries()
 }
 
-/// Reads with the event reader, which knows all of YAML.
+/// Reads with the event reader, which supports all of YAML.
 fn full(text: &str) -> Result<Vec<Node>, Raise> {
     let events = events(text.as_bytes()).map_err(|error| {
         let problem = error.to_string();
@@ -173,7 +173,7 @@ fn full(text: &str) -> Result<Vec<Node>, Raise> {
     Ok(documents)
 }
 
-/// The first tab that PyYAML refuses: one outside of quotes, block scalars and comments.
+/// The first tab that PyYAML rejects: one outside quotes, block scalars and comments.
 fn stray_tab(text: &str, events: &[Event]) -> Option<Position> {
     let is_marked = |event: &&Event| matches!(&event.data, EventKind::Scalar { style, .. } if *style != Style::Plain);
     let marked: Vec<_> = events.iter().filter(is_marked).map(|event| &event.source).collect();
@@ -213,7 +213,7 @@ fn stray_tab(text: &str, events: &[Event]) -> Option<Position> {
 
 struct Reader {
     events: std::iter::Peekable<std::vec::IntoIter<Event>>,
-    /// What an anchor names; `None` while it is still being read.
+    /// The target of an anchor; `None` while it is still being read.
     anchors: HashMap<String, Option<Anchor>>,
     count: usize,
     /// Bytes that anchors and aliases copy: Python shares values, our tree does not.
@@ -222,13 +222,13 @@ struct Reader {
 
 struct Anchor {
     node: Node,
-    /// How many nodes are in it.
+    /// Number of nodes in it.
     nodes: usize,
-    /// What a copy takes.
+    /// Size of a copy.
     bytes: usize,
 }
 
-/// What a mapping is made of besides its entries: `<<`.
+/// Kinds of mapping keys: entries and `<<`.
 enum Key {
     Merge,
     Node(Node),
@@ -342,7 +342,7 @@ impl Reader {
         Ok(items)
     }
 
-    /// The entries; merged ones come first, so that the others win.
+    /// The entries; merged ones come first, so that explicit ones override them.
     fn mapping(&mut self, depth: usize) -> Result<Vec<(Node, Node)>, Raise> {
         let (mut merged, mut entries) = (Vec::new(), Vec::new());
         while let Some(event) = self.events.next() {

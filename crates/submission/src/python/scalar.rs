@@ -1,4 +1,4 @@
-//! What a scalar means to PyYAML's safe loader.
+//! The value of a scalar in PyYAML's safe loader.
 
 use super::date::{self, Timestamp};
 use super::{Raise, Value};
@@ -22,7 +22,7 @@ pub(super) fn plain(text: &str) -> Result<Value, Raise> {
     }
 }
 
-/// Returns true if a plain scalar needs no thought: it is text, whatever its letters.
+/// Returns true if a plain scalar is certainly a string, regardless of its content.
 pub(super) fn is_text(text: &str) -> bool {
     match text.bytes().next() {
         None | Some(b'+' | b'-' | b'.' | b'0'..=b'9' | b'~' | b'=' | b'<') => false,

@@ -1,5 +1,4 @@
-//! Tables whose keys are values, in time that grows with what is put in, whatever the keys are: a repository may come from a
-//! stranger.
+//! Maps with values as keys, in linear time for any keys, because a repository may be untrusted.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -19,7 +18,7 @@ pub(crate) enum Equality {
     Json,
 }
 
-/// Values by key. An entry that is put in again keeps its place.
+/// Values by key. An entry that is replaced keeps its position.
 pub(crate) struct Table<K, V> {
     equality: Equality,
     entries: Vec<(K, V)>,
@@ -59,7 +58,7 @@ impl<K: Borrow<Node>, V> Table<K, V> {
         self.entries.get_mut(at).map(|(_, value)| value)
     }
 
-    /// Puts a value in; what stood there before comes back.
+    /// Inserts a value and returns the previous one.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         let fingerprint = self.equality.fingerprint(key.borrow());
         let alike = self.places.get(&fingerprint).map(Vec::as_slice).unwrap_or_default();
@@ -115,7 +114,7 @@ impl Equality {
             .all(|(key, value)| table.get(key).is_some_and(|other| self.holds(value, other)))
     }
 
-    /// What equal values have in common, as Python's `hash` is: different values rarely have it.
+    /// A hash like Python's `hash`: equal values have the same one, different values rarely.
     fn fingerprint(self, node: &Node) -> u64 {
         let mut hasher = DefaultHasher::new();
         match (&node.value, number(&node.value)) {
@@ -148,7 +147,7 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// How often values were compared: what tests of sizes count, since time says little on a busy machine.
+/// Number of comparisons, which size tests check because time is unreliable on a busy machine.
 #[cfg(test)]
 pub(crate) mod counted {
     use std::cell::Cell;
@@ -157,7 +156,7 @@ pub(crate) mod counted {
         pub(crate) static COMPARED: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// The comparisons that a function makes.
+    /// The number of comparisons in a function.
     pub(crate) fn comparisons(function: impl FnOnce()) -> usize {
         let before = COMPARED.with(Cell::get);
         function();

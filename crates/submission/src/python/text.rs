@@ -4,7 +4,7 @@ use olmkit_go::unicode::is_print;
 
 use super::{Node, Value};
 
-/// Texts of values are cut here: a value that refers to itself many times prints as a very long one.
+/// String forms are truncated here: a value that refers to itself many times would print as a very long one.
 const LONGEST: usize = 1 << 20;
 
 /// Python's `str`.
@@ -62,7 +62,7 @@ fn write(node: &Node, out: &mut String) {
     }
 }
 
-/// A text in quotes, as `repr` writes it.
+/// A quoted string in `repr` form.
 pub(crate) fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') {
         '"'
@@ -96,7 +96,7 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
-/// A list of texts, as `repr` writes it.
+/// A list of strings in `repr` form.
 pub(crate) fn list<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
     let items: Vec<String> = items.into_iter().map(|item| quoted(item.as_ref())).collect();
     format!("[{}]", items.join(", "))

@@ -1,4 +1,4 @@
-//! A value in its file, with Python's operators: what they refuse becomes a [`Raise`] with the place.
+//! A value in its file, with Python's operators: unsupported operations become a [`Raise`] with the position.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ pub(crate) static EMPTY_LIST: Node = Node::of(Value::List(Vec::new()));
 pub(crate) struct View<'a> {
     pub(crate) file: &'a str,
     pub(crate) node: &'a Node,
-    /// The place to point at: the value's own, or that of the mapping which lacks it.
+    /// The position to report: the value's own, or that of the mapping which lacks it.
     pub(crate) at: Position,
 }
 
@@ -31,7 +31,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The place in a [`Raise`].
+    /// The position in a [`Raise`].
     pub(crate) fn raise(&self, text: impl Into<String>) -> Raise {
         Raise::new(RaiseKind::Other, text).in_file(self.file).at(self.at)
     }
@@ -48,7 +48,7 @@ impl<'a> View<'a> {
         match &self.node.value {
             Value::Dict(_) => Ok(self.or_default(self.node.get(key), default)),
             _ => Err(self.raise(format!(
-                "{key} is looked up in {}, a mapping is needed",
+                "{key} is looked up in {}, but a mapping is required",
                 self.node.kind()
             ))),
         }
@@ -67,7 +67,7 @@ impl<'a> View<'a> {
                 None => Err(self.raise(format!("{key} is missing"))),
             },
             _ => Err(self.raise(format!(
-                "{key} is looked up in {}, a mapping is needed",
+                "{key} is looked up in {}, but a mapping is required",
                 self.node.kind()
             ))),
         }
@@ -90,7 +90,7 @@ impl<'a> View<'a> {
                 _ => true,
             };
             if found {
-                let problem = format!("{key} is looked up in {}, a mapping is needed", value.node.kind());
+                let problem = format!("{key} is looked up in {}, but a mapping is required", value.node.kind());
                 return Err(value.raise(problem));
             }
             return Ok(Self { node: &NONE, ..value });
@@ -98,7 +98,7 @@ impl<'a> View<'a> {
         Ok(value)
     }
 
-    /// `for item in value`: characters of a text, keys of a mapping.
+    /// `for item in value`: characters of a string, keys of a mapping.
     pub(crate) fn iterate(self) -> Result<Vec<Cow<'a, Node>>, Raise> {
         match &self.node.value {
             Value::List(items) => Ok(items.iter().map(Cow::Borrowed).collect()),
@@ -125,7 +125,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The text; what else it is raises.
+    /// The string; any other value raises.
     pub(crate) fn text(self) -> Result<&'a str, Raise> {
         self.node.as_str().ok_or_else(|| {
             self.raise(format!(

@@ -1,4 +1,4 @@
-//! Versions and ranges as the libraries of the hosted pipeline read them.
+//! Versions and ranges as the libraries of the hosted pipeline parse them.
 
 mod npm;
 mod semantic;
@@ -27,8 +27,8 @@ impl Release {
         format!("{}.{}", self.major, self.minor)
     }
 
-    /// Reads a semantic version whose minor and patch may be missing; what follows `-` and `+` is checked and dropped. The
-    /// error is the pipeline's text.
+    /// Parses a semantic version whose minor and patch may be missing; the parts after `-` and `+` are checked and
+    /// dropped. The error is the pipeline's message.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         semver(text, true).ok_or_else(|| format!("{text} is not valid SemVer string"))
@@ -48,13 +48,13 @@ impl fmt::Display for Release {
     }
 }
 
-/// Returns true if a text is a semantic version (2.0.0).
+/// Returns true if a string is a semantic version (2.0.0).
 pub(crate) fn is_semver(text: &str) -> bool {
     semver(text, false).is_some()
 }
 
 fn semver(text: &str, may_be_short: bool) -> Option<Release> {
-    // What Python's `$` lets pass.
+    // Python's `$` also matches before a final line break.
     let text = text.strip_suffix('\n').unwrap_or(text);
     let (text, build) = match text.split_once('+') {
         Some((text, build)) => (text, Some(build)),

@@ -1,19 +1,20 @@
-//! Ranges of npm, as the Python library `semantic_version` reads them. The pipeline takes `olm.skipRange` for one, OLM does not.
+//! npm ranges, as the Python library `semantic_version` parses them. The pipeline treats `olm.skipRange` as such a
+//! range, OLM does not.
 
 use std::cmp::Ordering;
 
 use super::Semantic;
 
-/// Why a text is not a range to the library.
+/// Why the library rejects a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NpmError {
-    /// It says so.
+    /// It raises a `ValueError`.
     Refused,
-    /// It fails on the text.
+    /// The library crashes.
     Crash,
 }
 
-/// A range: some of its alternatives must match, of one all parts.
+/// A range: one of its alternatives must match with all parts.
 #[derive(Debug, Clone)]
 pub(crate) struct NpmRange {
     alternatives: Vec<Vec<Clause>>,
@@ -23,7 +24,7 @@ pub(crate) struct NpmRange {
 struct Clause {
     operator: Operator,
     target: Semantic,
-    /// True if pre-releases match only beside a target of the same patch.
+    /// True if pre-releases match only if a target has the same patch version.
     same_patch: bool,
 }
 
@@ -61,7 +62,7 @@ impl NpmRange {
         Ok(Self { alternatives })
     }
 
-    /// Returns true if a version lies in the range.
+    /// Returns true if the range contains a version.
     pub(crate) fn contains(&self, version: &Semantic) -> bool {
         self.alternatives
             .iter()
@@ -99,7 +100,7 @@ impl Clause {
     }
 }
 
-/// Pre-releases match only beside a bound that is one: such a range has a second alternative for them.
+/// Pre-releases match only next to a bound that is one: such a range has a second alternative for them.
 fn with_pre_releases(clauses: Vec<Clause>) -> Vec<Vec<Clause>> {
     let (mut pre, mut releases) = (Vec::new(), Vec::new());
     for clause in clauses {

@@ -26,7 +26,7 @@ impl Semantic {
         }
     }
 
-    /// Reads a version. The error is the text of the library.
+    /// Parses a version. The error is the library's message.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Err("Invalid empty version string: ''".to_owned());
@@ -109,7 +109,7 @@ impl Semantic {
         Self::new(self.major, self.minor, self.patch.saturating_add(1))
     }
 
-    /// The order of versions, in which the build has no say.
+    /// The order of versions, which ignores the build.
     pub(crate) fn order(&self, other: &Self) -> Ordering {
         let numbers = |version: &Self| (version.major, version.minor, version.patch);
         numbers(self).cmp(&numbers(other)).then_with(|| {

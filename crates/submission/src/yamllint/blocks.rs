@@ -17,9 +17,9 @@ struct Open {
     line_indent: usize,
     /// True if an entry was read.
     has_entry: bool,
-    /// True if what comes next is the value of a key.
+    /// True if the next node is the value of a key.
     is_value: bool,
-    /// The line of the key or dash that what comes next belongs to.
+    /// The line of the key or dash that the next node belongs to.
     line: usize,
     keys: HashSet<String>,
 }
@@ -103,7 +103,7 @@ pub(super) fn indentation(source: &Source<'_>) -> Vec<Found> {
 
 struct Indentation<'a> {
     source: &'a Source<'a>,
-    /// The spaces of one level: as many as the first level has.
+    /// The indentation of one level, which the first level determines.
     step: Option<usize>,
     found: First,
 }
@@ -125,7 +125,8 @@ impl Indentation<'_> {
         }
     }
 
-    /// What stands in a list or mapping in brackets: below the first entry, or one level below the line of the bracket.
+    /// Contents of a list or mapping in brackets: aligned with the first entry, or one level below the line of the
+    /// bracket.
     fn in_flow(&mut self, parent: &mut Open, start: usize) {
         if parent.is_mapping && parent.is_value {
             return;
@@ -144,7 +145,7 @@ impl Indentation<'_> {
         }
     }
 
-    /// What stands on a line of its own below a key or a dash.
+    /// Content on a separate line below a key or a dash.
     fn in_block(&mut self, parent: &Open, is_list: bool, start: usize) {
         let is_below = self.source.line(start) > parent.line && self.source.is_first_in_line(start);
         if !is_below || (parent.is_mapping && !parent.is_value) {

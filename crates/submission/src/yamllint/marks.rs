@@ -2,7 +2,7 @@
 
 use super::{Found, Source};
 
-/// What stands in a text outside of scalars and comments.
+/// Parts of a document outside scalars and comments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token {
     Open(u8),

@@ -1,4 +1,4 @@
-//! What yamllint finds with the settings of the hosted pipeline, as far as it fails: the rules that only warn are left out.
+//! yamllint's errors with the settings of the hosted pipeline; rules that only warn are omitted.
 //!
 //! Written after its documentation and compared with its answers; `tests.rs` has cases of both kinds for each rule.
 
@@ -19,14 +19,14 @@ pub(crate) struct Problem {
     pub(crate) at: Position,
 }
 
-/// A problem whose place is not yet counted.
+/// A problem whose position is not computed yet.
 struct Found {
     rule: &'static str,
     message: String,
     offset: usize,
 }
 
-/// The first problems of one kind: the others are not kept.
+/// The first problems of one kind: the others are dropped.
 struct First {
     left: usize,
     found: Vec<Found>,
@@ -49,7 +49,7 @@ struct Line {
     spaces: usize,
 }
 
-/// A text with what its rules need.
+/// A document with the data for the rules.
 struct Source<'a> {
     text: &'a str,
     lines: Vec<Line>,
@@ -102,12 +102,12 @@ impl<'a> Source<'a> {
         self.lines.get(self.line(offset)).map_or(0, |line| line.spaces)
     }
 
-    /// Returns true if nothing but spaces stands before an offset in its line.
+    /// Returns true if an offset is preceded only by spaces in its line.
     fn is_first_in_line(&self, offset: usize) -> bool {
         self.indent(offset) <= self.line_indent(offset)
     }
 
-    /// The problems with their places, in the order of the text.
+    /// The problems with their positions, in document order.
     fn placed(&self, mut found: Vec<Found>) -> Vec<Problem> {
         found.sort_by_key(|found| found.offset);
         let mut positions = Positions::new(self.text, 0);
@@ -124,7 +124,7 @@ impl<'a> Source<'a> {
         found.into_iter().map(problem).collect()
     }
 
-    /// Where scalars, aliases and their properties stand, in order: punctuation inside them does not count.
+    /// Ranges of scalars, aliases and their properties, in order: punctuation inside them does not count.
     fn opaque(&self) -> Vec<Range<usize>> {
         let is_opaque = |event: &&Event| matches!(event.data, EventKind::Scalar { .. } | EventKind::Alias(_));
         let spans = self.events.iter().filter(is_opaque).map(|event| event.source.clone());
@@ -132,7 +132,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The first problems of a text, in its order.
+/// The first problems of a document, in order.
 pub(crate) fn lint(text: &str, most: usize) -> Vec<Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut source = Source::new(text, most);
@@ -164,7 +164,7 @@ pub(crate) fn lint(text: &str, most: usize) -> Vec<Problem> {
 
 /// The rules on lines, whatever is in them.
 fn of_lines(source: &Source<'_>) -> Vec<Found> {
-    /// Blank lines in a row.
+    /// Maximum consecutive empty lines.
     const MOST_BLANK: usize = 2;
     let mut found = source.first();
     let text = source.text;

@@ -1,4 +1,5 @@
-//! For each rule what yamllint 1.38.0 refuses and what it accepts with the pipeline's settings, as it answered.
+//! Examples for each rule that yamllint 1.38.0 rejects and accepts with the pipeline's settings, from its actual
+//! output.
 
 use super::*;
 

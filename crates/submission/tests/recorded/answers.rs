@@ -8,7 +8,7 @@ use serde_json::Value;
 /// One line of an answer: check, type, message.
 pub type Line = (String, String, String);
 
-/// Options for the exact verdict of the pipeline.
+/// Options for the exact result of the pipeline.
 pub fn strict(suites: &[&str], skip: &[String]) -> Options {
     let suites = suites.iter().map(|name| match *name {
         "common" => Suite::Common,
@@ -25,13 +25,13 @@ pub fn strict(suites: &[&str], skip: &[String]) -> Options {
     }
 }
 
-/// Texts of a JSON list.
+/// Strings of a JSON list.
 pub fn texts(value: &Value) -> Vec<String> {
     let items = value.as_array().into_iter().flatten();
     items.map(|item| item.as_str().unwrap().to_owned()).collect()
 }
 
-/// What this crate found, as a sorted list.
+/// This crate's findings, as a sorted list.
 pub fn found(checked: &[Checked]) -> Vec<Line> {
     sorted(checked.iter().map(|checked| {
         let message = if checked.is_traceback {
@@ -90,7 +90,7 @@ fn ordered_set(message: &str) -> String {
     format!("{text}: {{{}}}", members.join(", "))
 }
 
-/// Compares and prints what differs.
+/// Compares and prints the differences.
 #[derive(Default)]
 pub struct Tally {
     pub equal: usize,

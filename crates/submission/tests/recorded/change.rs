@@ -11,10 +11,10 @@ use test_support::corpus;
 use super::answers::{Line, Tally, recorded, texts};
 use super::synthetic::{answer, files};
 
-fn git(folder: &Path, arguments: &[&str]) {
+fn git(directory: &Path, arguments: &[&str]) {
     let output = Command::new("git")
         .arg("-C")
-        .arg(folder)
+        .arg(directory)
         .args([
             "-c",
             "user.name=a",
@@ -30,8 +30,8 @@ fn git(folder: &Path, arguments: &[&str]) {
 }
 
 /// Replaces all files of the working tree.
-fn write(folder: &Path, files: &Value) {
-    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+fn write(directory: &Path, files: &Value) {
+    for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
         if entry.file_name() == ".git" {
             continue;
         }
@@ -42,7 +42,7 @@ fn write(folder: &Path, files: &Value) {
         }
     }
     for (path, text) in files.as_object().unwrap() {
-        let path = folder.join(path);
+        let path = directory.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text.as_str().unwrap()).unwrap();
     }
@@ -53,11 +53,11 @@ fn line(kind: &str, text: String) -> Line {
 }
 
 /// The answer to a change as lines.
-fn own(record: &Value, folder: &Path, renames: bool) -> Vec<Line> {
-    let git = Git::new(folder, olmkit::process::Launcher::default());
+fn own(record: &Value, directory: &Path, renames: bool) -> Vec<Line> {
+    let git = Git::new(directory, olmkit::process::Launcher::default());
     let base = git.resolve("base").unwrap();
     let changed = git.changed(&base, renames).unwrap();
-    let head = Repository::new(Arc::new(Folder::open(folder).unwrap()));
+    let head = Repository::new(Arc::new(Folder::open(directory).unwrap()));
     let base = Repository::new(Arc::new(git.commit(&base).unwrap()));
     let change = Change::detect(&head, &base, &changed);
     let mut lines = vec![line("changed_files", json!(changed).to_string())];
@@ -114,28 +114,28 @@ fn wanted(recording: &Value) -> Vec<Line> {
     lines
 }
 
-/// Compares recorded pull requests with what this crate says about them.
+/// Compares recorded pull requests with this crate's results.
 fn compare(records: &Path, tally: &mut Tally) {
     let text = std::fs::read_to_string(records).unwrap();
     for record in text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
         if record["kind"] != "pr" {
             continue;
         }
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path();
-        git(folder, &["init", "-q"]);
-        write(folder, &record["base"]);
-        git(folder, &["add", "-A"]);
-        git(folder, &["commit", "-qm", "base"]);
-        git(folder, &["branch", "base"]);
-        write(folder, &record["files"]);
-        git(folder, &["add", "-A"]);
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
+        git(directory, &["init", "-q"]);
+        write(directory, &record["base"]);
+        git(directory, &["add", "-A"]);
+        git(directory, &["commit", "-qm", "base"]);
+        git(directory, &["branch", "base"]);
+        write(directory, &record["files"]);
+        git(directory, &["add", "-A"]);
         let name = record["name"].as_str().unwrap();
         for (key, renames) in [("changes", false), ("changes_with_renames", true)] {
             let Some(recording) = record["expected"].get(key) else {
                 continue;
             };
-            let (mut own, mut wanted) = (own(&record, folder, renames), wanted(recording));
+            let (mut own, mut wanted) = (own(&record, directory, renames), wanted(recording));
             own.sort();
             wanted.sort();
             tally.compare(&format!("{name} {key}"), &own, &[wanted]);
@@ -145,13 +145,13 @@ fn compare(records: &Path, tally: &mut Tally) {
 
 #[test]
 fn made_up_pull_requests_have_the_recorded_answers() {
-    let Some(folder) = corpus("submission") else { return };
+    let Some(directory) = corpus("submission") else { return };
     let mut tally = Tally::default();
-    compare(&folder.join("synthetic.jsonl"), &mut tally);
+    compare(&directory.join("synthetic.jsonl"), &mut tally);
     tally.finish("made-up pull requests", &[]);
 }
 
-/// As above, with random changes to fetched repositories: `dev/submission/live.sh` says how.
+/// As above, with random changes to fetched repositories; see `dev/submission/live.sh`.
 #[test]
 #[ignore = "needs a recording: run dev/submission/live.sh"]
 fn random_pull_requests_have_the_recorded_answers() {

@@ -9,7 +9,7 @@ use test_support::corpus;
 
 use super::answers::{Tally, found, recorded, strict, texts};
 
-/// Compares the records of a file with what this crate says about the repositories in a folder.
+/// Compares the records of a file with this crate's results for the repositories in a directory.
 fn compare(repositories: &Path, records: &Path, tally: &mut Tally) {
     let text = std::fs::read_to_string(records).unwrap();
     for record in text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
@@ -47,27 +47,27 @@ fn compare(repositories: &Path, records: &Path, tally: &mut Tally) {
 
 #[test]
 fn real_operators_have_the_recorded_answers() {
-    let Some(folder) = corpus("submission") else { return };
+    let Some(directory) = corpus("submission") else { return };
     let mut tally = Tally::default();
     for records in ["expected/real.jsonl", "expected/real-rest.jsonl"] {
-        compare(&folder.join("repos"), &folder.join(records), &mut tally);
+        compare(&directory.join("repos"), &directory.join(records), &mut tally);
     }
     tally.finish("real operators", &[]);
 }
 
-/// As above, over fetched repositories: `dev/submission/compare.sh FOLDER` says how.
+/// As above, over fetched repositories; see `dev/submission/compare.sh DIRECTORY`.
 #[test]
-#[ignore = "needs fetched repositories: run dev/submission/compare.sh FOLDER"]
+#[ignore = "needs fetched repositories: run dev/submission/compare.sh DIRECTORY"]
 fn fetched_operators_have_the_recorded_answers() {
-    let folder = corpus("submission").expect("the recorded answers");
-    let repositories = std::env::var("SUBMISSION_REPOSITORIES").expect("SUBMISSION_REPOSITORIES names the folder");
+    let directory = corpus("submission").expect("the recorded answers");
+    let repositories = std::env::var("SUBMISSION_REPOSITORIES").expect("SUBMISSION_REPOSITORIES names the directory");
     let mut tally = Tally::default();
     if let Some(records) = std::env::var_os("SUBMISSION_RECORDS") {
         compare(Path::new(&repositories), Path::new(&records), &mut tally);
         return tally.finish("fetched operators", &[]);
     }
     for records in ["expected/more.jsonl", "expected/more-rest.jsonl"] {
-        compare(Path::new(&repositories), &folder.join(records), &mut tally);
+        compare(Path::new(&repositories), &directory.join(records), &mut tally);
     }
     // Two edges close the loop; which of them the original names depends on the seed of Python's hashes.
     tally.finish("fetched operators", &["community/oadp-operator/operator"]);

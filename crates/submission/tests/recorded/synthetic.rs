@@ -1,4 +1,4 @@
-//! Made-up repositories, each of which breaks one rule.
+//! Synthetic repositories, each of which breaks one rule.
 
 use std::sync::Arc;
 
@@ -38,8 +38,8 @@ pub fn answer(
 
 #[test]
 fn made_up_repositories_have_the_recorded_answers() {
-    let Some(folder) = corpus("submission") else { return };
-    let text = std::fs::read_to_string(folder.join("synthetic.jsonl")).unwrap();
+    let Some(directory) = corpus("submission") else { return };
+    let text = std::fs::read_to_string(directory.join("synthetic.jsonl")).unwrap();
     let mut tally = Tally::default();
     for record in text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
         if record["kind"] != "static" {

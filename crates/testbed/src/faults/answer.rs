@@ -24,7 +24,7 @@ use super::{
 /// The body of an answer of the proxy.
 pub(crate) type Answer = UnsyncBoxBody<Bytes, io::Error>;
 
-/// An answer that the API server might have given.
+/// An answer in the API server's format.
 pub(crate) fn status(code: u16, retry_after: Option<u32>) -> Response<Answer> {
     let reason = match code {
         409 => "Conflict",
@@ -49,7 +49,7 @@ pub(crate) fn status(code: u16, retry_after: Option<u32>) -> Response<Answer> {
     response
 }
 
-/// `body` as it is, or with `fault`; its times moved back by `ahead` seconds.
+/// `body` unchanged, or with `fault`; its times moved back by `ahead` seconds.
 pub(crate) fn pass(body: Body, fault: Option<&Fault>, watch: bool, ahead: i64) -> Answer {
     let parts = body.into_data_stream().map(|part| part.map_err(io::Error::other));
     let parts = match ahead {
@@ -71,14 +71,15 @@ pub(crate) fn pass(body: Body, fault: Option<&Fault>, watch: bool, ahead: i64) -
     }
 }
 
-/// The event that tells a client to list anew.
+/// The event that makes a client list again.
 fn expiry() -> Bytes {
     let status = json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": "too old resource version", "reason": "Expired", "code": 410 });
     format!("{}\n", json!({ "type": "ERROR", "object": status })).into()
 }
 
-/// The body of a watch, which ends when `expire` is notified: with the error that makes a client list anew, or after `instead`.
+/// The body of a watch, which ends when `expire` is notified: with the error that makes a client list again, or after
+/// `instead`.
 pub(crate) fn expiring(body: Answer, expire: Arc<Notify>, instead: Option<impl FnOnce() + Send + 'static>) -> Answer {
     let notified = Box::pin(async move { expire.notified().await });
     let begin = Some((body.into_data_stream(), notified, instead));
@@ -97,7 +98,7 @@ pub(crate) fn expiring(body: Answer, expire: Arc<Notify>, instead: Option<impl F
     }))
 }
 
-/// `body`, of which nothing arrives while nothing passes, its end neither.
+/// `body`, which delivers neither data nor its end during a black hole.
 pub(crate) fn held(body: Answer, shared: Arc<Mutex<Shared>>) -> Answer {
     let begin = (body.into_data_stream(), shared);
     frames(stream::unfold(begin, async |(mut parts, shared)| {

@@ -1,7 +1,7 @@
 //! A client whose clock is wrong, as the API server and other clients see it.
 //!
-//! What such a client writes has times that are ahead, and the times that it reads lie behind its own. So the times in its requests
-//! are moved forward and those in its answers back, and its own clock can stay right.
+//! A client with a fast clock writes times in the future, and reads times that are behind its own. So the times in its
+//! requests are moved forward and those in its answers back, and the real clock does not change.
 use std::io;
 
 use futures::{Stream, StreamExt, stream};
@@ -13,8 +13,8 @@ use super::parts::lines;
 /// Length of a time up to the seconds, as Kubernetes writes it: `2026-11-22T10:00:00`.
 const TIME: usize = 19;
 
-/// `json` with all times moved by `seconds`. It stays as long as it was: times have four digits for the year, and a part of a
-/// second stays as it is.
+/// `json` with all times moved by `seconds`. Its length does not change: years have four digits, and fractions of a
+/// second are kept.
 pub(crate) fn shift(json: &mut [u8], seconds: i64) {
     let mut at = 0;
     while let Some(quote) = json.iter().skip(at).position(|byte| *byte == b'"') {
@@ -28,7 +28,7 @@ pub(crate) fn shift(json: &mut [u8], seconds: i64) {
     }
 }
 
-/// The time that a text in quotes begins with, moved, if it is one in UTC and nothing else.
+/// The shifted time at the start of a quoted string, if the string is exactly a time in UTC.
 fn moved(text: &[u8], seconds: i64) -> Option<String> {
     let (time, rest) = text.split_at_checked(TIME)?;
     let fraction = rest.strip_prefix(b".").unwrap_or(rest);

@@ -1,11 +1,11 @@
-//! A proxy in front of the API server that makes it fail.
+//! A proxy in front of the API server that injects faults.
 //!
-//! A client under test gets a kubeconfig whose server is the proxy. Requests pass unchanged, those of a client certificate with that
-//! certificate, until a [`Rule`] matches. Rules can be added and removed while clients run; which of the matching requests are hit is decided by
-//! a generator with a seed. The proxy records every request, so that a test can check who wrote what and when.
+//! A client under test gets a kubeconfig whose server is the proxy. Requests pass unchanged, with the client's
+//! certificate if it has one, until a [`Rule`] matches. Rules can be added and removed while clients run. A seeded
+//! generator decides which of the matching requests fail. The proxy records every request, so that a test can check
+//! which client wrote which object, and when.
 //!
-//! A client on the other side of a half-open connection sees the same as here with [`Fault::Stalled`]: an open connection on
-//! which nothing arrives.
+//! For a client, [`Fault::Stalled`] looks like a half-open connection: an open connection on which nothing arrives.
 //!
 //! ```no_run
 //! # async fn example(control_plane: &kube_testbed::ControlPlane) -> Result<(), kube_testbed::Error> {
@@ -43,7 +43,7 @@ use crate::{Error, access};
 pub use request::{Seen, Verb};
 pub use webhook::{DeadWebhook, Death};
 
-/// What goes wrong.
+/// The failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// This status code instead of the request.
@@ -53,14 +53,14 @@ pub enum Fault {
         /// Value of the header `Retry-After`, in seconds.
         retry_after: Option<u32>,
     },
-    /// The answer comes this much later.
+    /// The answer is delayed by this time.
     Late(Duration),
     /// The request reaches the server; its answer is lost and the connection is closed.
     AnswerLost,
     /// Nothing passes; the connection is closed after this time. This hits new requests: [`FaultProxy::black_hole`] silences watches
     /// that are open as well.
     BlackHole(Duration),
-    /// Each event of a watch, or each part of another answer, comes this much later.
+    /// Each event of a watch, or each part of another answer, is delayed by this time.
     EventsLate(Duration),
     /// A watch is closed after this time.
     Dropped(Duration),
@@ -90,7 +90,7 @@ impl Fault {
     }
 }
 
-/// Which requests a fault hits.
+/// The requests to which a fault applies.
 #[derive(Debug, Clone)]
 pub struct Rule {
     fault: Fault,
@@ -114,7 +114,7 @@ impl Rule {
         }
     }
 
-    /// Only requests of this verb; called several times, of any of them.
+    /// Only requests with this verb; several calls allow any of their verbs.
     #[must_use]
     pub fn verb(mut self, verb: Verb) -> Self {
         self.verbs.push(verb);
@@ -149,7 +149,7 @@ impl Rule {
         self
     }
 
-    /// Only so many times.
+    /// Only this number of times.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.times = Some(times);
@@ -175,21 +175,21 @@ pub(crate) struct Shared {
     rules: Vec<Rule>,
     random: fastrand::Rng,
     seen: Vec<Seen>,
-    /// How many requests were recorded before the first of `seen`.
+    /// Number of requests recorded before the first of `seen`.
     forgotten: usize,
     users: Vec<users::User>,
     /// Until then nothing passes.
     silent_until: Option<Instant>,
-    /// How many seconds the clocks of the clients are ahead.
+    /// Seconds by which the clients' clocks are ahead.
     ahead: i64,
     /// Ends all watches.
     expire: Arc<Notify>,
-    /// Resources of which the next watch is refused, because the answer of the last one has no room for an error.
+    /// Resources whose next watch is rejected, because the answer of the last one has no room for an error.
     expired: Vec<String>,
 }
 
 impl Shared {
-    /// The fault for `request`, which is recorded. The second value is its place in the record.
+    /// The fault for `request`, which is recorded. The second value is its index in the record.
     fn decide(&mut self, request: Seen) -> (Option<Fault>, usize) {
         let mut fault = None;
         let expired = self.expired.iter().position(|resource| *resource == request.resource);
@@ -207,13 +207,13 @@ impl Shared {
         (fault, self.record(request))
     }
 
-    /// Records `request`; returns its place among all so far.
+    /// Records `request`; returns its index.
     fn record(&mut self, request: Seen) -> usize {
         self.seen.push(request);
         self.count() - 1
     }
 
-    /// How many requests there were so far.
+    /// Number of requests so far.
     fn count(&self) -> usize {
         self.forgotten + self.seen.len()
     }
@@ -229,8 +229,8 @@ pub struct FaultProxy {
 }
 
 impl FaultProxy {
-    /// Starts a proxy in front of `upstream`. With `one_user` all requests have its credentials; otherwise it must have none. `seed`
-    /// decides what is left to chance.
+    /// Starts a proxy in front of `upstream`. With `one_user` all requests have its credentials; otherwise it must have
+    /// none. `seed` makes random decisions reproducible.
     pub(crate) fn start(upstream: kube::Config, one_user: bool, seed: u64) -> Result<Self, Error> {
         let shared = Arc::new(Mutex::new(Shared {
             rules: Vec::new(),
@@ -254,15 +254,15 @@ impl FaultProxy {
         })
     }
 
-    /// A kubeconfig like that at `original`, whose server is the proxy. A user with a client certificate, as the administrator, has a
-    /// token in it that only the proxy knows, and the proxy uses the certificate.
+    /// A kubeconfig like that at `original`, whose server is the proxy. A user with a client certificate, such as the
+    /// administrator, gets a token that only the proxy accepts, and the proxy uses the certificate.
     ///
     /// # Errors
     /// When `original` cannot be read or the new file not be written.
     pub fn kubeconfig(&self, original: &Path) -> Result<PathBuf, Error> {
         let kubeconfig = Kubeconfig::read_from(original)?;
         let mut value = serde_json::to_value(&kubeconfig).unwrap_or_default();
-        // `token` is redacted in the typed form; the text has it.
+        // `token` is redacted in the typed form, but not in the file.
         let text = crate::process::read_to_string(original)?;
         if let Ok(whole) = serde_json::from_str(&text) {
             value = whole;
@@ -302,20 +302,20 @@ impl FaultProxy {
         self.shared().rules.push(rule);
     }
 
-    /// Removes all rules. Connections that stall or wait go on to do so.
+    /// Removes all rules. Connections that already stall or wait continue to do so.
     pub fn clear(&self) {
         self.shared().rules.clear();
     }
 
-    /// From now on the clocks of the clients are ahead of the API server's by so many seconds, or behind, as far as anybody can see.
-    /// Their answers' times are shifted, so no client sees the times of others as they are.
+    /// From now on the clients' clocks appear to be this number of seconds ahead of the API server's clock, or behind
+    /// it. The times in their answers are shifted, so no client reads other clients' times unchanged.
     pub fn clock_ahead(&self, seconds: i64) {
         self.shared().ahead = seconds;
     }
 
-    /// From now on and for so long nothing passes in either direction, as when a network is cut: requests wait, and so do answers that
-    /// are under way and the events of open watches. Then all that a client still waits for arrives, late. A network that never comes
-    /// back is [`Fault::Stalled`] for those that watch.
+    /// Blocks all traffic for this time, as if a network were cut: requests wait, and so do answers in progress and the
+    /// events of open watches. Afterwards everything that a client still waits for arrives late. For a network that
+    /// never recovers, use [`Fault::Stalled`].
     pub fn black_hole(&self, time: Duration) {
         let end = Instant::now() + time;
         let mut shared = self.shared();
@@ -327,7 +327,7 @@ impl FaultProxy {
         self.shared().seen.clone()
     }
 
-    /// Ends all watches that are open now with the error 410, so that clients list anew.
+    /// Ends all open watches with the error 410, so that clients list again.
     pub fn expire_watches(&self) {
         self.shared().expire.notify_waiters();
     }
@@ -347,7 +347,7 @@ impl FaultProxy {
         shared.forgotten += gone;
     }
 
-    /// How many requests there were so far.
+    /// Number of requests so far.
     pub fn count(&self) -> usize {
         self.shared().count()
     }
@@ -366,7 +366,7 @@ fn record(shared: &Mutex<Shared>, place: usize, change: impl FnOnce(&mut Seen)) 
     }
 }
 
-/// Marks the request at `place` as answered with `code`.
+/// Marks the request at index `place` as answered with `code`.
 fn answered(shared: &Mutex<Shared>, place: usize, code: u16) {
     record(shared, place, |seen| seen.answer = Some((code, Instant::now())));
 }
@@ -374,7 +374,7 @@ fn answered(shared: &Mutex<Shared>, place: usize, code: u16) {
 /// Waits while nothing passes.
 async fn silence(shared: &Mutex<Shared>) {
     let until = || shared.lock().unwrap_or_else(PoisonError::into_inner).silent_until;
-    // It may be prolonged meanwhile.
+    // The black hole may be extended while waiting.
     while let Some(end) = until().filter(|end| *end > Instant::now()) {
         sleep_until(end.into()).await;
     }

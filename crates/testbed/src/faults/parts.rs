@@ -13,7 +13,7 @@ pub(super) fn until(
     parts.take_until(sleep(after))
 }
 
-/// Each part `delay` after it arrived, however many arrive at once.
+/// Delivers each part `delay` after it arrived, even if several arrive together.
 pub(super) fn late(
     parts: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
     delay: Duration,

@@ -1,9 +1,9 @@
-//! What a request asks for.
+//! Parses the verb and resource of a request.
 use std::time::Instant;
 
 use http::{Method, Uri};
 
-/// What a request does, in the API server's words.
+/// Verb of a request, as in the API server's audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     /// Reads one object.
@@ -35,7 +35,7 @@ impl Verb {
 /// A request that passed the proxy, or met a fault there.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// What it does.
+    /// Its verb.
     pub verb: Verb,
     /// Plural name of the resource, and the subresource: `memcacheds/status`. Empty for other paths.
     pub resource: String,
@@ -47,7 +47,7 @@ pub struct Seen {
     pub at: Instant,
     /// The body.
     pub body: Vec<u8>,
-    /// The server's answer, or the proxy's, and when it came.
+    /// The server's answer, or the proxy's, and its time.
     pub answer: Option<(u16, Instant)>,
 }
 

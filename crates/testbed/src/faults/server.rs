@@ -1,4 +1,4 @@
-//! The server of the proxy, on a thread of its own: a test's runtime may end while another test still uses it.
+//! The proxy's server, on a separate thread: a test's runtime may end while another test still uses the proxy.
 use std::{
     io,
     net::SocketAddr,
@@ -28,7 +28,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Listens on loopback. `connect` makes the client of the API server.
+    /// Listens on loopback. `connect` creates the API server's client.
     pub(crate) fn start(
         connect: impl FnOnce() -> Result<Client, Error> + Send + 'static,
         shared: Arc<Mutex<Shared>>,
@@ -92,7 +92,7 @@ async fn serve(listener: &TcpListener, client: &Client, shared: &Arc<Mutex<Share
                 let (client, shared) = (client.clone(), Arc::clone(&shared));
                 async move { answer(client, &shared, request).await }
             });
-            // A connection that ends with an error is what was asked for.
+            // A connection that ends with an error is the requested fault.
             let _ = http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service)
                 .await;
@@ -151,14 +151,14 @@ async fn answer(
     }
     silence(shared).await;
     let (mut parts, body) = response.into_parts();
-    // The body is sent in chunks of its own.
+    // The forwarded body is chunked again.
     parts.headers.remove(hyper::header::TRANSFER_ENCODING);
     let body = answer::pass(body, fault.as_ref(), watched.is_some(), ahead);
     let silent = Arc::clone(shared);
     let Some(resource) = watched else {
         return Ok(Response::from_parts(parts, answer::held(body, silent)));
     };
-    // An error in JSON can only stand among events in JSON: other clients get it with their next watch.
+    // An error in JSON fits only among events in JSON: other clients get it with their next watch.
     let kind = parts.headers.get(hyper::header::CONTENT_TYPE);
     let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
     let refused = Arc::clone(shared);

@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 
 use crate::{Error, access};
 
-/// A user who has a token for the proxy, which has the certificate.
+/// A user with a token for the proxy, which has the certificate.
 #[derive(Clone)]
 pub(super) struct User {
     token: String,
@@ -22,7 +22,7 @@ pub(super) struct User {
 }
 
 impl User {
-    /// The users of `kubeconfig` who have a certificate. In `value`, the same as JSON, each has a token instead.
+    /// The users of `kubeconfig` with a certificate. In `value`, the same as JSON, each has a token instead.
     pub(super) fn with_certificates(kubeconfig: &Kubeconfig, value: &mut Value) -> Vec<Self> {
         let users = value.get_mut("users").and_then(Value::as_array_mut);
         let mut found = Vec::new();
@@ -52,7 +52,7 @@ impl User {
         sent.and_then(|sent| sent.strip_prefix(b"Bearer ")) == Some(self.token.as_bytes())
     }
 
-    /// What sends requests with the certificate.
+    /// A client that uses the certificate.
     pub(super) async fn client(&self) -> Result<Client, Error> {
         let connect = async || {
             let options = KubeConfigOptions {

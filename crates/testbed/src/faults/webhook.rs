@@ -17,11 +17,12 @@ use crate::Error;
 /// How a webhook server fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Death {
-    /// It accepts connections and says nothing.
+    /// It accepts connections and never answers.
     Hangs,
     /// It resets each connection. The API server's message has another port each time.
     Resets,
-    /// It answers each request with a text instead of an AdmissionReview, to those that trust [`DeadWebhook::client_config`].
+    /// It answers each request with plain text instead of an AdmissionReview. Clients must trust
+    /// [`DeadWebhook::client_config`].
     Nonsense,
 }
 
@@ -80,7 +81,7 @@ enum Secured {
     Tls(rustls::Error),
 }
 
-/// A new certificate for loopback, and what speaks TLS with it.
+/// A new certificate for loopback, and a TLS acceptor that uses it.
 fn secured() -> Result<(String, TlsAcceptor), Secured> {
     let CertifiedKey { cert, signing_key } =
         rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).map_err(Secured::Certificate)?;
@@ -103,7 +104,7 @@ async fn serve(listener: TcpListener, death: Death, acceptor: TlsAcceptor) {
         match listener.accept().await {
             Ok((stream, _)) => match death {
                 Death::Hangs => kept.push(stream),
-                // Unread data makes the kernel reset the connection when it is closed.
+                // Unread data makes the kernel reset the connection on close.
                 Death::Resets => drop(tokio::time::timeout(Duration::from_secs(1), stream.readable()).await),
                 Death::Nonsense => drop(answering.spawn(babble(stream, acceptor.clone()))),
             },
@@ -114,7 +115,7 @@ async fn serve(listener: TcpListener, death: Death, acceptor: TlsAcceptor) {
 
 /// Answers each request of a connection with nonsense.
 async fn babble(stream: TcpStream, acceptor: TlsAcceptor) {
-    // Who does not trust the certificate gets an error from TLS, which serves as well.
+    // A client that does not trust the certificate gets a TLS error, which is also a failure.
     let Ok(stream) = acceptor.accept(stream).await else {
         return;
     };

@@ -1,5 +1,5 @@
-//! Lists and maps in brackets, as people and JSON writers write them: `["get", list]`, `{app: x}`, `{"a":1}`, `{}`, over one
-//! line or many. Strings and words stay on their line.
+//! Lists and maps in brackets, as written by hand or by JSON writers: `["get", list]`, `{app: x}`, `{"a":1}`, `{}`,
+//! over one line or several. Strings and words must fit on one line.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use super::scalar::MAX_KEY;
 use super::{Build, MAX_DEPTH, Place, Reader, Scalar, Span, Style};
 
 impl<'a, B: Build<'a>> Reader<'a, B> {
-    /// Reads the collection at the position and goes behind its closing bracket.
+    /// Reads the collection at the position and moves after its closing bracket.
     pub(super) fn flow(&mut self, depth: usize) -> Option<B::Value> {
         if depth > MAX_DEPTH {
             return None;
@@ -49,7 +49,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
                 return None;
             }
             self.at += 1;
-            // Behind a word the colon needs a blank, behind a quote it does not.
+            // After a word the colon needs a space. After a quote it does not.
             if is_plain && !matches!(self.byte(self.at), b' ' | b'\n') {
                 return None;
             }
@@ -65,7 +65,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         self.build.mapping(entries, span, Style::Flow)
     }
 
-    /// Goes to the next item, or to the closing bracket. A comma in front of the bracket is left to the full reader.
+    /// Moves to the next item, or to the closing bracket. A comma before the bracket is left to the full reader.
     fn flow_separator(&mut self, close: u8) -> Option<()> {
         self.flow_space()?;
         if self.byte(self.at) == b',' {

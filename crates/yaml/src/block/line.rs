@@ -1,14 +1,14 @@
-//! Moving over the lines of a text.
+//! Movement over the lines of a document.
 
 use memchr::{memchr, memchr3_iter};
 
 use super::{Build, Line, Reader};
 
-/// Returns true if the text holds only characters whose treatment is beyond doubt: no control characters but tab and line
+/// Returns true if the input contains only characters with a certain meaning: no control characters except tab and line
 /// feed, no byte order marks, none of Unicode's further line breaks, no noncharacters.
 pub(super) fn only_known_characters(text: &str) -> bool {
     let bytes = text.as_bytes();
-    // Without an early end, so that the processor looks at many bytes at a time.
+    // No early exit, so that the compiler can vectorize the loop.
     let control = |byte: u8| (byte < 0x20 && byte != b'\n' && byte != b'\t') || byte == 0x7f;
     if bytes.iter().fold(false, |found, &byte| found | control(byte)) {
         return false;
@@ -17,7 +17,7 @@ pub(super) fn only_known_characters(text: &str) -> bool {
         return true;
     }
     let character_at = |at: usize| text.get(at..).and_then(|rest| rest.chars().next());
-    // The first bytes of those characters in UTF-8.
+    // The first UTF-8 bytes of those characters.
     !memchr3_iter(0xc2, 0xe2, 0xef, bytes)
         .filter_map(character_at)
         .any(|character| {
@@ -29,7 +29,7 @@ pub(super) fn only_known_characters(text: &str) -> bool {
 }
 
 impl<'a, B: Build<'a>> Reader<'a, B> {
-    /// The byte at an offset; 0 at the end, which occurs nowhere in the text.
+    /// The byte at an offset; 0 at the end, which occurs nowhere in the document.
     pub(super) fn byte(&self, at: usize) -> u8 {
         self.text.as_bytes().get(at).copied().unwrap_or_default()
     }
@@ -48,14 +48,14 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         self.at + memchr(b'\n', rest).unwrap_or(rest.len())
     }
 
-    /// Goes behind the line feed at an offset.
+    /// Moves after the line feed at an offset.
     pub(super) fn end_line(&mut self, line_feed: usize) {
         self.at = line_feed + 1;
         self.line = self.line.saturating_add(1);
         self.line_start = self.at;
     }
 
-    /// Goes to the next line. Nothing but spaces and a comment may be left on this one.
+    /// Moves to the next line. The rest of this one may only be spaces and a comment.
     pub(super) fn finish_line(&mut self) -> Option<()> {
         let rest = self.skip_spaces(self.at);
         match self.byte(rest) {
@@ -69,7 +69,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         Some(())
     }
 
-    /// The next line with content, from a position at the start of a line. Skips blank lines and comments, and leaves
+    /// The next line with content, from a position at the start of a line. Skips empty lines and comments, and leaves
     /// the position at the start of the line found.
     pub(super) fn next_line(&mut self) -> Option<Option<Line>> {
         while self.at < self.text.len() {
@@ -97,7 +97,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         rest.starts_with(b"---") || rest.starts_with(b"...") || rest.starts_with(b"%")
     }
 
-    /// Skips blank lines: how many, and the indentation of the line that follows.
+    /// Skips empty lines: returns their number, and the indentation of the next line.
     pub(super) fn blank_lines(&mut self) -> Option<(usize, usize)> {
         let mut blank = 0;
         loop {
@@ -115,7 +115,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
     }
 }
 
-/// Joins two lines of a scalar: a single break becomes a blank, further ones stay.
+/// Joins two lines of a scalar: a single break becomes a space, further ones are kept.
 pub(super) fn fold(out: &mut String, blank: usize) {
     if blank == 0 {
         out.push(' ');

@@ -1,13 +1,13 @@
 //! A quick reader for block-style YAML.
 //!
-//! It knows what tools write and people mostly write: block mappings and lists, plain, quoted and block scalars, lists
-//! and maps in brackets on one line, comments. Anything else (anchors, tags, complex keys, tabs between tokens,
-//! directives, syntax errors) makes it give up, and the full reader takes the document. So it never has to report an
-//! error, and it must never accept what the full reader would refuse, or read it in another way; a property test holds
-//! it to that.
+//! Supports the YAML that tools and most people write: block mappings and lists, plain, quoted and block scalars, lists
+//! and maps in brackets on one line, comments. On anything else (anchors, tags, complex keys, tabs between tokens,
+//! directives, syntax errors) it returns `None`, and the full reader parses the document. So it never has to report an
+//! error. It must never accept a document that the full reader rejects, or read it differently; a property test checks
+//! this.
 //!
-//! What becomes of the values is up to a [`Build`]: trees with positions for manifests ([`nodes`]), bare values that
-//! borrow from the text for catalogs.
+//! A [`Build`] receives the values: trees with positions for manifests ([`nodes`]), bare values that borrow from the
+//! input for catalogs.
 
 mod flow;
 mod line;
@@ -25,10 +25,10 @@ use super::Style;
 use line::only_known_characters;
 pub use positions::Positions;
 
-/// Deeper documents are left to the full reader and its limits.
+/// The full reader handles deeper documents and their limits.
 const MAX_DEPTH: usize = 64;
 
-/// Makes values out of what the reader finds. `None` makes the reader give up.
+/// Builds values from the reader's events. `None` makes the reader stop.
 pub trait Build<'a> {
     /// A key of a mapping.
     type Key;
@@ -38,7 +38,7 @@ pub trait Build<'a> {
     fn key(&mut self, scalar: Scalar<'a>) -> Option<Self::Key>;
     /// A scalar value; one without quotes ([`Style::Plain`]) is still to be resolved.
     fn scalar(&mut self, scalar: Scalar<'a>) -> Option<Self::Value>;
-    /// A value that is not written.
+    /// A missing value.
     fn nothing(&mut self, at: Place) -> Self::Value;
     /// A list.
     fn sequence(&mut self, items: Vec<Self::Value>, span: Span, style: Style) -> Self::Value;
@@ -46,9 +46,9 @@ pub trait Build<'a> {
     fn mapping(&mut self, entries: Vec<(Self::Key, Self::Value)>, span: Span, style: Style) -> Option<Self::Value>;
 }
 
-/// A scalar of the text, with escapes and folding resolved.
+/// A scalar with resolved escapes and folding.
 pub struct Scalar<'a> {
-    /// The text.
+    /// The content.
     pub text: Cow<'a, str>,
     /// How it is written.
     pub style: Style,
@@ -56,16 +56,16 @@ pub struct Scalar<'a> {
     pub span: Span,
 }
 
-/// From the first character to the one behind the last.
+/// From the first character to the end, exclusive.
 #[derive(Debug, Clone, Copy)]
 pub struct Span {
     /// The first character.
     pub start: Place,
-    /// The first character behind.
+    /// End, exclusive.
     pub end: Place,
 }
 
-/// A place in the text.
+/// A position in the document.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     /// Line, counted from 0.
@@ -76,13 +76,13 @@ pub struct Place {
     pub offset: usize,
 }
 
-/// Reads the one document of a text, or gives up.
+/// Reads a single document, or returns `None`.
 pub fn read<'a, B: Build<'a>>(text: &'a str, build: B) -> Option<B::Value> {
     if !text.ends_with('\n') || !only_known_characters(text) {
         return None;
     }
     let mut reader = Reader::new(text, build);
-    // The splitter leaves the separator line at the top of a document.
+    // The splitter keeps the separator line at the top of a document.
     if text.starts_with("---") {
         let end = reader.line_end();
         if !text.get(3..end)?.trim_end_matches(' ').is_empty() {
@@ -106,7 +106,7 @@ struct Line {
 
 struct Reader<'a, B: Build<'a>> {
     text: &'a str,
-    /// Offset of what is read next.
+    /// Offset of the next byte to read.
     at: usize,
     /// The line of that offset, counted from 0, and where it starts.
     line: u32,
@@ -138,7 +138,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         }
     }
 
-    /// The place of an offset in the current line.
+    /// The position of an offset in the current line.
     fn place(&self, offset: usize) -> Place {
         Place {
             line: self.line,
@@ -147,8 +147,8 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         }
     }
 
-    /// Reads the block node whose first token is at the position, in column `column`. `parent` is the column of the
-    /// collection it belongs to. Leaves the position at the start of the line behind it.
+    /// Reads the block node whose first token is at the position, in column `column`. `parent` is the column of its
+    /// parent collection. Moves to the start of the line after it.
     fn block(&mut self, column: usize, parent: Option<usize>, depth: usize) -> Option<B::Value> {
         if depth > MAX_DEPTH {
             return None;
@@ -247,7 +247,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         self.build.mapping(entries, span, Style::Plain)
     }
 
-    /// The value of a key that has nothing on its own line; `behind` is the place behind its colon.
+    /// The value of a key without a value on its own line; `behind` is the position after its colon.
     fn below(&mut self, behind: Place, column: usize, depth: usize) -> Option<B::Value> {
         let Some(line) = self.next_line()?.filter(|line| line.indent >= column) else {
             return Some(self.nothing(behind));
@@ -263,14 +263,14 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         Some(self.nothing(behind))
     }
 
-    /// A value that is not written.
+    /// A missing value.
     fn nothing(&mut self, at: Place) -> B::Value {
         self.end = at;
         self.build.nothing(at)
     }
 
-    /// Reads the scalar or the collection in brackets at the position; `parent` is the column of the collection it
-    /// belongs to, which continuation lines must exceed. Leaves the position at the start of the line behind it.
+    /// Reads the scalar or the collection in brackets at the position; `parent` is the column of its parent collection,
+    /// which continuation lines must exceed. Moves to the start of the line after it.
     fn value(&mut self, parent: Option<usize>, depth: usize) -> Option<B::Value> {
         if matches!(self.byte(self.at), b'[' | b'{') {
             let value = self.flow(depth)?;

@@ -9,8 +9,8 @@ use super::{Build, Place, Positions, Scalar, Span};
 /// Up to this many entries a search through the list is quicker than a table.
 const LIST_LIMIT: usize = 16;
 
-/// Reads a document that starts `lines_before` lines into its file, or gives up. It gives up on a duplicate
-/// key as well: the full reader records those.
+/// Reads a document that starts `lines_before` lines into its file, or returns `None`, also for a duplicate key: the
+/// full reader records those.
 pub(crate) fn read(text: &str, lines_before: u32) -> Option<Node> {
     let build = Nodes {
         positions: Positions::new(text, lines_before),

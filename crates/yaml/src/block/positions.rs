@@ -3,14 +3,15 @@
 use super::super::Position;
 use super::Place;
 
-/// Turns the places of a text into positions of its file.
+/// Converts places to positions in the file.
 #[derive(Debug)]
 pub struct Positions<'a> {
     text: &'a str,
     is_ascii: bool,
     lines_before: u32,
-    /// The place that was asked for last, and the characters before it in its line. The next one is near, and is counted from
-    /// there: counted from the start of the line, a list of a million words in one line would take a million times its length.
+    /// The last position returned, and the number of characters before it in its line. The next one is usually near and
+    /// is counted from there: counting from the start of the line would be quadratic for a list of a million words in
+    /// one line.
     last: Place,
     characters: usize,
     #[cfg(test)]
@@ -18,7 +19,7 @@ pub struct Positions<'a> {
 }
 
 impl<'a> Positions<'a> {
-    /// For a text that starts `lines_before` lines into its file.
+    /// For a document that starts `lines_before` lines into its file.
     pub fn new(text: &'a str, lines_before: u32) -> Self {
         Self {
             text,

@@ -8,13 +8,13 @@ use super::line::fold;
 use super::{Build, Place, Reader, Style};
 
 impl<'a, B: Build<'a>> Reader<'a, B> {
-    /// Reads the scalar in quotes at the position and goes behind its closing quote.
+    /// Reads the quoted scalar at the position and moves after its closing quote.
     pub(super) fn quoted(&mut self, quote: u8) -> Option<(Cow<'a, str>, Style, Place)> {
         let double = quote == b'"';
         self.at += 1;
         let mut out: Option<String> = None;
         let mut piece = self.at;
-        // Escaped white space is not trimmed at a break: the length of the text up to the last escape.
+        // Escaped white space is not trimmed at a break: the length up to the last escape.
         let mut keep = 0;
         loop {
             let rest = self.text.as_bytes().get(self.at..)?;
@@ -64,7 +64,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         Some((text, style, self.place(self.at)))
     }
 
-    /// Folds the line feed at the position and goes to the text behind it.
+    /// Folds the line feed at the position and moves to the text after it.
     fn fold_break(&mut self, out: &mut String, keep: usize) -> Option<()> {
         let trimmed = out.trim_end_matches(' ').len().max(keep);
         // A tab before or after a break is white space too.
@@ -79,7 +79,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         Some(())
     }
 
-    /// Reads what follows a backslash.
+    /// Reads an escape sequence after its backslash.
     fn escape(&mut self, out: &mut String) -> Option<()> {
         let at = self.at;
         let hexadecimal = |digits: usize| {
@@ -100,7 +100,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
             b'U' => (hexadecimal(8)?, 9),
             b' ' => (' ', 1),
             b'\n' => {
-                // The line goes on below; its leading spaces do not count.
+                // The string continues on the next line; its leading spaces do not count.
                 self.end_line(at);
                 if self.at_marker() {
                     return None;

@@ -7,11 +7,11 @@ use memchr::{memchr, memchr_iter, memchr2_iter};
 use super::line::fold;
 use super::{Build, FoundKey, Place, Reader, Scalar, Span, Style};
 
-/// The full reader takes 1024 characters for a key, and its line.
+/// The full reader accepts 1024 characters for a key, and its line.
 pub(super) const MAX_KEY: usize = 1000;
 
 impl<'a, B: Build<'a>> Reader<'a, B> {
-    /// The key at the position, if this line begins with one. `None` gives up, `Some(None)` means no key.
+    /// The key at the position, if this line begins with one. `None` ends the quick reader, `Some(None)` means no key.
     #[allow(clippy::option_option)]
     pub(super) fn find_key(&self) -> Option<Option<FoundKey<'a>>> {
         let colon_at = |at: usize| self.byte(at) == b':' && matches!(self.byte(at + 1), b' ' | b'\n');
@@ -34,7 +34,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
                 let text = inner.get(..length)?;
                 let behind = self.at + length + 2;
                 if text.contains('\\') || (*quote == b'\'' && self.byte(behind) == b'\'') {
-                    // Keys with escapes are rare: leave them.
+                    // Keys with escapes are rare: the full reader handles them.
                     return (!line.contains(": ") && !line.ends_with(':')).then_some(None);
                 }
                 if !colon_at(behind) {
@@ -68,7 +68,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         }
     }
 
-    /// Reads the scalar at the position and goes to the line behind it.
+    /// Reads the scalar at the position and moves to the line after it.
     pub(super) fn scalar(&mut self, parent: Option<usize>) -> Option<Scalar<'a>> {
         let start = self.place(self.at);
         let (text, style, end) = match self.byte(self.at) {
@@ -110,8 +110,8 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         Some((folded.map_or(Cow::Borrowed(first), Cow::Owned), Style::Plain, end))
     }
 
-    /// One line of a plain scalar from `start`: its text without trailing spaces, where that ends, and whether a
-    /// comment follows. Goes to the next line.
+    /// One line of a plain scalar from `start`: its content without trailing spaces, its end, and whether a comment
+    /// follows. Moves to the next line.
     fn plain_line(&mut self, start: usize) -> Option<(&'a str, Place, bool)> {
         let line_end = self.line_end();
         let line = self.text.get(start..line_end)?;
@@ -185,14 +185,14 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         Some((Cow::Owned(out), style, self.place(self.at)))
     }
 
-    /// Skips lines that have only spaces, and no more of them than the indentation: how many.
+    /// Skips lines that have only spaces, at most as many as the indentation: returns their number.
     fn skip_breaks(&mut self, indent: usize) -> Option<usize> {
         let mut breaks = 0;
         while self.at < self.text.len() {
             let content = self.skip_spaces(self.at);
             let spaces = content - self.at;
             match self.byte(content) {
-                // A tab in the place of indentation is an error.
+                // A tab as indentation is an error.
                 b'\t' if spaces < indent => return None,
                 b'\n' if spaces <= indent => {
                     breaks += 1;
@@ -204,7 +204,8 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         Some(breaks)
     }
 
-    /// The indentation of the first line with content. Blank lines above it that are longer are left to the full reader.
+    /// The indentation of the first line with content. If empty lines above it are indented more, the full reader
+    /// decides.
     fn detect_indent(&self) -> Option<usize> {
         let mut start = self.at;
         let mut longest = 0;

@@ -14,7 +14,8 @@ fn fully(text: &str) -> Result<Document, Error> {
     parse_fully(&prepare(text.as_bytes())?, 0)
 }
 
-/// What the quick reader accepts, the full one reads alike: values, spellings, styles and places.
+/// The quick reader must agree with the full one on everything that it accepts: values, spellings, styles and
+/// positions.
 fn check(text: &str) -> Result<Option<Node>, String> {
     let Some(quick) = nodes::read(text, 0) else {
         return Ok(None);
@@ -99,7 +100,7 @@ fn leaves_what_it_does_not_know_to_the_full_reader() {
     }
 }
 
-/// Pieces that make YAML when put together, and often nearly make it.
+/// Fragments that form YAML together, and often nearly do.
 const PIECES: [&str; 58] = [
     "a",
     "b",
@@ -236,7 +237,7 @@ fn json_text() -> impl Strategy<Value = String> {
     })
 }
 
-/// Puts a node behind a key or a dash: on its line if it is a scalar, else below.
+/// Adds a node after a key or a dash: on its line if it is a scalar, else below.
 fn nested(head: &str, value: &[String]) -> Vec<String> {
     let deeper = |line: &str| {
         line.split('\n')

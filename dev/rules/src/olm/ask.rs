@@ -1,4 +1,4 @@
-//! What the cluster says about an operator once OLM has installed it, beside what the rules said before.
+//! Compares the state of an operator in the cluster after OLM has installed it with the rules' findings.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ pub async fn judge(
         &ended,
     );
     if end.phase.is_empty() {
-        // Without a ClusterServiceVersion there are no permissions to ask about.
+        // Without a ClusterServiceVersion there are no permissions to test.
         return Ok(());
     }
     let powerless = operator.without_rights().await?;
@@ -65,7 +65,7 @@ pub async fn judge(
     let unwatched = operator.unwatched().await?;
     count(
         "RBAC-3: the operator may not list and watch an API that it owns",
-        // Where only one namespace is watched, RBAC-5 says it of what has none.
+        // If only one namespace is watched, RBAC-5 reports permissions for cluster-scoped resources.
         if unwatched.is_empty() {
             &["RBAC-3"]
         } else {
@@ -114,14 +114,14 @@ pub async fn judge(
     );
     let foreign = operator.converted_by_others().await?;
     count(
-        "HOOK-7: OLM leaves the conversion webhook of a CRD as it is, and several versions are served",
+        "HOOK-7: OLM does not change the conversion webhook of a CRD, and several versions are served",
         &["HOOK-7"],
         !foreign.is_empty(),
         &Answer::of(foreign.join(", ")),
     );
     let missing = operator.missing_certificates().await?;
     count(
-        "CERT-1: nobody creates the Secret with a certificate that a pod needs",
+        "CERT-1: nothing creates the Secret with a certificate that a pod needs",
         &["CERT-1"],
         !missing.is_empty(),
         &Answer::of(missing.join(", ")),

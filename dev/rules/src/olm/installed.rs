@@ -1,4 +1,4 @@
-//! An operator that OLM has installed, and what the cluster lets it do.
+//! An operator that OLM has installed, and its permissions in the cluster.
 
 use std::collections::BTreeSet;
 
@@ -16,14 +16,14 @@ pub struct Installed<'a, 's> {
     accounts: BTreeSet<String>,
 }
 
-/// Where a request goes.
+/// Target of a request.
 #[derive(Clone, Copy)]
 enum Place<'n> {
-    /// All namespaces, or what has none.
+    /// All namespaces, or cluster-scoped.
     Cluster,
     /// The namespace of the operator.
     Namespace,
-    /// What the operator watches.
+    /// The watched namespaces.
     Watched {
         /// Objects without a namespace.
         cluster_scoped: bool,
@@ -170,8 +170,8 @@ impl<'a, 's> Installed<'a, 's> {
         Ok(false)
     }
 
-    /// Accounts of Deployments without any right of their own, as the API server lists rights. A Deployment of the default account
-    /// beside one with rights asks for none.
+    /// Service accounts of Deployments without any permission in the API server's list. A Deployment with the default
+    /// account next to one with permissions needs none.
     pub async fn without_rights(&self) -> anyhow::Result<Vec<String>> {
         let mut without = Vec::new();
         for account in &self.accounts {
@@ -200,7 +200,7 @@ impl<'a, 's> Installed<'a, 's> {
         Ok(false)
     }
 
-    /// Accounts that OLM makes, and that have rights, but that no Deployment uses.
+    /// Service accounts that OLM creates with permissions, but that no Deployment uses.
     pub async fn unused_accounts(&self) -> anyhow::Result<Vec<String>> {
         let named: BTreeSet<&str> = ["permissions", "clusterPermissions"]
             .into_iter()
@@ -295,7 +295,7 @@ impl<'a, 's> Installed<'a, 's> {
         Ok(false)
     }
 
-    /// What `permissions` name that is not namespaced, and that the account may not do.
+    /// Cluster-scoped resources in `permissions` that the service account cannot access.
     pub async fn refused_for_the_cluster(&self, scoped: &BTreeSet<(String, String)>) -> anyhow::Result<Vec<String>> {
         let mut refused = BTreeSet::new();
         for (account, rule) in rules(&self.trial.csv, "permissions") {
@@ -427,14 +427,14 @@ impl<'a, 's> Installed<'a, 's> {
         Ok(found)
     }
 
-    /// Secrets with `cert` in their names that containers of an operator with webhooks mount, and that do not exist. The kubelet
-    /// waits for no volume that nobody mounts.
+    /// Secrets with `cert` in their names that containers of an operator with webhooks mount, and that do not exist.
+    /// The kubelet ignores volumes without mounts.
     pub async fn missing_certificates(&self) -> anyhow::Result<Vec<String>> {
         let mut found = Vec::new();
         if list(&self.trial.csv, "/spec/webhookdefinitions").is_empty() {
             return Ok(found);
         }
-        // A node of OpenShift would have these; this control plane has nobody to make them.
+        // A node of OpenShift would have these; this control plane has no controller that creates them.
         let of_openshift: BTreeSet<&str> = self
             .trial
             .objects

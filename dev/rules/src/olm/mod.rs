@@ -1,5 +1,5 @@
-//! What the real OLM does with bundles: each is installed from a catalog, without images and nodes, and then the cluster is asked what
-//! came of it.
+//! Installs bundles with the real OLM: each from a catalog, without images and nodes; then checks the results in the
+//! cluster.
 
 mod ask;
 mod installed;
@@ -19,11 +19,10 @@ use crate::server::Server;
 use crate::tally::Tally;
 use trial::Trial;
 
-/// How long OLM may be silent, once it has said something of every operator, before what it has not installed counts as not
-/// installed.
+/// How long OLM may be idle, after it has reported on every operator, before an operator counts as not installed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a wave may take in all.
+/// Total time limit of a wave.
 const LIMIT: Duration = Duration::from_secs(900);
 
 /// Bundles that are installed at the same time.
@@ -31,12 +30,12 @@ const TOGETHER: usize = 40;
 
 const SUCCEEDED: &str = "Succeeded";
 
-/// What came of an installation.
+/// Result of an installation.
 #[derive(Default, Clone, PartialEq, Eq)]
 pub struct End {
     /// The phase of the ClusterServiceVersion; empty if there is none.
     pub phase: String,
-    /// What OLM says about it.
+    /// OLM's message.
     pub message: String,
 }
 
@@ -53,7 +52,7 @@ pub async fn run(subjects: &[Subject], everywhere: bool, tally: &mut Tally) -> a
     let mut waiting: Option<Vec<Trial<'_>>> = None;
     let mut done = 0;
     loop {
-        // Webhooks are configured, but nobody serves them: they would stop everything else.
+        // Webhooks are configured, but have no server: they would block all other requests.
         let options = Options::default()
             .with_olm()
             .api_server_argument("--disable-admission-plugins=MutatingAdmissionWebhook,ValidatingAdmissionWebhook");
@@ -96,7 +95,7 @@ pub async fn run(subjects: &[Subject], everywhere: bool, tally: &mut Tally) -> a
     }
 }
 
-/// Bundles of which no two own an API of the same group.
+/// Bundles without a common API group.
 fn next_wave(waiting: Vec<Trial<'_>>) -> (Vec<Trial<'_>>, Vec<Trial<'_>>) {
     let (mut groups, mut count) = (BTreeSet::<String>::new(), 0);
     waiting.into_iter().partition(|trial| {
@@ -182,7 +181,7 @@ struct Quiet {
 }
 
 impl Quiet {
-    /// Returns true if nothing has changed for long, given what OLM says now.
+    /// Returns true if OLM's reports have not changed for the time limit.
     fn is_over(&mut self, names: &[&str], now: &BTreeMap<String, End>, at: Instant) -> bool {
         if *now != self.known {
             self.known = now.clone();
@@ -194,7 +193,7 @@ impl Quiet {
     }
 }
 
-/// What OLM says of each namespace: of the ClusterServiceVersion, or what kept it from being made.
+/// OLM's report for each namespace: for the ClusterServiceVersion, or the reason why there is none.
 async fn phases(server: &Server) -> anyhow::Result<BTreeMap<String, End>> {
     let mut ends = BTreeMap::new();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -210,7 +209,7 @@ async fn phases(server: &Server) -> anyhow::Result<BTreeMap<String, End>> {
             let status = &object["status"];
             let conditions = status["conditions"].as_array().into_iter().flatten();
             let said: Vec<String> = conditions
-                // That catalogs are healthy is said before OLM looks at the operator.
+                // OLM reports healthy catalogs before it processes the operator.
                 .filter(|condition| condition["message"].is_string() && condition["type"] != "CatalogSourcesUnhealthy")
                 .map(|condition| text(&condition["message"]))
                 .collect();

@@ -1,4 +1,4 @@
-//! A bundle as it is put into a catalog: what keeps OLM busy without changing the answers is left out.
+//! A bundle in a catalog: parts that cost OLM time without affecting the results are omitted.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ const CHANNEL: &str = "all";
 
 /// A bundle, and the namespace into which OLM installs it.
 pub struct Trial<'s> {
-    /// What is judged.
+    /// The tested bundle.
     pub subject: &'s Subject,
     /// Name of package and namespace.
     pub name: String,
@@ -25,15 +25,15 @@ pub struct Trial<'s> {
     pub csv: Value,
     /// The CRDs without their schemas.
     pub definitions: Vec<Value>,
-    /// Objects that the API server knows.
+    /// Objects of kinds that the API server serves.
     pub objects: Vec<Value>,
     /// Objects of APIs that the cluster does not serve.
     pub foreign: Vec<Value>,
 }
 
 impl<'s> Trial<'s> {
-    /// The bundle, unless nobody could install it: it lacks a ClusterServiceVersion, an install mode or a version, or has CRDs of
-    /// v1beta1.
+    /// The bundle, unless it cannot be installed: it lacks a ClusterServiceVersion, an install mode or a version, or
+    /// has CRDs of v1beta1.
     pub fn new(subject: &'s Subject, at: usize, everywhere: bool, served: &BTreeSet<(String, String)>) -> Option<Self> {
         let of_kind = |kind: &'static str| subject.objects.iter().filter(move |object| object["kind"] == kind);
         let csv = plain(of_kind("ClusterServiceVersion").next()?);
@@ -67,7 +67,7 @@ impl<'s> Trial<'s> {
         self.csv["metadata"]["name"].as_str().unwrap_or_default()
     }
 
-    /// The API groups of the CRDs: two operators that own the same API cannot stand beside each other.
+    /// The API groups of the CRDs: two operators that own the same API conflict.
     pub fn groups(&self) -> BTreeSet<&str> {
         let groups = self.definitions.iter().filter_map(|crd| crd["spec"]["group"].as_str());
         groups.chain([self.csv_name()]).collect()
@@ -102,7 +102,7 @@ impl<'s> Trial<'s> {
         .join("\n")
     }
 
-    /// What a user creates to install it.
+    /// The objects that a user creates to install it.
     pub fn requests(&self, catalog: &str) -> Vec<(String, Value)> {
         let namespace = |name: &str| {
             let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
@@ -135,8 +135,8 @@ impl<'s> Trial<'s> {
     }
 }
 
-/// The ClusterServiceVersion alone: without other operators and APIs that it needs (OLM reads their names in any case), earlier
-/// versions, and what consoles show.
+/// The ClusterServiceVersion without required operators and APIs (OLM parses their names in any case), earlier
+/// versions, and display data.
 fn plain(csv: &Value) -> Value {
     let mut csv = csv.clone();
     for (parent, keys) in [
@@ -163,7 +163,7 @@ fn plain(csv: &Value) -> Value {
     csv
 }
 
-/// The CRD with schemas that accept everything: what is wrong with a schema is asked of the API server.
+/// The CRD with schemas that accept everything: schemas are tested on the API server.
 fn without_schemas(crd: &Value) -> Value {
     let mut crd = crd.clone();
     if let Some(object) = crd.as_object_mut() {
@@ -192,7 +192,7 @@ fn provided(crd: &Value) -> Vec<Value> {
         .collect()
 }
 
-/// The install mode: one namespace or all of them, as asked for, if the operator supports that.
+/// The install mode: one namespace or all of them, as requested, if the operator supports it.
 fn mode(csv: &Value, everywhere: bool) -> Option<String> {
     let modes = csv["spec"]["installModes"].as_array()?;
     let mut order = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];

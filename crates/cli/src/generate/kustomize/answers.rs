@@ -1,4 +1,4 @@
-//! What only people know about an operator: from flags, from a settings file, or asked on a terminal.
+//! Metadata of an operator that cannot be derived: from flags, a settings file, or prompts on a terminal.
 
 use std::io::{BufRead, IsTerminal as _, Write as _};
 
@@ -43,7 +43,7 @@ impl Flags {
             || !self.maintainers.is_empty()
     }
 
-    /// Puts the answers over what is there.
+    /// Overwrites the existing values with the answers.
     pub fn apply(&self, package: &mut Package) -> anyhow::Result<()> {
         if let Some(name) = &self.display_name {
             package.display_name.clone_from(name);
@@ -88,12 +88,13 @@ fn maintainer(text: &str) -> anyhow::Result<Maintainer> {
     }
 }
 
-/// Returns true if questions can be asked.
+/// Returns true if prompts are possible.
 pub fn terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Asks for what operator-sdk asks for. Questions go to standard error; a blank answer keeps the value in brackets.
+/// Prompts for the same values as operator-sdk. Prompts go to standard error; an empty answer keeps the value in
+/// brackets.
 pub fn ask(package: &Package, mut input: impl BufRead) -> anyhow::Result<Flags> {
     let provider = package.provider.clone().unwrap_or(Link {
         name: String::new(),
@@ -146,7 +147,7 @@ fn question(input: &mut impl BufRead, text: &str, present: &str, required: bool)
         std::io::stderr().flush()?;
         let mut line = String::new();
         if input.read_line(&mut line).context("cannot read the answer")? == 0 {
-            bail!("the answers end before all questions are asked; use flags or --interactive=false");
+            bail!("standard input ends before all prompts are answered; use flags or --interactive=false");
         }
         let answer = line.trim().trim_matches(['`', '\'', '"']);
         match answer {

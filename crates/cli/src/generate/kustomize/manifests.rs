@@ -21,8 +21,8 @@ use super::owned;
 /// In a Go project, the kinds that PROJECT lists are described from their Go types: documentation, and the resources, spec and
 /// status descriptors of +operator-sdk:csv markers. Without a directory of Go types, their CRDs in crd/bases describe them.
 ///
-/// Asks for the operator's name, description and so on if there is no base yet, or always with --interactive. Answers that are
-/// in flags or in config/package.yaml are not asked for, and nothing is without a terminal.
+/// Prompts for the operator's name, description and so on if there is no base yet, or always with --interactive. Values
+/// from flags or config/package.yaml are not prompted for. Without a terminal there are no prompts.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit generate kustomize manifests --package cache-operator"])]
 pub struct Args {
@@ -38,7 +38,7 @@ pub struct Args {
     /// Directory with the Go types of the operator. Their +operator-sdk:csv markers become descriptors.
     #[arg(long, value_name = "DIR", default_value = "api")]
     apis_dir: PathBuf,
-    /// Always ask (true) or never ask (false).
+    /// Always prompt (true) or never prompt (false).
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     interactive: Option<bool>,
     /// Settings file; used when it exists.
@@ -95,7 +95,7 @@ fn base(args: &Args, package: &str, present: &Path) -> anyhow::Result<Value> {
             .unwrap_or(!exists && !args.flags.any() && !args.settings.exists());
     if args.interactive == Some(true) && !answers::terminal() {
         eprintln!(
-            "warning: no terminal to ask questions on; using flags and {}",
+            "warning: no terminal for prompts; using flags and {}",
             args.settings.display()
         );
     }
@@ -147,7 +147,7 @@ fn read(path: &Path, package: &str) -> anyhow::Result<Value> {
     bail!("{} has no ClusterServiceVersion", path.display())
 }
 
-/// Fields that the answers give replace those of the base; empty answers leave them.
+/// Fields of the answers replace those of the base; empty answers do not.
 fn overlay(base: &mut Value, answers: &Value) {
     let fields = [
         "displayName",

@@ -1,4 +1,5 @@
-//! Entries for the operator's own kinds in a base: from its Go types, or from the CRDs that controller-gen makes of them.
+//! Entries for the operator's own kinds in a base: from its Go types, or from the CRDs that controller-gen generates
+//! from them.
 
 use std::path::Path;
 
@@ -11,7 +12,8 @@ use serde_json::{Value, json};
 
 const OWNED: &str = "/spec/customresourcedefinitions/owned";
 
-/// Replaces the entries of the kinds that have a Go type below `directory`, as operator-sdk does. Other entries keep their place.
+/// Replaces the entries of the kinds that have a Go type below `directory`, as operator-sdk does. Other entries keep
+/// their position.
 pub fn describe_types(base: &mut Value, directory: &Path, kinds: &[GroupVersionKind]) -> anyhow::Result<()> {
     let mut described = go_markers::describe(directory, kinds)?;
     for kind in kinds {
@@ -31,7 +33,7 @@ pub fn describe_types(base: &mut Value, directory: &Path, kinds: &[GroupVersionK
         })
         .filter(|other| !described.iter().any(|description| description.kind == other.kind))
         .collect();
-    // At the same place the described kinds come first.
+    // At the same position the described kinds come first.
     described.extend(others);
     described.sort_by_key(|description| description.order);
     set(
@@ -59,8 +61,8 @@ fn owned(base: &Value) -> Vec<Value> {
         .unwrap_or_default()
 }
 
-/// Adds an entry for each served version of those CRDs in `directory` that PROJECT lists and that the base does not describe yet. The
-/// description is that of the type, the display name is the kind in words.
+/// Adds an entry for each served version of those CRDs in `directory` that PROJECT lists and that the base does not
+/// describe yet. The description is the type's, the display name is the kind split into words.
 pub fn describe_definitions(base: &mut Value, directory: &Path, kinds: &[GroupVersionKind]) -> anyhow::Result<()> {
     if !directory.is_dir() {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Normalised definitions: each is created without a warning, keeps what its Rust type writes and refuses what the type
-//! could not read.
+//! Normalized definitions: each is created without a warning, keeps the values that its Rust type writes and rejects
+//! those that the type could not read.
 
 use kube::CustomResourceExt as _;
 use olmkit::crd::{Options, normalise};
@@ -46,7 +46,7 @@ async fn status_is_kept(server: &Server) {
     );
 }
 
-/// `kubectl apply` keeps the whole object in an annotation, of which the server takes 262144 bytes.
+/// `kubectl apply` stores the whole object in an annotation, which may have at most 262144 bytes.
 async fn long_descriptions_can_be_left_away(server: &Server) {
     let crd = types::WholePod::crd();
     let refused = server

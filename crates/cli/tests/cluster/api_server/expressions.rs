@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 
 use super::server::{GROUP, Server};
 
-/// How a rule ends.
+/// Result of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ends {
-    /// The definition is refused.
+    /// The definition is rejected.
     Refused,
     /// The object is accepted.
     True,
-    /// The object is refused.
+    /// The object is rejected.
     False,
-    /// The object is refused, because the evaluation fails.
+    /// The object is rejected, because the evaluation fails.
     Fails,
 }
 
@@ -179,7 +179,7 @@ fn definition(kind: &str, rules: &[Value]) -> Value {
     })
 }
 
-/// The part of a failure message that says the evaluation failed.
+/// The part of a message that reports a failed evaluation.
 fn is_failure(message: &str) -> bool {
     message.contains("evaluating rule") || message.contains("call arguments did not match")
 }
@@ -219,13 +219,13 @@ async fn rules_end_as_on_the_api_server() {
             wrong.push(format!("the API server accepts {rule}"));
         }
     }
-    // Few in one definition: what rules may cost together is limited.
+    // Few in one definition: the total cost of its rules is limited.
     let accepted: Vec<&(Value, Ends)> = rules.iter().filter(|(_, ends)| *ends != Refused).collect();
     for (at, part) in accepted.chunks(8).enumerate() {
         let kind = format!("Accepted{at}");
         let own: Vec<Value> = part.iter().map(|(rule, _)| rule.clone()).collect();
         if let Err(problem) = server.define(&definition(&kind, &own)).await {
-            wrong.push(format!("the API server refuses {kind}: {problem}"));
+            wrong.push(format!("the API server rejects {kind}: {problem}"));
             continue;
         }
         let path = format!(

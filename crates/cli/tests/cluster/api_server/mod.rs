@@ -1,4 +1,4 @@
-//! What olmkit makes, against a real API server. Needs `make tools`.
+//! Tests olmkit's output on a real API server. Needs `make tools`.
 
 mod definitions;
 mod expressions;

@@ -1,4 +1,4 @@
-//! The rules, each with definitions and with objects that are kept or refused because of it.
+//! The rules, each with definitions and with objects that are kept or rejected because of it.
 
 use kube::CustomResourceExt;
 use olmkit::crd::{Options, normalise, normalise_schema};
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use super::server::GROUP;
 use super::types;
 
-/// A rule: definitions of one schema, and what the server shall do with their objects.
+/// A rule: definitions of one schema, and the expected result for their objects.
 pub struct Row {
     pub name: &'static str,
     pub definitions: Vec<Value>,
     /// Specs that are accepted, and how they are stored.
     pub accepted: Vec<(Value, Value)>,
-    /// Specs that are refused, and words of the reason.
+    /// Specs that are rejected, and a part of the reason.
     pub refused: Vec<(Value, &'static str)>,
 }
 
@@ -28,13 +28,13 @@ impl Row {
         }
     }
 
-    /// What is stored as it is given.
+    /// Stored unchanged.
     fn keeps(mut self, spec: Value) -> Self {
         self.accepted.push((spec.clone(), spec));
         self
     }
 
-    /// What is stored with defaults.
+    /// Stored with defaults.
     fn stores(mut self, spec: Value, stored: Value) -> Self {
         self.accepted.push((spec, stored));
         self
@@ -46,7 +46,7 @@ impl Row {
     }
 }
 
-/// The kind of a Rust type in two ways: as `kube` derives it, and with the schema that `schemars` alone prints.
+/// The kind of a Rust type in two ways: as `kube` derives it, and with the unmodified schema from `schemars`.
 fn typed<K: CustomResourceExt + JsonSchema>(name: &'static str) -> Row {
     let crd = K::crd();
     let derived = normalise(&crd, &Options::default()).unwrap();
@@ -55,7 +55,7 @@ fn typed<K: CustomResourceExt + JsonSchema>(name: &'static str) -> Row {
     row
 }
 
-/// The kind of a Rust type with the schema that `schemars` alone prints.
+/// The kind of a Rust type with the unmodified schema from `schemars`.
 fn plain<K: JsonSchema>(name: &'static str, kind: &str) -> Row {
     let schema = normalise_schema(schemars::schema_for!(K).to_value(), &Options::default()).unwrap();
     Row::new(name, vec![definition(kind, schema)])
@@ -201,7 +201,7 @@ pub fn all() -> Vec<Row> {
             .stores(json!({"name": "a", "labels": {"b": "c"}}), json!({"name": "a", "labels": {"b": "c"}, "parts": []}))
             .refuses(json!({"name": "a", "labels": {}, "colour": "red"}), "unknown field \"spec.colour\"")
             .refuses(json!({"name": "a", "labels": {}, "parts": [{"name": "b", "colour": "red"}]}), "unknown field \"spec.parts[0].colour\""),
-        typed::<types::OpenMap>("a flattened map beside fields keeps unknown fields")
+        typed::<types::OpenMap>("a flattened map next to fields keeps unknown fields")
             .keeps(json!({"name": "a", "b": {"c": 1}, "d": 2}))
             .refuses(json!({"b": 1}), "spec.name: Required"),
         plain::<types::Keys>("keys that are numbers or names", "Keys")

@@ -1,4 +1,4 @@
-//! A control plane, and what it says about a definition and its objects.
+//! A control plane, and its answers about a definition and its objects.
 
 use std::time::{Duration, Instant};
 
@@ -111,7 +111,7 @@ impl Server {
         }
     }
 
-    /// Creates a definition of the row and its objects. Returns what is not as the row says, in words.
+    /// Creates a definition of the row and its objects. Returns descriptions of deviations.
     pub async fn check(&self, row: &Row, definition: &Value) -> Vec<String> {
         let names = &definition["spec"]["names"];
         let (kind, plural) = (names["kind"].as_str().unwrap(), names["plural"].as_str().unwrap());

@@ -41,13 +41,13 @@ pub enum Internal {
     Nowhere,
 }
 
-/// Tag and content beside each other.
+/// Adjacently tagged.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "kind", content = "value", rename_all = "camelCase")]
 pub enum Adjacent {
     /// A number of seconds.
     Seconds {
-        /// How many.
+        /// Number of items.
         count: i32,
     },
     /// A time of day.
@@ -74,20 +74,20 @@ pub enum Untagged {
 }
 
 kind!("EnumWithData", EnumWithDataSpec {
-    /// Where.
+    /// External object.
     pub external: Option<ExternalObject>,
-    /// Which.
+    /// Untagged value.
     pub untagged: Option<Untagged>,
 });
 
 kind!("TaggedEnum", TaggedEnumSpec {
-    /// How.
+    /// Internally tagged value.
     pub internal: Internal,
     /// When.
     pub adjacent: Option<Adjacent>,
 });
 
-/// Where backups go: one of two objects.
+/// Destination of backups: one of two objects.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ExternalObject {
@@ -95,7 +95,7 @@ pub enum ExternalObject {
     Bucket {
         /// Its address.
         url: String,
-        /// How it is reached.
+        /// Access method.
         access: Option<Access>,
     },
     /// A volume.
@@ -110,7 +110,7 @@ pub struct Volume {
     pub claim: String,
 }
 
-/// How something is reached.
+/// An access method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 pub enum Access {
     /// By everyone.
@@ -178,18 +178,18 @@ pub struct Empty {}
     scale(spec_replicas_path = ".spec.size", status_replicas_path = ".status.size")
 )]
 pub struct ReportedSpec {
-    /// How many.
+    /// Number of items.
     #[serde(default)]
     pub size: u32,
 }
 
-/// What was seen.
+/// Observed status.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct ReportedStatus {
-    /// How many there are.
+    /// Number of items.
     #[serde(default)]
     pub size: u32,
-    /// What is so.
+    /// Observed conditions.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -198,7 +198,7 @@ pub struct ReportedStatus {
 kind!("References", ReferencesSpec {
     /// A type.
     pub one: Volume,
-    /// The same type again, with a documentation of its own.
+    /// The same type again, with its own documentation.
     pub other: Volume,
     /// And in a list.
     pub more: Vec<Volume>,
@@ -228,7 +228,7 @@ kind!("Optionals", OptionalsSpec {
     pub list: Option<Vec<String>>,
     /// An object.
     pub object: Option<Volume>,
-    /// A map of what may be null.
+    /// A map of nullable values.
     #[serde(default)]
     pub map: BTreeMap<String, Option<String>>,
     /// A time.
@@ -333,7 +333,7 @@ pub enum Small {
     Negative(#[schemars(range(max = -1))] i64),
 }
 
-/// What holds a value in one field, of a type for each variant.
+/// A value in one field, with a type for each variant.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "kind", content = "value", rename_all = "camelCase")]
 pub enum Content {
@@ -386,7 +386,7 @@ kind!("Defaults", DefaultsSpec {
     /// A number with a default.
     #[serde(default = "replicas")]
     pub replicas: u32,
-    /// An object with a default that holds unset options.
+    /// An object with a default that contains unset options.
     #[serde(default)]
     pub tuning: Tuning,
     /// An enum with a default.
@@ -402,7 +402,7 @@ fn replicas() -> u32 {
     3
 }
 
-/// How it runs.
+/// Runtime settings.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Tuning {

@@ -1,4 +1,4 @@
-//! `olmkit bundle unpack`: `kubectl apply` takes what it prints, and the operator runs.
+//! `olmkit bundle unpack`: `kubectl apply` accepts its output, and the operator runs.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::server::Server;
 
-/// An operator with webhooks of all three types; its definition says nothing of the conversion, the bundle does.
+/// An operator with webhooks of all three types; the bundle configures the conversion, the definition does not.
 const OPERATOR: &str = include_str!("../../command/generate/operator.yaml");
 const WEBHOOKS: &str = "
 ---
@@ -63,11 +63,11 @@ fn certificate_kinds() -> Vec<Value> {
     vec![kind("Issuer", "issuers"), kind("Certificate", "certificates")]
 }
 
-fn olmkit(folder: &std::path::Path, arguments: &[&str], input: &str) -> std::process::Output {
+fn olmkit(directory: &std::path::Path, arguments: &[&str], input: &str) -> std::process::Output {
     let output = assert_cmd::Command::cargo_bin("olmkit")
         .unwrap()
         .args(arguments)
-        .current_dir(folder)
+        .current_dir(directory)
         .write_stdin(input)
         .output()
         .unwrap();
@@ -84,7 +84,7 @@ fn documents(bytes: &[u8]) -> Vec<Value> {
 
 #[tokio::test]
 async fn an_unpacked_bundle_runs_without_olm() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let scope = "  scope: Namespaced";
     assert!(OPERATOR.contains(scope));
     let input = format!(
@@ -93,12 +93,12 @@ async fn an_unpacked_bundle_runs_without_olm() {
     );
     let package = ["--package", "example-operator", "--version", "0.0.1"];
     olmkit(
-        folder.path(),
+        directory.path(),
         &[&["generate", "bundle", "--strict"], &package[..]].concat(),
         &input,
     );
     let unpacked = olmkit(
-        folder.path(),
+        directory.path(),
         &["bundle", "unpack", "bundle", "--namespace", "mine"],
         "",
     );
@@ -116,9 +116,9 @@ async fn an_unpacked_bundle_runs_without_olm() {
         "oci:image",
         "bundle",
     ];
-    olmkit(folder.path(), &image, "");
+    olmkit(directory.path(), &image, "");
     let unpacked = olmkit(
-        folder.path(),
+        directory.path(),
         &["bundle", "unpack", "oci:image", "--namespace", "mine"],
         "",
     );

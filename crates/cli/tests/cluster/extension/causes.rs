@@ -1,5 +1,5 @@
-//! Each cause that operator-controller and catalogd were seen to write, on the real API server: what `extension status`, `diagnose` and
-//! the flows say of it.
+//! Each cause that operator-controller and catalogd were observed to write, on the real API server, as reported by
+//! `extension status`, `diagnose` and the commands.
 
 use kube_testbed::Options;
 use serde_json::{Value, json};
@@ -111,9 +111,9 @@ async fn before_anything_is_made(cluster: &Cluster) {
         json!({"name": "others.example.com", "version": "v1", "kind": "Other", "displayName": "O", "description": "O."}),
     ];
     for (bundle, codes) in [(&own, ["bundle-rejected"]), (&needy, ["dependency-unsupported"])] {
-        let folder = bundle.write(cluster.folder.path());
+        let directory = bundle.write(cluster.folder.path());
         let answer = cluster
-            .run_bundle(&folder, NAMESPACE, &["--olm", "v1", "--check"])
+            .run_bundle(&directory, NAMESPACE, &["--olm", "v1", "--check"])
             .await;
         assert_eq!(answer.codes(), codes);
     }
@@ -139,12 +139,12 @@ async fn before_anything_is_made(cluster: &Cluster) {
             "selector": {"matchLabels": {"olm.operatorframework.io/metadata.name": "ours"}}})
     );
     assert_eq!(cluster.inventory().await, before);
-    cluster.scene("a definition of somebody else");
+    cluster.scene("a definition of another user");
     let first = Bundle::new("first", "0.0.1");
     cluster.apply("customresourcedefinitions", first.crd()).await;
-    let folder = first.write(cluster.folder.path());
+    let directory = first.write(cluster.folder.path());
     let answer = cluster
-        .run_bundle(&folder, NAMESPACE, &["--olm", "v1", "--check"])
+        .run_bundle(&directory, NAMESPACE, &["--olm", "v1", "--check"])
         .await;
     assert_eq!(answer.codes(), ["crd-owned-by-other"]);
     let definitions = (
@@ -327,8 +327,8 @@ async fn foreign(cluster: &Cluster) {
     cluster.apply("clusterextensions", theirs).await;
     catalog(cluster, "first-catalog").await;
     assert_eq!(install(cluster, &["--catalog", "ours"]).await.codes(), ["name-taken"]);
-    let folder = Bundle::new("first", "0.0.1").write(cluster.folder.path());
-    let answer = cluster.run_bundle(&folder, NAMESPACE, &["--olm", "v1"]).await;
+    let directory = Bundle::new("first", "0.0.1").write(cluster.folder.path());
+    let answer = cluster.run_bundle(&directory, NAMESPACE, &["--olm", "v1"]).await;
     assert_eq!(answer.codes(), ["name-taken", "name-taken"]);
     let kept = cluster
         .olmkit(&["cleanup", "first", "--olm", "v1", "-o", "json"])

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::harness::{Cluster, eventually};
 
-/// Where the module of operator-controller has its definitions, if it is on this machine.
+/// CRD directory of operator-controller's module, if it is on this machine.
 pub fn folder() -> Option<PathBuf> {
     let module = "github.com/operator-framework/operator-controller";
     let output = Command::new("go")
@@ -22,8 +22,8 @@ pub fn folder() -> Option<PathBuf> {
     Some(PathBuf::from(folder).join("helm/olmv1/base"))
 }
 
-/// Defines ClusterCatalogs and ClusterExtensions as the standard manifests do. `false`, with a line that says so, where the module is
-/// not there.
+/// Defines ClusterCatalogs and ClusterExtensions as the standard manifests do. Prints a line and returns `false` if the
+/// module is missing.
 pub async fn standard(cluster: &Cluster) -> bool {
     let Some(folder) = folder() else {
         println!("skipped: the module of operator-controller is not there; `dev/tools/build.sh catalogd` fetches it");

@@ -1,4 +1,4 @@
-//! OLM v1: the real one where somebody has built operator-controller, and what it was seen to write.
+//! OLM v1: the real one if operator-controller was built, and recorded conditions.
 
 mod causes;
 pub mod definitions;

@@ -1,6 +1,6 @@
-//! OLM v1 as processes beside the control plane: catalogd, which builds from its Go module, and operator-controller, which somebody
-//! has built. Both believe to be pods: they read the name of their account from a token at a fixed path, so each has a mount
-//! namespace of its own with that path in memory.
+//! OLM v1 as processes next to the control plane: catalogd, which builds from its Go module, and a previously built
+//! operator-controller. Both expect to run in pods: they read the name of their service account from a token at a fixed
+//! path, so each has a mount namespace with that path in memory.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -19,7 +19,7 @@ pub const SYSTEM: &str = "olmv1-system";
 /// The two controllers, ended when dropped.
 pub struct OlmV1 {
     processes: Vec<(&'static str, Child)>,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 /// The path of operator-controller, or why it does not run.
@@ -64,7 +64,8 @@ fn unshare() -> Result<&'static [&'static str], String> {
 }
 
 impl OlmV1 {
-    /// Starts both, operator-controller with a flag for its gates; the registry has TLS with an authority of its own, which they trust.
+    /// Starts both, operator-controller with a flag for its gates; the registry has TLS with a private authority, which
+    /// they trust.
     pub async fn start(cluster: &Cluster, program: &Path, registry: &Registry, gates: &str) -> Self {
         cluster.namespace(SYSTEM).await;
         let account =
@@ -73,15 +74,15 @@ impl OlmV1 {
         let kubeconfig = cluster.plane.service_account_kubeconfig(SYSTEM, "olmv1").await.unwrap();
         let kubeconfig: Value = serde_yaml::from_str(&fs::read_to_string(kubeconfig).unwrap()).unwrap();
         let token = kubeconfig["users"][0]["user"]["token"].as_str().unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
         fs::write(at("token"), token).unwrap();
         fs::create_dir_all(at("authorities")).unwrap();
         fs::copy(registry.authority(), at("authorities/ca.crt")).unwrap();
         // The registry's certificate is for localhost, as is catalogd's server.
         let (certificate, key) = (
-            registry.folder.path().join("server.crt"),
-            registry.folder.path().join("server.key"),
+            registry.directory.path().join("server.crt"),
+            registry.directory.path().join("server.key"),
         );
         let hooks = at("catalogd-tmp/k8s-webhook-server/serving-certs");
         fs::create_dir_all(&hooks).unwrap();
@@ -89,7 +90,7 @@ impl OlmV1 {
         fs::copy(&key, hooks.join("tls.key")).unwrap();
         let mut olm = Self {
             processes: Vec::new(),
-            folder,
+            directory,
         };
         let content = free_port();
         let authorities = format!("--pull-cas-dir={}", olm.at("authorities").display());
@@ -123,15 +124,15 @@ impl OlmV1 {
     }
 
     fn at(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     fn run(&mut self, cluster: &Cluster, name: &'static str, program: &Path, arguments: &[String]) {
         let health = free_port();
         let temporary = self.at(&format!("{name}-tmp"));
-        for folder in [&temporary, &self.at(&format!("{name}-cache"))] {
-            fs::create_dir_all(folder).unwrap();
-            fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
+        for directory in [&temporary, &self.at(&format!("{name}-cache"))] {
+            fs::create_dir_all(directory).unwrap();
+            fs::set_permissions(directory, fs::Permissions::from_mode(0o700)).unwrap();
         }
         let log = fs::File::create(self.at(&format!("{name}.log"))).unwrap();
         let way = unshare().unwrap();

@@ -1,5 +1,5 @@
-//! The flows through the real operator-controller and the real catalogd: install, upgrade, a refused change of a CRD, and removal with
-//! an object alive. Runs where OPERATOR_CONTROLLER names the program.
+//! The commands with the real operator-controller and the real catalogd: install, upgrade, a blocked change of a CRD,
+//! and removal with an existing custom resource. Runs if OPERATOR_CONTROLLER names the binary.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ async fn upgraded(site: &Site) {
     assert_eq!(extension["status"]["install"]["bundle"]["version"], "0.1.0");
 }
 
-/// A version whose definition demands more than the one before, at hand and in a catalog of others.
+/// A version whose CRD is stricter than the one before, as a local bundle and in a third-party catalog.
 async fn refused(site: &Site) {
     let broken = site.broken();
     site.cluster
@@ -227,7 +227,7 @@ impl Site {
         to
     }
 
-    /// A catalog of others with the newest version and that one.
+    /// A third-party catalog with the newest version and that one.
     async fn people(&self, broken: &Path) {
         let image = format!("{}/broken:v0.2.0", self.repository());
         let tags = [

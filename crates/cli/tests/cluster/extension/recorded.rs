@@ -1,5 +1,5 @@
-//! What operator-controller and catalogd 1.11 were seen to write, written by the test: the API server and the definitions are real, the
-//! conditions are recorded. `operator_controller.rs` has the flows through the real ones.
+//! Conditions of operator-controller and catalogd 1.11, written by the test: the API server and the definitions are
+//! real, the conditions are recorded. `operator_controller.rs` runs the commands with the real ones.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub async fn get(cluster: &Cluster, kind: (&str, &str, &str), name: &str) -> Opt
     cluster.get(kind.0, kind.1, kind.2, None, name).await
 }
 
-/// A condition of an object as it is now specified.
+/// A condition for the current generation of an object.
 pub fn condition(object: &Value, kind: &str, status: &str, reason: &str, message: &str) -> Value {
     json!({"type": kind, "status": status, "reason": reason, "message": message,
         "observedGeneration": object["metadata"]["generation"], "lastTransitionTime": "2026-11-22T00:00:00Z"})
@@ -93,7 +93,7 @@ pub async fn make_objects(cluster: &Cluster, name: &str, namespace: &str, bundle
         .await;
 }
 
-/// Waits until an object is there, is specified as `is_ready` asks, and gives it.
+/// Waits until an object exists and satisfies `is_ready`, and returns it.
 pub async fn appears(
     cluster: &Cluster,
     kind: (&str, &str, &str),

@@ -1,5 +1,5 @@
-//! The rights of the commands for OLM v1, as in `crate::rights`: enough, none too many, checked before anything is changed. What the
-//! controllers write is recorded.
+//! Permissions of the commands for OLM v1, as in `crate::rights`: sufficient, minimal, and checked before anything is
+//! changed. The controllers' writes are recorded.
 
 use std::path::Path;
 
@@ -50,11 +50,11 @@ async fn bundles(cluster: &Cluster, host: &str) {
     let (old, new) = (Bundle::new("first", "0.0.1"), Bundle::new("first", "0.0.2"));
     let folders = [&old, &new].map(|bundle| bundle.write(cluster.folder.path()));
     let push_to = format!("{host}/rights");
-    let flow = |command: &'static str, folder: &'static str| {
+    let flow = |command: &'static str, directory: &'static str| {
         [
             "run",
             command,
-            folder,
+            directory,
             "--olm",
             "v1",
             "-n",
@@ -75,8 +75,8 @@ async fn bundles(cluster: &Cluster, host: &str) {
 
     cluster.scene("install, look, upgrade, remove, each with the rights of its command");
     let account = grant(cluster, Command::RunBundleV1, |_| true).await;
-    for (command, folder, bundle) in [("bundle", first, &old), ("bundle-upgrade", second, &new)] {
-        let arguments = [&flow(command, folder)[..], &[&push_to]].concat();
+    for (command, directory, bundle) in [("bundle", first, &old), ("bundle-upgrade", second, &new)] {
+        let arguments = [&flow(command, directory)[..], &[&push_to]].concat();
         let (ended, ()) = tokio::join!(run(cluster, &account, &arguments), play(cluster, bundle, &push_to));
         assert_eq!(ended.fine().json["result"], "succeeded");
     }
@@ -123,7 +123,7 @@ async fn packages(cluster: &Cluster) {
     cluster.delete(CATALOGS.0, CATALOGS.1, CATALOGS.2, None, "ours").await;
 }
 
-/// Writes what the controllers write when they have installed the bundle that `run bundle` has pushed.
+/// Writes the objects that the controllers create after they have installed the bundle that `run bundle` pushed.
 async fn play(cluster: &Cluster, bundle: &Bundle, repository: &str) {
     let is_new =
         |extension: &serde_json::Value| extension["spec"]["source"]["catalog"]["version"] == bundle.version.as_str();

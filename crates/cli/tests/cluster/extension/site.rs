@@ -15,7 +15,7 @@ use crate::harness::{Answer, Cluster, answer};
 pub const NAMESPACE: &str = "cache";
 pub const PACKAGE: &str = "memcached-operator";
 
-/// Which manifests of OLM v1.
+/// The manifests of OLM v1.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Channel {
     Standard,
@@ -29,7 +29,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Starts everything; `None`, with a line that says why, where something is not on this machine.
+    /// Starts everything. Prints the reason and returns `None` if a component is missing.
     pub async fn start(channel: Channel) -> Option<Self> {
         let program = operator_controller().map_err(|why| println!("skipped: {why}")).ok()?;
         let registry = Registry::start(&Setup {

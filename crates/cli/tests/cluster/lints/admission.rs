@@ -1,4 +1,4 @@
-//! CSV-23, POD-5 and OBJ-3 beside the answers of a real API server with OLM's definitions.
+//! CSV-23, POD-5 and OBJ-3 compared with the answers of a real API server with OLM's definitions.
 
 use kube_testbed::Options;
 use serde_json::{Value, json};

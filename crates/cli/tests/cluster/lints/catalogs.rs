@@ -53,14 +53,14 @@ impl Package {
     }
 }
 
-/// The lints that speak about a catalog, beside those about bundles without an image.
+/// The catalog lints, and those about bundles without an image.
 fn lints(catalog: &Catalog) -> BTreeSet<&'static str> {
     let found = validate::catalog_verdict(catalog).problems;
     let ids = found.iter().map(|problem| problem.rule.id);
     ids.filter(|id| *id != "catalog-inline").collect()
 }
 
-/// A package, what is installed first and from which channel, where its user goes, and where that ends.
+/// A package, the first installed version and its channel, the target channel, and the final version.
 struct Journey {
     package: Package,
     start: &'static str,
@@ -238,7 +238,7 @@ async fn olm_goes_where_rules_of_catalogs_say() {
         cluster.scene(journey.package.name);
         arrived(&cluster, journey, journey.end).await;
     }
-    // Who stays where it was stays there.
+    // A version that is not upgraded must still be installed.
     tokio::time::sleep(Duration::from_secs(5)).await;
     for journey in &journeys {
         arrived(&cluster, journey, journey.end).await;
@@ -275,7 +275,7 @@ async fn subscribe(cluster: &Cluster, journey: &Journey, channel: &str) {
         .await;
 }
 
-/// Waits until a version is installed, and no other beside it.
+/// Waits until a version is installed, and no other one.
 async fn arrived(cluster: &Cluster, journey: &Journey, version: &str) {
     let name = journey.package.name;
     let wanted = journey.package.csv(version);
@@ -299,7 +299,7 @@ impl Drop for Running {
     }
 }
 
-/// The ClusterServiceVersion that opm serves for a bundle, from which OLM's package server makes what consoles show.
+/// The ClusterServiceVersion that opm serves for a bundle, which OLM's package server uses for consoles.
 async fn served_by_opm(opm: &Path, catalog: &Path, bundle: &str) -> String {
     let port = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()

@@ -1,6 +1,7 @@
-//! What lints claim about the API server, OLM and opm, on the real ones, both ways.
+//! Tests the lints' statements about the API server, OLM and opm on the real ones, both ways.
 //!
-//! A lint may warn only of what happens: with the defect it happens, without it it does not. A rule names the test that shows it.
+//! A lint may warn only of effects that occur: with the defect they occur, without it they do not. A rule names its
+//! test.
 
 mod admission;
 mod catalogs;
@@ -25,15 +26,15 @@ use crate::bundle::Bundle;
 use crate::harness::Cluster;
 
 /// The ids of the lints that a written bundle breaks.
-pub fn broken(folder: &Path) -> Vec<&'static str> {
-    rules_of(folder, Checks::default())
+pub fn broken(directory: &Path) -> Vec<&'static str> {
+    rules_of(directory, Checks::default())
 }
 
 /// The same for an upgrade from an earlier bundle.
-fn broken_since(folder: &Path, earlier: Earlier) -> Vec<&'static str> {
+fn broken_since(directory: &Path, earlier: Earlier) -> Vec<&'static str> {
     let against = Some(Arc::new(Against::Bundle(earlier)));
     rules_of(
-        folder,
+        directory,
         Checks {
             against,
             ..Checks::default()
@@ -41,19 +42,19 @@ fn broken_since(folder: &Path, earlier: Earlier) -> Vec<&'static str> {
     )
 }
 
-fn rules_of(folder: &Path, options: Checks) -> Vec<&'static str> {
+fn rules_of(directory: &Path, options: Checks) -> Vec<&'static str> {
     let options = Checks { lints: true, ..options };
-    let outcome = validate::validate(&read(folder), &options);
+    let outcome = validate::validate(&read(directory), &options);
     outcome.findings().map(|finding| finding.rule).collect()
 }
 
-fn read(folder: &Path) -> Reading {
-    load::read(Tree::from_dir(folder, Limits::default()).unwrap(), "bundle")
+fn read(directory: &Path) -> Reading {
+    load::read(Tree::from_dir(directory, Limits::default()).unwrap(), "bundle")
 }
 
 /// A written bundle as one that users upgrade from.
-fn earlier(folder: &Path) -> Earlier {
-    Earlier::of_reading("earlier", &read(folder)).unwrap()
+fn earlier(directory: &Path) -> Earlier {
+    Earlier::of_reading("earlier", &read(directory)).unwrap()
 }
 
 /// Returns true if the API server would let a service account do something, everywhere. A resource is `NAME[.GROUP][/SUBRESOURCE]`.
@@ -126,12 +127,13 @@ async fn permissions_reach_as_far_as_the_install_mode() {
         bundle.cluster_rules = vec![json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]})];
         let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
         bundle.rules = vec![json!({"apiGroups": [group], "resources": [plural], "verbs": [verb]})];
-        let folder = bundle.write(cluster.folder.path());
-        assert_eq!(broken(&folder).contains(&"RBAC-5"), warned, "{name}");
-        cluster.run_bundle(&folder, name, &[]).await.fine();
+        let directory = bundle.write(cluster.folder.path());
+        assert_eq!(broken(&directory).contains(&"RBAC-5"), warned, "{name}");
+        cluster.run_bundle(&directory, name, &[]).await.fine();
         let account = format!("{name}-account");
         assert_eq!(may(&cluster, name, &account, verb, resource).await, granted, "{name}");
-        // A Role is enough where the server asks for a namespace: for that itself, and for the constraints of a pod in it.
+        // A Role is sufficient if the server asks for a namespace: for the namespace itself, and for the constraints of
+        // a pod in it.
         let in_it = may_in(&cluster, (name, &account), verb, resource, Some(name)).await;
         assert!(in_it || warned, "{name}");
         assert!(may(&cluster, name, &account, "list", "pods").await, "{name}");
@@ -145,10 +147,10 @@ async fn accounts_with_permissions_are_made_whether_a_deployment_uses_them_or_no
     cluster.namespace("workers").await;
     let mut bundle = Bundle::new("workers", "1.0.0");
     bundle.other_accounts = vec!["worker"];
-    let folder = bundle.write(cluster.folder.path());
-    let ids = broken(&folder);
+    let directory = bundle.write(cluster.folder.path());
+    let ids = broken(&directory);
     assert!(!ids.contains(&"RBAC-1") && !ids.contains(&"RBAC-2"), "{ids:?}");
-    cluster.run_bundle(&folder, "workers", &[]).await.fine();
+    cluster.run_bundle(&directory, "workers", &[]).await.fine();
     let account = cluster
         .get("v1", "ServiceAccount", "serviceaccounts", Some("workers"), "worker")
         .await;

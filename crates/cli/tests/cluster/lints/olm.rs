@@ -1,5 +1,5 @@
-//! Claims about OLM. Where it matters only what OLM makes of a ClusterServiceVersion, that is put into the cluster as it is,
-//! without a catalog: all at once, in the namespace `operators`, which OLM watches everything from.
+//! Statements about OLM. If a test needs only the effect of a ClusterServiceVersion, it creates it directly in the
+//! cluster, without a catalog: all together, in the namespace `operators`, from which OLM watches everything.
 
 use kube_testbed::Options;
 use serde_json::{Value, json};
@@ -151,8 +151,8 @@ async fn install_strategies(cluster: &Cluster) {
         ),
     ];
     for (rule, warned, bundle) in &claims {
-        let folder = bundle.write(cluster.folder.path());
-        assert_eq!(broken(&folder).contains(rule), *warned, "{rule}: {}", bundle.file);
+        let directory = bundle.write(cluster.folder.path());
+        assert_eq!(broken(&directory).contains(rule), *warned, "{rule}: {}", bundle.file);
         create(cluster, bundle).await;
     }
     let two = json!([
@@ -208,7 +208,7 @@ async fn install_strategies(cluster: &Cluster) {
         assert!(secret(&format!("{name}-manager-service-cert")).await.is_some());
         assert_eq!(mounts_foreign_secret(cluster, name).await, *waits, "{name}");
     }
-    // Who is listed is converted by OLM's service, who is not stays as it was.
+    // OLM's service converts the listed CRDs and does not change the others.
     let service = async |name: &str| {
         let crd = cluster
             .get(
@@ -285,8 +285,8 @@ async fn permissions(cluster: &Cluster) {
         (&mighty, vec!["RBAC-6"]),
         (&bound, vec!["RBAC-8"]),
     ] {
-        let folder = bundle.write(cluster.folder.path());
-        let ids = broken(&folder);
+        let directory = bundle.write(cluster.folder.path());
+        let ids = broken(&directory);
         for rule in ["RBAC-3", "RBAC-4", "RBAC-6", "RBAC-8", "RBAC-9"] {
             assert_eq!(
                 ids.contains(&rule),
@@ -296,7 +296,7 @@ async fn permissions(cluster: &Cluster) {
             );
         }
         cluster.namespace(&bundle.file).await;
-        cluster.run_bundle(&folder, &bundle.file, &[]).await.fine();
+        cluster.run_bundle(&directory, &bundle.file, &[]).await.fine();
     }
     let things = |name: &str| format!("things.{name}.example.com");
     for (name, has) in [("fine", true), ("lacking", false)] {
@@ -318,10 +318,10 @@ async fn permissions(cluster: &Cluster) {
         "/spec/install/spec/deployments/0/spec/template/spec/serviceAccountName",
         json!("nobody"),
     )];
-    let folder = swapped.write(cluster.folder.path());
-    assert!(broken(&folder).contains(&"RBAC-2"));
+    let directory = swapped.write(cluster.folder.path());
+    assert!(broken(&directory).contains(&"RBAC-2"));
     cluster.namespace("swapped").await;
-    let answer = cluster.run_bundle(&folder, "swapped", &["--timeout", "15s"]).await;
+    let answer = cluster.run_bundle(&directory, "swapped", &["--timeout", "15s"]).await;
     assert!(!answer.success);
     assert!(may(cluster, "swapped", "swapped-account", "get", "nodes").await);
     assert!(!may(cluster, "swapped", "nobody", "get", "nodes").await);
@@ -334,10 +334,10 @@ async fn missing_api(cluster: &Cluster) {
         "apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor", "metadata": {"name": "monitored"},
         "spec": {"endpoints": [], "selector": {}},
     })];
-    let folder = bundle.write(cluster.folder.path());
-    assert!(broken(&folder).contains(&"KUBE-2"));
+    let directory = bundle.write(cluster.folder.path());
+    assert!(broken(&directory).contains(&"KUBE-2"));
     cluster.namespace("monitored").await;
-    let answer = cluster.run_bundle(&folder, "monitored", &["--timeout", "30s"]).await;
+    let answer = cluster.run_bundle(&directory, "monitored", &["--timeout", "30s"]).await;
     assert!(!answer.success, "an API that does not exist is not missed");
     // OLM itself, both ways.
     let spec = json!({"spec": {"endpoints": [], "selector": {}}});
@@ -347,7 +347,7 @@ async fn missing_api(cluster: &Cluster) {
     assert_eq!(phase, "Complete");
 }
 
-/// An object that the new schema refuses keeps OLM from upgrading.
+/// A custom resource that the new schema rejects blocks OLM's upgrade.
 async fn upgrades(cluster: &Cluster) {
     let bundle = |version: &str, maximum: u32| {
         let mut bundle = Bundle::new("bounded", version);
@@ -363,8 +363,8 @@ async fn upgrades(cluster: &Cluster) {
     let first = bundle("1.0.0", 5).write(cluster.folder.path());
     let wider = bundle("1.1.0", 9).write(cluster.folder.path());
     let narrower = bundle("1.2.0", 3).write(cluster.folder.path());
-    for (folder, warned) in [(&wider, false), (&narrower, true)] {
-        let ids = broken_since(folder, earlier(&first));
+    for (directory, warned) in [(&wider, false), (&narrower, true)] {
+        let ids = broken_since(directory, earlier(&first));
         assert_eq!(ids.contains(&"CRD-34"), warned, "{ids:?}");
         assert_eq!(ids.contains(&"EX-4"), warned, "{ids:?}");
     }

@@ -12,7 +12,7 @@ use crate::harness::Cluster;
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const DRY: &str = "dryRun=All&fieldValidation=Warn";
 
-/// What the server said.
+/// The server's answer.
 pub struct Reply {
     pub status: u16,
     pub body: Value,
@@ -33,7 +33,7 @@ impl Reply {
     }
 }
 
-/// A request as it is, with the warnings of the answer.
+/// An unmodified request, with the warnings of the answer.
 pub async fn ask(cluster: &Cluster, method: &str, path: &str, body: &Value) -> Reply {
     let request = hyper::Request::builder()
         .method(method)
@@ -50,7 +50,7 @@ pub async fn ask(cluster: &Cluster, method: &str, path: &str, body: &Value) -> R
     Reply { status, body, warnings }
 }
 
-/// Asks about a CRD, and creates it if asked to.
+/// Validates a CRD, and creates it unless `dry` is set.
 async fn define(cluster: &Cluster, crd: &Value, dry: bool) -> Reply {
     let path = if dry {
         format!("{DEFINITIONS}?{DRY}")
@@ -92,7 +92,7 @@ async fn the_api_server_does_what_rules_say() {
     webhooks(&cluster).await;
 }
 
-/// Schemas with objects, and what the server does with them: recorded here, asked anew each time.
+/// Schemas with objects, and the server's behavior for them: recorded here, compared each time.
 async fn sample(cluster: &Cluster) {
     let rows: Vec<Value> = serde_json::from_str(include_str!("sample.json")).unwrap();
     for (at, row) in rows.iter().enumerate() {
@@ -181,7 +181,7 @@ async fn definitions(cluster: &Cluster) {
         assert_eq!(warns(cluster, &bundle, "FILE-3"), is_unknown);
         assert_eq!(define(cluster, &crd, true).await.drops(), is_unknown);
     }
-    // Below `items` it says nothing: the server reads that field with code of its own.
+    // Below `items` there is no warning: the server reads that field with separate code.
     let mut nested = bundle.crd();
     nested["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["names"] =
         json!({"type": "array", "items": {"type": "string", "maxLength": 9, "minimun": 1}});
@@ -211,7 +211,7 @@ async fn definitions(cluster: &Cluster) {
     }
 }
 
-/// What `--against` says of changes, on definitions that exist.
+/// The changes that `--against` reports, on existing definitions.
 async fn changes(cluster: &Cluster) {
     let bundle = Bundle::new("changing", "1.0.0");
     let mut crd = bundle.crd();
@@ -227,8 +227,8 @@ async fn changes(cluster: &Cluster) {
     let before = |rule: &str, after: &Value| {
         let mut old = bundle.clone();
         old.definition = Some(crd.clone());
-        let folder = old.write(cluster.folder.path());
-        let earlier = super::earlier(&folder);
+        let directory = old.write(cluster.folder.path());
+        let earlier = super::earlier(&directory);
         let mut new = bundle.clone();
         new.version = "1.1.0".into();
         new.definition = Some(after.clone());
@@ -251,7 +251,7 @@ async fn changes(cluster: &Cluster) {
         let reply = ask(cluster, "PUT", &format!("{path}?{DRY}"), &now).await;
         assert_eq!(reply.refused(), is_refused, "{rule}: {}", reply.text());
     }
-    // An object loses a field with the first write after the field is gone.
+    // An object loses a field with the first write after the field was removed from the schema.
     let object = json!({"apiVersion": "changing.example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"size": 1, "count": 2}});
     assert!(!ask(cluster, "POST", things, &object).await.refused());
     let mut smaller = crd.clone();
@@ -269,7 +269,7 @@ async fn changes(cluster: &Cluster) {
         spec("a").await == json!({"count": 2})
     })
     .await;
-    // Stored in another version with another schema, objects show what both know.
+    // If objects are stored in another version with another schema, they show the fields that both have.
     put_spec(cluster, &path, &crd).await;
     let mut other = object.clone();
     other["metadata"]["name"] = "b".into();
@@ -295,7 +295,7 @@ async fn changes(cluster: &Cluster) {
     assert_eq!(seen["spec"], json!({"count": 2}));
 }
 
-/// Waits until something holds: the server takes new definitions over a moment later.
+/// Waits until a condition is true: the server applies new definitions a moment later.
 async fn until(what: &str, holds: impl AsyncFn() -> bool) {
     // Long, since other tests may occupy the processors.
     for _ in 0..1800 {
@@ -373,7 +373,7 @@ async fn pods(cluster: &Cluster) {
         .await;
         assert_eq!(reply.refused(), is_refused, "{rule}: {spec}: {}", reply.text());
     }
-    // A tag that moves is pulled anew for each pod.
+    // A moving tag is pulled for each pod.
     for (image, moves) in [
         ("example.com/a", true),
         ("example.com/a:latest", true),
@@ -403,7 +403,7 @@ async fn pods(cluster: &Cluster) {
     }
 }
 
-/// A webhook that nobody serves, as after an outage.
+/// A webhook without a server, as after an outage.
 async fn webhooks(cluster: &Cluster) {
     for (policy, is_refused) in [("Ignore", false), ("Fail", true)] {
         let rules =

@@ -1,4 +1,4 @@
-//! Certificates and conversions of webhooks, which OLM makes itself or leaves as they are.
+//! Certificates and conversions of webhooks, which OLM creates or leaves unchanged.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Accounts with the rights of one command.
+//! Service accounts with the permissions of one command.
 
 use std::path::PathBuf;
 
@@ -9,15 +9,15 @@ use super::NAMESPACE;
 use crate::catalogd::SYSTEM;
 use crate::harness::Cluster;
 
-/// Where the accounts are.
+/// Namespace of the service accounts.
 pub const ACCOUNTS: &str = "accounts";
 
-/// How the account of a command is called.
+/// Service account name for a command.
 pub fn name(command: Command) -> String {
     command.as_str().replace(' ', "-")
 }
 
-/// An account with the rights of a command that pass, and no others.
+/// A service account with exactly those permissions of a command that satisfy `passes`.
 pub async fn grant(cluster: &Cluster, command: Command, passes: impl Fn(&Right) -> bool) -> PathBuf {
     let account = name(command);
     let object =
@@ -94,7 +94,7 @@ async fn bind(cluster: &Cluster, account: &str, namespace: Option<&str>, rules: 
         .await;
 }
 
-/// Removes the accounts and what they were granted.
+/// Removes the service accounts and their grants.
 pub async fn revoke(cluster: &Cluster) {
     let api_version = "rbac.authorization.k8s.io/v1";
     for object in cluster.inventory().await {

@@ -1,4 +1,4 @@
-//! What the API server has recorded, beside the table.
+//! Compares the API server's audit log with the table.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::accounts::{ACCOUNTS, name};
 use crate::catalogd::SYSTEM;
 use crate::harness::Cluster;
 
-/// Returns true if the scenes bring it about.
+/// Returns true if the scenes require it.
 fn is_exercised(command: Command, when: When) -> bool {
     match when {
         When::OldJobs | When::Repair | When::Kept | When::Better(_) => false,
@@ -22,7 +22,7 @@ fn is_exercised(command: Command, when: When) -> bool {
 /// One use of a right: resource, verb, and the place that the request named.
 type Use = (String, String, String, String);
 
-/// Compares the table with what the API server has recorded.
+/// Compares the table with the API server's audit log.
 pub async fn compare(cluster: &Cluster, commands: &[Command], own_group: &str) {
     let events = cluster.plane.audit_events().unwrap();
     let (mut unlisted, mut unused) = (Vec::new(), Vec::new());
@@ -49,7 +49,7 @@ pub async fn compare(cluster: &Cluster, commands: &[Command], own_group: &str) {
             {
                 let is_used = |used: &Use| covers(right, used) && used.1 == *resource && used.2 == *verb;
                 let is_unseen = UNSEEN.contains(&(*command, format!("{verb} {resource}").as_str()))
-                    // Nothing but OLM's own objects is there to be removed.
+                    // Only OLM's own objects can be removed.
                     || *command == Command::OlmUninstall && *verb != "list";
                 if !is_unseen && !uses.iter().any(is_used) {
                     unused.push(format!("{command:?}: {verb} {resource}"));
@@ -59,17 +59,17 @@ pub async fn compare(cluster: &Cluster, commands: &[Command], own_group: &str) {
     }
     assert!(
         unlisted.is_empty(),
-        "rights are needed that the table does not have: {unlisted:#?}"
+        "permissions are needed that the table does not have: {unlisted:#?}"
     );
-    assert!(unused.is_empty(), "the table has rights that nobody uses: {unused:#?}");
+    assert!(unused.is_empty(), "the table has unused permissions: {unused:#?}");
 }
 
-/// Rights that are needed and that these scenes do not bring about, or that no request shows.
+/// Permissions that are needed and that these scenes do not require, or that no request shows.
 const UNSEEN: &[(Command, &str)] = &[
     // Asked for by the API server when a ClusterRole or a binding is written.
     (Command::OlmInstall, "escalate clusterroles"),
     (Command::OlmInstall, "bind clusterroles"),
-    // What belongs to the Subscription or the CatalogSource may be gone with it.
+    // Objects of the Subscription or the CatalogSource may have been deleted with it.
     (Command::Cleanup, "get installplans"),
     (Command::Cleanup, "get configmaps"),
     (Command::Cleanup, "get services"),

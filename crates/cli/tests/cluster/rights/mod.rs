@@ -1,4 +1,4 @@
-//! The rights of each command: enough, none too many, checked before anything is changed, and as the documentation says.
+//! The permissions of each command: sufficient, minimal, checked before anything is changed, and as documented.
 
 mod accounts;
 mod audit;
@@ -16,7 +16,7 @@ use crate::offered;
 pub use accounts::{ACCOUNTS, grant, revoke};
 pub use audit::compare;
 
-/// Where operators are installed.
+/// Namespace for operators.
 pub const NAMESPACE: &str = "rights";
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn flows(cluster: &Cluster, old: &Bundle, new: &Bundle) {
         tests.stderr
     );
     let account = grant(cluster, Command::OlmStatus, |_| true).await;
-    // No Deployments of OLM run here, which is what the status says.
+    // No Deployments of OLM run here, which the status reports.
     let status = run(cluster, &account, &["olm", "status"]).await;
     assert!(!status.codes().contains(&"forbidden"), "{}", status.stdout);
     let account = grant(cluster, Command::BundleUpgrade, |_| true).await;
@@ -127,12 +127,12 @@ async fn subscription(cluster: &Cluster, bundle: &Bundle) {
 /// No node runs the pod, so OLM never reaches it; all of it is made nevertheless.
 async fn catalog_in_a_pod(cluster: &Cluster) {
     cluster.scene("a catalog in a pod");
-    let folder = Bundle::new("second", "1.0.0").write(cluster.folder.path());
+    let directory = Bundle::new("second", "1.0.0").write(cluster.folder.path());
     let account = grant(cluster, Command::RunBundle, |_| true).await;
     let arguments = [
         "run",
         "bundle",
-        text(&folder),
+        text(&directory),
         "--helper-image",
         "registry.example.com/helper:1",
         "--timeout",
@@ -163,11 +163,11 @@ async fn rights_that_are_missing_are_named_before_anything_is_changed() {
     }
     let mut bundle = Bundle::new("first", "0.0.1");
     bundle.extra = vec![cluster_role("first-viewer")];
-    let folder = bundle.write(cluster.folder.path());
+    let directory = bundle.write(cluster.folder.path());
     let lacks = |resource: &'static str, verb: &'static str| {
         move |right: &Right| !(right.resources.contains(&resource) && right.verbs.contains(&verb))
     };
-    let arguments = ["run", "bundle", text(&folder), "--timeout", "90s"];
+    let arguments = ["run", "bundle", text(&directory), "--timeout", "90s"];
     for (resource, verb) in [
         ("installplans", "patch"),
         ("events", "list"),
@@ -288,7 +288,8 @@ async fn olm_is_installed_and_removed_with_the_rights_that_are_listed() {
     cluster.nothing_missing(&left).await;
 }
 
-/// The account of an OperatorGroup, as the documentation writes it down: also when a ClusterRole of the bundle stands already.
+/// The service account of an OperatorGroup, as the documentation describes it: also if a ClusterRole of the bundle
+/// exists already.
 #[tokio::test]
 async fn the_account_of_the_documentation_lets_olm_install() {
     let cluster = Cluster::start(Options::default().with_olm()).await;
@@ -311,11 +312,11 @@ async fn the_account_of_the_documentation_lets_olm_install() {
         .await;
     let mut bundle = Bundle::new("first", "0.0.1");
     bundle.extra = vec![cluster_role("first-viewer")];
-    let folder = bundle.write(cluster.folder.path());
+    let directory = bundle.write(cluster.folder.path());
     let mode = ["--install-mode", "OwnNamespace"];
     for scene in ["nothing stands", "the ClusterRole stands already"] {
         cluster.scene(scene);
-        cluster.run_bundle(&folder, "shop", &mode).await.fine();
+        cluster.run_bundle(&directory, "shop", &mode).await.fine();
         cluster.cleanup("first", "shop", &[]).await.fine();
         cluster.apply("clusterroles", cluster_role("first-viewer")).await;
     }

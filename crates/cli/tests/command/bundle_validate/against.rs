@@ -1,4 +1,4 @@
-//! `--against`: what an upgrade from an earlier bundle does to the objects that users have.
+//! `--against`: the effects of an upgrade from an earlier bundle on existing custom resources.
 
 use std::fs;
 use std::path::Path;
@@ -15,11 +15,11 @@ const EARLIER: [(&str, &str, &str); 3] = [
     (CSV, "  replaces: demo.v0.0.9", "  replaces: demo.v0.0.8"),
 ];
 
-fn folder(before: &[(&str, &str, &str)], after: &[(&str, &str, &str)]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("folder");
-    copy(folder.path(), "before", &[&EARLIER, before].concat());
-    copy(folder.path(), "demo", after);
-    folder
+fn directory(before: &[(&str, &str, &str)], after: &[(&str, &str, &str)]) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    copy(directory.path(), "before", &[&EARLIER, before].concat());
+    copy(directory.path(), "demo", after);
+    directory
 }
 
 fn findings(printed: &Run) -> Vec<(String, String)> {
@@ -33,20 +33,20 @@ fn findings(printed: &Run) -> Vec<(String, String)> {
         .collect()
 }
 
-fn compare(folder: &Path, against: &str) -> Vec<(String, String)> {
-    findings(&validate(folder, &["demo", "--against", against, "-o", "json"]))
+fn compare(directory: &Path, against: &str) -> Vec<(String, String)> {
+    findings(&validate(directory, &["demo", "--against", against, "-o", "json"]))
 }
 
 #[test]
 fn an_upgrade_that_takes_nothing_away_is_fine() {
-    let folder = folder(&[], &[]);
-    assert_eq!(compare(folder.path(), "before"), []);
+    let directory = directory(&[], &[]);
+    assert_eq!(compare(directory.path(), "before"), []);
 }
 
 #[test]
 fn each_loss_is_reported() {
     let two_versions = "  - name: v0\n    served: true\n    storage: false\n    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}\n  - name: v1\n";
-    // What the earlier bundle had, what the later one has, and the one rule that reports it.
+    // A part of the earlier bundle, its change, and the one rule that reports it.
     type Changes<'c> = &'c [(&'c str, &'c str, &'c str)];
     let rows: &[(Changes<'_>, Changes<'_>, &str, &str)] = &[
         (
@@ -110,8 +110,8 @@ fn each_loss_is_reported() {
         ),
     ];
     for (before, after, rule, words) in rows {
-        let folder = folder(before, after);
-        let findings = compare(folder.path(), "before");
+        let directory = directory(before, after);
+        let findings = compare(directory.path(), "before");
         assert_eq!(findings.len(), 1, "{rule}: {findings:?}");
         assert!(
             findings[0].0 == *rule && findings[0].1.contains(words),
@@ -122,11 +122,11 @@ fn each_loss_is_reported() {
 
 #[test]
 fn an_example_of_the_earlier_bundle_stands_for_what_users_have() {
-    let folder = folder(
+    let directory = directory(
         &[(CSV, "\"size\": 1", "\"size\": 9")],
         &[(CRD, "type: integer", "type: integer\n                maximum: 5")],
     );
-    let findings = compare(folder.path(), "before");
+    let findings = compare(directory.path(), "before");
     let mut rules: Vec<&str> = findings.iter().map(|(rule, _)| rule.as_str()).collect();
     rules.sort_unstable();
     assert_eq!(rules, ["CRD-34", "EX-4"], "{findings:?}");
@@ -140,46 +140,50 @@ fn an_example_of_the_earlier_bundle_stands_for_what_users_have() {
 
 #[test]
 fn text_has_the_place_and_a_hint() {
-    let folder = folder(
+    let directory = directory(
         &[],
         &[(CRD, "type: integer", "type: integer\n                maximum: 5")],
     );
-    let printed = validate(folder.path(), &["demo", "--against", "before"]);
+    let printed = validate(directory.path(), &["demo", "--against", "before"]);
     assert_eq!(printed.code, 0);
     for words in [
         "demo/manifests/demo.example.com_widgets.yaml:26:",
         "maximum: 5",
-        "OLM then refuses the upgrade",
+        "OLM then rejects the upgrade",
     ] {
         assert!(printed.out.contains(words), "no {words:?} in {}", printed.out);
     }
-    let strict = validate(folder.path(), &["demo", "--against", "before", "--strict"]);
+    let strict = validate(directory.path(), &["demo", "--against", "before", "--strict"]);
     assert_eq!(strict.code, 1);
 }
 
-/// A catalog with the earlier bundle, inline unless `flags` say otherwise.
-fn catalog(folder: &Path, flags: &[&str]) {
+/// A catalog with the earlier bundle, inline unless `flags` select another format.
+fn catalog(directory: &Path, flags: &[&str]) {
     let rendered = run(
-        folder,
+        directory,
         &[&["catalog", "render", "before", "-o", "yaml"], flags].concat(),
     );
     assert_eq!(rendered.code, 0, "{}", rendered.err);
     let channel = "schema: olm.package\nname: demo\ndefaultChannel: stable\n---\nschema: olm.channel\npackage: demo\nname: stable\nentries:\n- name: demo.v0.0.9\n";
-    fs::create_dir_all(folder.join("catalog")).expect("directory");
-    fs::write(folder.join("catalog/demo.yaml"), format!("{channel}{}", rendered.out)).expect("write");
+    fs::create_dir_all(directory.join("catalog")).expect("directory");
+    fs::write(
+        directory.join("catalog/demo.yaml"),
+        format!("{channel}{}", rendered.out),
+    )
+    .expect("write");
 }
 
 #[test]
 fn a_catalog_knows_the_bundle_that_is_replaced() {
     let change = (CRD, "type: integer", "type: integer\n                maximum: 5");
-    let folder = folder(&[], &[change]);
-    catalog(folder.path(), &[]);
-    let findings = compare(folder.path(), "catalog");
+    let directory = directory(&[], &[change]);
+    catalog(directory.path(), &[]);
+    let findings = compare(directory.path(), "catalog");
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert_eq!(findings[0].0, "CRD-34");
 
     copy(
-        folder.path(),
+        directory.path(),
         "demo",
         &[
             change,
@@ -187,7 +191,7 @@ fn a_catalog_knows_the_bundle_that_is_replaced() {
             (CSV, "<0.1.0", "<0.0.1"),
         ],
     );
-    let findings = compare(folder.path(), "catalog");
+    let findings = compare(directory.path(), "catalog");
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert!(
         findings[0].0 == "UPG-4" && findings[0].1.contains("demo.v0.0.7"),
@@ -195,15 +199,15 @@ fn a_catalog_knows_the_bundle_that_is_replaced() {
     );
 
     // Another package of the catalog has nothing to do with it.
-    copy(folder.path(), "demo", &[(ANNOTATIONS, ": demo", ": other")]);
-    assert_eq!(compare(folder.path(), "catalog"), []);
+    copy(directory.path(), "demo", &[(ANNOTATIONS, ": demo", ": other")]);
+    assert_eq!(compare(directory.path(), "catalog"), []);
 }
 
 #[test]
 fn a_catalog_without_definitions_says_so() {
-    let folder = folder(&[], &[]);
+    let directory = directory(&[], &[]);
     catalog(
-        folder.path(),
+        directory.path(),
         &[
             "--migrate-level",
             "bundle-object-to-csv-metadata",
@@ -211,7 +215,7 @@ fn a_catalog_without_definitions_says_so() {
             "quay.io/example/demo-bundle:v{{.Version}}",
         ],
     );
-    let findings = compare(folder.path(), "catalog");
+    let findings = compare(directory.path(), "catalog");
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert!(
         findings[0].0 == "UPG-6" && findings[0].1.contains("--against quay.io/example/demo-bundle:v0.0.9"),
@@ -221,12 +225,12 @@ fn a_catalog_without_definitions_says_so() {
 
 #[test]
 fn images_are_compared_with_too() {
-    let folder = folder(
+    let directory = directory(
         &[],
         &[(CRD, "type: integer", "type: integer\n                maximum: 5")],
     );
     let built = run(
-        folder.path(),
+        directory.path(),
         &[
             "image",
             "build",
@@ -240,7 +244,7 @@ fn images_are_compared_with_too() {
     );
     assert_eq!(built.code, 0, "{}", built.err);
     for against in ["oci:layout", "layout"] {
-        let findings = compare(folder.path(), against);
+        let findings = compare(directory.path(), against);
         assert_eq!(findings.len(), 1, "{against}: {findings:?}");
         assert_eq!(findings[0].0, "CRD-34");
     }
@@ -248,8 +252,8 @@ fn images_are_compared_with_too() {
 
 #[test]
 fn unusable_values_of_against_are_reported() {
-    let folder = folder(&[(CSV, "kind: ClusterServiceVersion", "kind: Nothing")], &[]);
-    fs::create_dir(folder.path().join("empty")).expect("directory");
+    let directory = directory(&[(CSV, "kind: ClusterServiceVersion", "kind: Nothing")], &[]);
+    fs::create_dir(directory.path().join("empty")).expect("directory");
     for (against, flags, code, words) in [
         ("before", &[][..], 1, "cannot compare with before"),
         ("./nowhere", &[], 1, "./nowhere"),
@@ -257,7 +261,7 @@ fn unusable_values_of_against_are_reported() {
         ("demo", &["--no-extra"], 2, "--no-lints"),
         ("demo", &["-o", "json-alpha1"], 2, "--strict"),
     ] {
-        let printed = validate(folder.path(), &[&["demo", "--against", against], flags].concat());
+        let printed = validate(directory.path(), &[&["demo", "--against", against], flags].concat());
         assert_eq!(printed.code, code, "{against}: {}{}", printed.out, printed.err);
         assert!(printed.err.contains(words), "{against}: {}", printed.err);
     }

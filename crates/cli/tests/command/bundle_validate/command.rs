@@ -1,4 +1,4 @@
-//! The command with what it works with: registries, external validators, files that cannot be read.
+//! The command and its inputs: registries, external validators, unreadable files.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -59,7 +59,7 @@ fn an_image_is_pulled_from_a_registry() {
         printed.out
     );
 
-    // The temporary folder is nothing that a user knows.
+    // The temporary directory must not appear, because users do not know it.
     let place = format!("{image}/metadata/annotations.yaml:6:");
     assert!(
         printed.out.contains(&place) && !printed.out.contains("/bundle-"),
@@ -135,14 +135,14 @@ fn missing_directories_are_reported() {
     assert!(printed.out.contains("FMT-2"), "{}", printed.out);
     assert_eq!(printed.code, 1);
 
-    // The annotations lead elsewhere, and `manifests` holds nothing.
+    // The annotations name another directory, and `manifests` is empty.
     let empty = folder(&[(ANNOTATIONS, "manifests/", "objects/")]);
     rename(empty.path(), "manifests", "objects");
     fs::create_dir(empty.path().join("demo/manifests")).expect("directory");
     let printed = validate(empty.path(), &["demo"]);
     assert!(printed.out.contains("FMT-4"), "{}", printed.out);
 
-    // The annotations are found elsewhere in the bundle, but `metadata` holds none.
+    // The annotations are in another directory of the bundle, and `metadata` has none.
     let elsewhere = folder(&[]);
     rename(elsewhere.path(), "metadata/annotations.yaml", "annotations.yaml");
     let printed = validate(elsewhere.path(), &["demo"]);
@@ -165,7 +165,7 @@ fn an_entry_that_is_not_a_file_is_reported() {
     );
 }
 
-/// What nothing proves is shown on request; `explain` says what proves a rule.
+/// Unverified rules run on request; `explain` names the evidence of a rule.
 #[test]
 fn rules_that_nothing_proves_run_on_request() {
     let descriptor = (

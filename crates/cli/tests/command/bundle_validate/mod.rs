@@ -1,4 +1,4 @@
-//! `olmkit bundle validate`: what it prints and how it exits.
+//! `olmkit bundle validate`: its output and exit code.
 
 mod against;
 mod command;

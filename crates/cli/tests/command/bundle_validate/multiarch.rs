@@ -11,7 +11,7 @@ use test_support::demo_bundle::{CSV, DIGEST, folder};
 
 const IMAGE: &str = "quay.io/example/demo";
 
-/// Runs the validator with a `docker` that knows the platforms of images; those it does not know cannot be pulled.
+/// Runs the validator with a `docker` that has the platforms of these images; others cannot be pulled.
 fn run(changes: &[(&str, &str, &str)], images: &[(&str, &[&str])], flags: &[&str]) -> (Vec<String>, i32) {
     let folder = folder(changes);
     let mut script =
@@ -158,7 +158,7 @@ fn only_docker_and_podman_are_asked() {
     }
 }
 
-/// Attestations stand in an index as platforms `unknown/unknown`.
+/// Attestations are in an index as platform `unknown/unknown`.
 #[test]
 fn the_next_profile_passes_over_attestations() {
     let images: &[(&str, &[&str])] = &[(IMAGE, &["linux/amd64", "unknown/unknown"])];

@@ -1,15 +1,15 @@
-//! What OLM v1 does with a bundle: `bundle render`, `bundle diff`, `crd diff`, `--profile olmv1`.
+//! OLM v1's behavior for a bundle: `bundle render`, `bundle diff`, `crd diff`, `--profile olmv1`.
 
 use test_support::demo_bundle::{CRD, CSV, SERVICE, copy};
 
 use super::outputs::run;
 
 /// The bundle, and an earlier one whose only field had a default.
-fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("folder");
-    copy(folder.path(), "demo", &[]);
+fn directory() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    copy(directory.path(), "demo", &[]);
     copy(
-        folder.path(),
+        directory.path(),
         "before",
         &[
             (CSV, "  version: 0.1.0", "  version: 0.0.9"),
@@ -17,14 +17,14 @@ fn folder() -> tempfile::TempDir {
             (CRD, "scope: Namespaced", "scope: Cluster"),
         ],
     );
-    folder
+    directory
 }
 
 #[test]
 fn a_bundle_is_rendered_for_kubectl() {
-    let folder = folder();
+    let directory = directory();
     let printed = run(
-        folder.path(),
+        directory.path(),
         &["bundle", "render", "--olmv1", "demo", "-n", "mine", "--owner", "demo"],
     );
     assert_eq!(printed.code, 0, "{}", printed.err);
@@ -54,7 +54,7 @@ fn a_bundle_is_rendered_for_kubectl() {
 
 #[test]
 fn what_olm_v1_refuses_is_not_rendered() {
-    let folder = folder();
+    let directory = directory();
     let watching = [
         "bundle",
         "render",
@@ -65,21 +65,21 @@ fn what_olm_v1_refuses_is_not_rendered() {
         "--watch-namespace",
         "other",
     ];
-    let printed = run(folder.path(), &watching);
+    let printed = run(directory.path(), &watching);
     assert_eq!((printed.code, printed.out.as_str()), (1, ""));
     assert!(
         printed.err.contains("unknown field \"watchNamespace\""),
         "{}",
         printed.err
     );
-    let printed = run(folder.path(), &["bundle", "render", "demo", "-n", "mine"]);
+    let printed = run(directory.path(), &["bundle", "render", "demo", "-n", "mine"]);
     assert_eq!(printed.code, 2, "{}", printed.err);
 }
 
 #[test]
 fn an_upgrade_is_summed_up_and_judged() {
-    let folder = folder();
-    let printed = run(folder.path(), &["bundle", "diff", "before", "demo"]);
+    let directory = directory();
+    let printed = run(directory.path(), &["bundle", "diff", "before", "demo"]);
     assert_eq!(printed.code, 1, "{}", printed.err);
     let lines = [
         "No longer needed:",
@@ -95,27 +95,27 @@ fn an_upgrade_is_summed_up_and_judged() {
             .contains("error[V1-13]: scope: scope changed : \"Cluster\" -> \"Namespaced\"")
     );
     assert!(printed.out.contains(&format!("demo/{CRD}:12:")), "{}", printed.out);
-    let same = run(folder.path(), &["bundle", "diff", "demo", "demo"]);
+    let same = run(directory.path(), &["bundle", "diff", "demo", "demo"]);
     assert_eq!(same.code, 0, "{}", same.err);
 }
 
 #[test]
 fn definitions_are_compared_by_name() {
-    let folder = folder();
+    let directory = directory();
     let (before, now) = (format!("before/{CRD}"), format!("demo/{CRD}"));
-    let printed = run(folder.path(), &["crd", "diff", &before, &now]);
+    let printed = run(directory.path(), &["crd", "diff", &before, &now]);
     assert_eq!(printed.code, 1, "{}", printed.err);
     assert!(printed.out.contains(&format!("{now}:12:")), "{}", printed.out);
-    assert_eq!(run(folder.path(), &["crd", "diff", &now, &now]).code, 0);
-    let other = run(folder.path(), &["crd", "diff", &format!("demo/{SERVICE}"), &now]);
+    assert_eq!(run(directory.path(), &["crd", "diff", &now, &now]).code, 0);
+    let other = run(directory.path(), &["crd", "diff", &format!("demo/{SERVICE}"), &now]);
     assert_eq!(other.code, 1);
     assert!(other.err.contains("nothing to compare"), "{}", other.err);
 }
 
 #[test]
 fn the_profile_has_releases() {
-    let folder = folder();
-    let validate = |profile: &str| run(folder.path(), &["bundle", "validate", "demo", "--profile", profile]);
+    let directory = directory();
+    let validate = |profile: &str| run(directory.path(), &["bundle", "validate", "demo", "--profile", profile]);
     assert_eq!(validate("olmv1").code, 0);
     let old = validate("olmv1=1.5");
     assert_eq!(old.code, 1);
@@ -129,9 +129,9 @@ fn the_profile_has_releases() {
 fn our_operator_has_its_lease_in_the_namespace_that_it_runs_in() {
     let bundle = test_support::repository("bundle");
     let bundle = bundle.to_str().unwrap();
-    let folder = tempfile::tempdir().expect("folder");
+    let directory = tempfile::tempdir().expect("temporary directory");
     let validated = run(
-        folder.path(),
+        directory.path(),
         &["bundle", "validate", bundle, "--profile", "olmv1", "--strict"],
     );
     assert_eq!(
@@ -150,7 +150,7 @@ fn our_operator_has_its_lease_in_the_namespace_that_it_runs_in() {
         "--watch-namespace",
         "shop",
     ];
-    let printed = run(folder.path(), &arguments);
+    let printed = run(directory.path(), &arguments);
     assert_eq!(printed.code, 0, "{}", printed.err);
     let with_leases: Vec<&str> = printed
         .out
@@ -175,15 +175,18 @@ fn our_operator_has_its_lease_in_the_namespace_that_it_runs_in() {
 
 #[test]
 fn an_upgrade_is_summed_up_for_programs_and_pull_requests() {
-    let folder = folder();
-    let printed = run(folder.path(), &["bundle", "diff", "before", "demo", "-o", "json"]);
+    let directory = directory();
+    let printed = run(directory.path(), &["bundle", "diff", "before", "demo", "-o", "json"]);
     assert_eq!(printed.code, 1, "{}", printed.err);
     let json: serde_json::Value = serde_json::from_str(&printed.out).unwrap();
     assert_eq!(json["upgradable"], false);
     let lost = json["summary"]["lost"].as_array().unwrap();
     assert!(lost.contains(&"version 0.0.9".into()), "{json}");
     assert_eq!(json["findings"][0]["rule"], "V1-13", "{json}");
-    let printed = run(folder.path(), &["bundle", "diff", "before", "demo", "-o", "markdown"]);
+    let printed = run(
+        directory.path(),
+        &["bundle", "diff", "before", "demo", "-o", "markdown"],
+    );
     assert_eq!(printed.code, 1, "{}", printed.err);
     for line in [
         "### Lost\n",
@@ -193,7 +196,7 @@ fn an_upgrade_is_summed_up_for_programs_and_pull_requests() {
     ] {
         assert!(printed.out.contains(line), "{line}: {}", printed.out);
     }
-    let printed = run(folder.path(), &["bundle", "diff", "demo", "demo", "-o", "json"]);
+    let printed = run(directory.path(), &["bundle", "diff", "demo", "demo", "-o", "json"]);
     let json: serde_json::Value = serde_json::from_str(&printed.out).unwrap();
     assert_eq!(
         (printed.code, &json["upgradable"]),
@@ -205,7 +208,7 @@ fn an_upgrade_is_summed_up_for_programs_and_pull_requests() {
 
 #[test]
 fn many_changes_of_a_definition_are_grouped() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let definition = |limit: usize| {
         let properties = (0..30).fold(String::new(), |all, number| {
             format!("{all}              p{number}: {{type: string, maxLength: {limit}}}\n")
@@ -218,9 +221,9 @@ fn many_changes_of_a_definition_are_grouped() {
              properties:\n{properties}"
         )
     };
-    std::fs::write(folder.path().join("old.yaml"), definition(9)).unwrap();
-    std::fs::write(folder.path().join("new.yaml"), definition(8)).unwrap();
-    let printed = run(folder.path(), &["crd", "diff", "old.yaml", "new.yaml"]);
+    std::fs::write(directory.path().join("old.yaml"), definition(9)).unwrap();
+    std::fs::write(directory.path().join("new.yaml"), definition(8)).unwrap();
+    let printed = run(directory.path(), &["crd", "diff", "old.yaml", "new.yaml"]);
     assert_eq!(printed.code, 1, "{}", printed.err);
     assert_eq!(printed.out.lines().count(), 3, "{}", printed.out);
     assert!(
@@ -231,6 +234,6 @@ fn many_changes_of_a_definition_are_grouped() {
         printed.out
     );
     assert!(printed.out.contains(" and 27 more\n"), "{}", printed.out);
-    let full = run(folder.path(), &["crd", "diff", "old.yaml", "new.yaml", "--full"]);
+    let full = run(directory.path(), &["crd", "diff", "old.yaml", "new.yaml", "--full"]);
     assert_eq!(full.out.matches("error[V1-13]").count(), 30, "{}", full.out);
 }

@@ -1,4 +1,4 @@
-//! What `olmkit bundle validate` prints and how it exits, over the committed bundle and broken copies of it.
+//! Output and exit code of `olmkit bundle validate`, for the committed bundle and broken copies of it.
 
 use std::fs;
 use std::path::Path;
@@ -247,7 +247,7 @@ fn the_next_profile_knows_more_kinds_and_image_names() {
 
 #[test]
 fn many_bundles_end_in_a_summary() {
-    let folder = tempfile::tempdir().expect("folder");
+    let folder = tempfile::tempdir().expect("temporary directory");
     copy(folder.path(), "operators/good", &[]);
     copy(
         folder.path(),
@@ -307,7 +307,7 @@ fn many_bundles_end_in_a_summary() {
 
 #[test]
 fn text_is_enough_to_repair_what_is_broken() {
-    // What is broken, and words of the output that name the place and the way out.
+    // The defect, and the parts of the output that name the position and the fix.
     for (file, from, to, wanted) in [
         (
             CSV,
@@ -386,7 +386,7 @@ fn images_are_read_in_place_and_their_labels_compared() {
     }
 }
 
-/// Everything that reads bundles of a catalog looks at the labels first.
+/// All readers of bundles in a catalog check the labels first.
 #[test]
 fn an_image_without_bundle_labels_is_reported_once() {
     let folder = folder(&[]);

@@ -1,4 +1,4 @@
-//! What projects choose to hear: selection, severities, baselines, comments, `olmkit.toml`, and the forms that show it.
+//! Settings of projects: selection, severities, baselines, comments, `olmkit.toml`, and the formats that show them.
 
 use std::fs;
 
@@ -35,7 +35,7 @@ fn a_rule_that_is_ignored_decides_nothing_and_stays_visible() {
     assert!(run.out.contains("1 finding ignored"), "{}", run.out);
     let run = validate(project.path(), &["bundle", "--ignore", "CSV-17", "-o", "json"]);
     assert_eq!(rules(&run.out, "suppressed"), ["CSV-17"]);
-    // operator-sdk's verdict stays operator-sdk's.
+    // operator-sdk's result does not change.
     let run = validate(project.path(), &["bundle", "--ignore", "CSV-17", "-o", "json-alpha1"]);
     assert_eq!(run.code, 1);
     assert!(run.out.contains("v1.25"), "{}", run.out);
@@ -74,7 +74,7 @@ fn flags_count_before_the_environment_and_that_before_the_file() {
     assert_eq!(run.code, 0, "{}", run.out);
     let run = validate(&bundle, &[".", "--severity", "CSV-17=warning", "--isolated"]);
     assert_eq!(run.code, 0, "{}", run.out);
-    // What a bundle holds does not decide how it is judged.
+    // Files in a bundle must not affect its result.
     fs::write(bundle.join("olmkit.toml"), "ignore = [\"all\"]\n").unwrap();
     assert_eq!(validate(&bundle, &["."]).code, 1);
     let run = run_config(&bundle);

@@ -1,4 +1,4 @@
-//! Broken bundles as their authors meet them: what the text says is enough to repair them. Each output is kept whole.
+//! Typical broken bundles: the message is sufficient to repair them. Each output is recorded completely.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use super::outputs::validate;
 use test_support::demo_bundle::{ANNOTATIONS, CRD, CSV, folder};
 
-/// What is printed for the bundle in `demo`, results and talk.
+/// The output for the bundle in `demo`, both standard output and standard error.
 fn printed(folder: &Path, bundle: &str) -> String {
     let printed = validate(folder, &[bundle]);
     assert_eq!(printed.code, 1, "{}{}", printed.out, printed.err);

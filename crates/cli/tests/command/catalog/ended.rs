@@ -1,4 +1,4 @@
-//! Commands that are asked to end, or that would never end by themselves.
+//! Commands that are terminated, or that would never end by themselves.
 
 use std::fs;
 use std::io::Read as _;
@@ -32,7 +32,7 @@ fn send(child: &Child, signal: &str) {
     assert!(status.unwrap().success());
 }
 
-/// Starts a command on an image of a registry that accepts connections and says nothing; returns when it is waiting.
+/// Starts a command on an image of a registry that accepts connections and does not answer; returns when it is waiting.
 fn waiting_for_a_registry(desk: &Desk, arguments: &[&str]) -> (Child, TcpListener) {
     let registry = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let image = format!("127.0.0.1:{}/a:v1", registry.local_addr().unwrap().port());
@@ -46,7 +46,7 @@ fn waiting_for_a_registry(desk: &Desk, arguments: &[&str]) -> (Child, TcpListene
         .unwrap();
     let (mut stream, _) = registry.accept().unwrap();
     stream.read_exact(&mut [0]).unwrap();
-    // Kept open for as long as the process lives.
+    // Kept open for the lifetime of the process.
     std::mem::forget(stream);
     (child, registry)
 }
@@ -113,7 +113,8 @@ fn many_packages(desk: &Desk, packages: usize) {
     fs::write(desk.path("many/catalog.yaml"), text).unwrap();
 }
 
-/// Starts a command that writes and stops it (SIGSTOP) as soon as its folder stands beside the goal, which is not there yet.
+/// Starts a command that writes and stops it (SIGSTOP) as soon as its temporary directory exists next to the target,
+/// which does not exist yet.
 fn stopped_while_it_writes(desk: &Desk) -> Option<Child> {
     let mut child = desk
         .command(&["catalog", "migrate", "many", "written/out"])
@@ -261,7 +262,7 @@ fn bounded(desk: &Desk, command: &str, wanted: &str) {
         .unwrap();
     let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     assert!(text.contains(wanted), "{text}");
-    // Where the program `time` is not installed, nothing is measured.
+    // Without the program `time`, nothing is measured.
     match fs::read_to_string(&usage) {
         Ok(usage) => {
             let most: u64 = usage.lines().last().unwrap().parse().unwrap();

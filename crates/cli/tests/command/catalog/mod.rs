@@ -16,7 +16,7 @@ const TEMPLATE: &str = "quay.io/example/memcached-operator-bundle:v{{.Version}}"
 const OLD: &str = "memcached-operator.v0.0.1";
 const NEW: &str = "memcached-operator.v0.1.0";
 
-/// What a command printed, and its exit code.
+/// Output of a command, and its exit code.
 struct Answer {
     code: i32,
     out: String,
@@ -37,7 +37,7 @@ impl Answer {
     }
 }
 
-/// A folder of the user's, with the repository's bundles in it.
+/// A user's directory with the repository's bundles.
 struct Desk(tempfile::TempDir);
 
 impl Desk {

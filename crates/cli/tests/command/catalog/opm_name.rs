@@ -6,31 +6,31 @@ use std::process::Output;
 
 use tempfile::TempDir;
 
-/// A folder with a program `opm` in it and a catalog.
+/// A directory with a program `opm` and a catalog.
 fn desk() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(assert_cmd::cargo::cargo_bin("olmkit"), folder.path().join("opm")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(assert_cmd::cargo::cargo_bin("olmkit"), directory.path().join("opm")).unwrap();
     let catalog = "---\nschema: olm.package\nname: demo\ndefaultChannel: stable\n\
                    ---\nschema: olm.channel\npackage: demo\nname: stable\nentries: [{name: demo.v1.0.0}]\n\
                    ---\nschema: olm.bundle\npackage: demo\nname: demo.v1.0.0\nimage: registry.test/demo:v1\n\
                    properties: [{type: olm.package, value: {packageName: demo, version: 1.0.0}}]\n";
-    fs::create_dir(folder.path().join("catalog")).unwrap();
-    fs::write(folder.path().join("catalog/catalog.yaml"), catalog).unwrap();
-    folder
+    fs::create_dir(directory.path().join("catalog")).unwrap();
+    fs::write(directory.path().join("catalog/catalog.yaml"), catalog).unwrap();
+    directory
 }
 
-fn opm(folder: &Path, line: &str) -> Output {
-    std::process::Command::new(folder.join("opm"))
+fn opm(directory: &Path, line: &str) -> Output {
+    std::process::Command::new(directory.join("opm"))
         .args(line.split_whitespace())
-        .env("OLMKIT_IMAGE_STORE", folder.join("store"))
-        .env("HOME", folder)
-        .current_dir(folder)
+        .env("OLMKIT_IMAGE_STORE", directory.join("store"))
+        .env("HOME", directory)
+        .current_dir(directory)
         .output()
         .unwrap()
 }
 
-fn succeed(folder: &Path, line: &str) -> String {
-    let output = opm(folder, line);
+fn succeed(directory: &Path, line: &str) -> String {
+    let output = opm(directory, line);
     assert!(
         output.status.success(),
         "{line}: {}",
@@ -42,30 +42,30 @@ fn succeed(folder: &Path, line: &str) -> String {
 #[test]
 fn the_commands_of_makefiles_work() {
     let desk = desk();
-    let folder = desk.path();
-    assert_eq!(succeed(folder, "validate catalog"), "");
-    // opm's own flags stand before or behind the subcommand.
+    let directory = desk.path();
+    assert_eq!(succeed(directory, "validate catalog"), "");
+    // opm's own flags may precede or follow the subcommand.
     for line in [
         "render catalog -o yaml",
         "--use-http render catalog --output=yaml",
         "render --skip-tls-verify catalog -oyaml --migrate",
     ] {
-        assert!(succeed(folder, line).contains("name: demo.v1.0.0"), "{line}");
+        assert!(succeed(directory, line).contains("name: demo.v1.0.0"), "{line}");
     }
-    assert!(succeed(folder, "alpha list bundles catalog demo").contains("demo.v1.0.0"));
-    assert!(succeed(folder, "alpha list packages catalog").contains("stable"));
-    assert!(succeed(folder, "alpha render-graph catalog").contains("demo"));
-    assert!(succeed(folder, "init demo --default-channel=stable").contains(r#""defaultChannel": "stable""#));
-    succeed(folder, "generate dockerfile catalog");
+    assert!(succeed(directory, "alpha list bundles catalog demo").contains("demo.v1.0.0"));
+    assert!(succeed(directory, "alpha list packages catalog").contains("stable"));
+    assert!(succeed(directory, "alpha render-graph catalog").contains("demo"));
+    assert!(succeed(directory, "init demo --default-channel=stable").contains(r#""defaultChannel": "stable""#));
+    succeed(directory, "generate dockerfile catalog");
     assert!(
-        fs::read_to_string(folder.join("catalog.Dockerfile"))
+        fs::read_to_string(directory.join("catalog.Dockerfile"))
             .unwrap()
             .contains("/bin/opm")
     );
-    succeed(folder, "migrate catalog migrated");
-    assert!(folder.join("migrated/demo/catalog.json").is_file());
-    succeed(folder, "serve catalog --cache-dir=cache --cache-only");
-    assert!(succeed(folder, "version").starts_with("Version: version.Version{OpmVersion:"));
+    succeed(directory, "migrate catalog migrated");
+    assert!(directory.join("migrated/demo/catalog.json").is_file());
+    succeed(directory, "serve catalog --cache-dir=cache --cache-only");
+    assert!(succeed(directory, "version").starts_with("Version: version.Version{OpmVersion:"));
 }
 
 #[test]

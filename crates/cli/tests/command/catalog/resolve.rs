@@ -1,4 +1,4 @@
-//! What OLM v1 chooses.
+//! OLM v1's choice.
 
 use serde_json::Value;
 
@@ -66,10 +66,14 @@ fn wrong_requests_say_what_to_write() {
     resolve(&["--installed", "nobody"]).refused("write NAME@VERSION");
     resolve(&["--priority", "other=1"]).refused("none of the catalogs: catalog");
     let narrow = resolve(&["--version", "0.0.1 - 0.1.0"]);
-    assert!(narrow.err.contains("the API server refuses"), "{}", narrow.err);
+    assert!(narrow.err.contains("the API server rejects"), "{}", narrow.err);
     assert!(narrow.ok().starts_with(NEW));
     let unknown = resolve(&["--installed", "0.0.9"]);
-    assert!(unknown.err.contains("only a skipRange can lead on"), "{}", unknown.err);
+    assert!(
+        unknown.err.contains("only a skipRange can upgrade it"),
+        "{}",
+        unknown.err
+    );
     unknown.refused("no bundles found");
     desk.run(&["catalog", "resolve", "--olmv1", "nosuch", "catalog"])
         .refused("no bundles found for package \"nosuch\"");

@@ -9,7 +9,7 @@ use super::Desk;
 struct Server(Child, Vec<String>);
 
 impl Server {
-    /// Starts it and waits until it has said what it serves.
+    /// Starts it and waits until it has reported the served packages.
     fn start(desk: &Desk, arguments: &[&str]) -> Self {
         Self::start_with(desk, arguments, |command| command)
     }
@@ -147,7 +147,7 @@ fn an_index_prepared_without_the_http_api_answers_at_once() {
     let fits = "the prepared index fits (";
     assert!(server.1.iter().any(|line| line.starts_with(fits)), "{:?}", server.1);
     drop(server);
-    // Without the API the larger index does as well; enforcing says how to prepare what is missing.
+    // Without the API the larger index works as well; enforcing reports how to prepare the missing one.
     desk.run(&[&prepare[..], &["--cache-enforce-integrity"]].concat()).ok();
     std::fs::write(desk.path("cache/olmkit-2.index"), prepared).unwrap();
     let enforced = [

@@ -215,7 +215,7 @@ fn the_file_of_a_package_is_found_whatever_its_name() {
         desk.text("flat/parts/all.yaml")
             .ends_with("package: memcached-operator\nschema: olm.deprecations\n")
     );
-    // Two files: an entry or a blob could come to stand twice.
+    // Two files: an entry or a blob could be duplicated.
     std::fs::write(
         desk.path("flat/more.yaml"),
         "schema: olm.channel\npackage: memcached-operator\nname: beta\nentries: []\n",
@@ -298,7 +298,7 @@ fn an_addition_leaves_a_catalog_that_olm_takes() {
         .refused("the channel has no entry memcached-operator.v0.0.9; use --replaces memcached-operator.v0.1.0");
     add(&["--channel", "alpha", "--replaces", OLD]).refused("would have two heads");
     assert_eq!(desk.text(SOURCE), before);
-    // What jumps over the head has to skip it.
+    // An entry that bypasses the head must skip it.
     add(&[
         "--channel",
         "alpha,beta",
@@ -588,11 +588,11 @@ fn a_blob_without_a_schema_is_named_without_its_icon() {
 fn catalogs_for_older_openshift_keep_inline_manifests() {
     let desk = Desk::new();
     let inline = "- type: olm.bundle.object\n  value: {data: e30=}\n";
-    for (folder, found) in [("catalogs/v4.16", 0), ("catalogs/v4.17", 1), ("catalogs/mine", 1)] {
-        std::fs::create_dir_all(desk.path(folder)).unwrap();
-        let path = format!("{folder}/catalog.yaml");
+    for (directory, found) in [("catalogs/v4.16", 0), ("catalogs/v4.17", 1), ("catalogs/mine", 1)] {
+        std::fs::create_dir_all(desk.path(directory)).unwrap();
+        let path = format!("{directory}/catalog.yaml");
         std::fs::write(desk.path(&path), format!("{CHANNEL}{}", small_bundle("1.0.0", inline))).unwrap();
-        let text = desk.run(&["catalog", "validate", folder]).ok();
+        let text = desk.run(&["catalog", "validate", directory]).ok();
         assert_eq!(text.matches("catalog-inline").count(), found, "{text}");
         let advice = "catalogs for 4.12 to 4.16 need the inline manifests";
         assert_eq!(text.contains(advice), found == 1, "{text}");

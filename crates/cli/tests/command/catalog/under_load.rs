@@ -14,7 +14,7 @@ use test_support::process::Running;
 
 const BUNDLES: usize = 1000;
 
-/// A catalog whose bundles are more than what connections hold in their buffers: 20 MB.
+/// A catalog whose bundles exceed the buffers of connections: 20 MB.
 fn large_catalog() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     let mut text = "---\nschema: olm.package\nname: p\ndefaultChannel: c\n".to_owned();
@@ -96,7 +96,7 @@ async fn bundles(address: SocketAddr) -> Streaming<api::Bundle> {
     answer.into_inner()
 }
 
-/// How many more bundles a stream gives.
+/// Number of further bundles in a stream.
 async fn rest(mut stream: Streaming<api::Bundle>) -> usize {
     let mut count = 0;
     while stream.message().await.unwrap().is_some() {
@@ -154,7 +154,7 @@ async fn clients_that_do_not_read_hold_up_nobody_and_cost_no_memory() {
         stalled.push(stream);
     }
     assert_eq!(rest(bundles(server.address).await).await, BUNDLES);
-    // What they asked for is 800 MB.
+    // They requested 800 MB.
     let grown = resident(&server).saturating_sub(before) / 1024;
     assert!(grown < 80, "{grown} MB more");
     // They do not keep it from stopping either.
@@ -166,7 +166,7 @@ async fn clients_that_do_not_read_hold_up_nobody_and_cost_no_memory() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_only_root_is_supported() {
     let catalog = large_catalog();
-    // Not even root makes a folder there.
+    // Not even root can create a directory there.
     let server = start(catalog.path(), Path::new("/proc/olmkit")).await;
     assert_eq!(rest(bundles(server.address).await).await, BUNDLES);
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// One row: what is measured, and the values of olmkit and of the peer.
+/// One row: the measured operation, and the values of olmkit and of the peer.
 struct Row {
     title: String,
     ours: f64,

@@ -1,7 +1,8 @@
 //! Runs the `console` blocks of pages and compares their output. `UPDATE_GENERATED=1` writes it into the pages.
 //!
-//! Lines that begin with `$ ` are commands, the other lines are their output. A line `...` stands for any lines. A block below
-//! `<!-- untested: REASON -->` is not run. The commands of a page share a directory with the demo bundle and a catalog.
+//! Lines that begin with `$ ` are commands, the other lines are their output. A line `...` matches any lines. A block
+//! below `<!-- untested: REASON -->` is not run. The commands of a page share a directory with the demo bundle and a
+//! catalog.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -97,7 +98,7 @@ impl Desk {
     }
 }
 
-/// Returns true if `wanted`, in which lines `...` stand for any lines, fits.
+/// Returns true if `wanted`, in which lines `...` match any lines, fits.
 fn fits(wanted: &[&str], found: &[&str]) -> bool {
     match wanted.split_first() {
         None => found.is_empty(),

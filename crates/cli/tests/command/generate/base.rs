@@ -6,21 +6,21 @@ use super::support::{Folder, OPERATOR, said};
 
 #[test]
 fn owned_kinds_come_from_the_definitions_of_a_go_project() {
-    let folder = Folder::new();
+    let directory = Folder::new();
     let definition = OPERATOR.split("---\n").next().unwrap();
     let described = definition.replace(
         "        type: object\n",
         "        description: Example does it.\n        type: object\n",
     );
-    folder.write("config/crd/bases/example.com_examples.yaml", &described);
+    directory.write("config/crd/bases/example.com_examples.yaml", &described);
     let run = |layout: &str| {
-        folder.write(
+        directory.write(
             "PROJECT",
             &format!("projectName: example-operator\nlayout:\n- {layout}\nversion: \"3\"\nresources:\n- {{group: example, domain: com, kind: Example, version: v1}}\n"),
         );
-        let output = folder.olmkit(&["generate", "kustomize", "manifests", "-q"], "");
+        let output = directory.olmkit(&["generate", "kustomize", "manifests", "-q"], "");
         assert!(output.status.success(), "{}", said(&output));
-        let base = folder.manifest("config/manifests/bases/example-operator.clusterserviceversion.yaml");
+        let base = directory.manifest("config/manifests/bases/example-operator.clusterserviceversion.yaml");
         base["spec"]["customresourcedefinitions"].clone()
     };
     assert_eq!(

@@ -13,17 +13,17 @@ fn with_sample() -> String {
 
 #[test]
 fn images_in_examples_are_pinned_and_listed() {
-    let folder = Folder::new();
+    let directory = Folder::new();
     let (operator, database) = ("a".repeat(64), "b".repeat(64));
-    folder.write(
+    directory.write(
         "digests.yaml",
         &format!(
             "example.com/operator:v1: sha256:{operator}\nghcr.io/example/database/postgres:15.6: sha256:{database}\n"
         ),
     );
-    let output = folder.generate(&["--image-digests", "digests.yaml"], &with_sample());
+    let output = directory.generate(&["--image-digests", "digests.yaml"], &with_sample());
     assert!(output.status.success(), "{}", said(&output));
-    let csv = folder.csv();
+    let csv = directory.csv();
     let examples = csv["metadata"]["annotations"]["alm-examples"].as_str().unwrap();
     let pinned = format!("ghcr.io/example/database/postgres@sha256:{database}");
     assert!(examples.contains(&pinned) && !examples.contains(":15.6"), "{examples}");
@@ -38,13 +38,13 @@ fn images_in_examples_are_pinned_and_listed() {
 
 #[test]
 fn an_unknown_image_in_an_example_is_named() {
-    let folder = Folder::new();
-    folder.write(
+    let directory = Folder::new();
+    directory.write(
         "digests.yaml",
         &format!("example.com/operator:v1: sha256:{}\n", "a".repeat(64)),
     );
     let input = with_sample().replace("ghcr.io", "registry.invalid");
-    let output = folder.generate(&["--image-digests", "digests.yaml"], &input);
+    let output = directory.generate(&["--image-digests", "digests.yaml"], &input);
     assert_eq!(output.status.code(), Some(1));
     assert!(
         said(&output).contains("registry.invalid/example/database/postgres:15.6")

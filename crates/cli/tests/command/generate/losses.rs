@@ -8,10 +8,10 @@ const CERTIFICATE: &str = include_str!("cases/cert-volume.yaml");
 
 /// The lines about losses of a run without and with `--strict`, whose exit codes must be 0 and 1.
 fn losses(input: &str) -> Vec<String> {
-    let folder = Folder::new();
-    let normal = folder.generate(&[], input);
+    let directory = Folder::new();
+    let normal = directory.generate(&[], input);
     assert!(normal.status.success(), "{}", said(&normal));
-    let strict = folder.generate(&["--strict"], input);
+    let strict = directory.generate(&["--strict"], input);
     assert_eq!(strict.status.code(), Some(1), "{}", said(&strict));
     let lines = |text: String| -> Vec<String> {
         let lines = text.lines().filter(|line| line.starts_with("lost: "));
@@ -39,11 +39,11 @@ fn metadata_of_deployments_and_accounts_is_reported() {
     assert_named(&lines, "ServiceAccount shop-manager", "labels a");
     assert_named(&lines, "ServiceAccount shop-manager", "imagePullSecrets pull");
 
-    let folder = Folder::new();
+    let directory = Folder::new();
     let allowed =
         "Deployment.annotations,ServiceAccount.annotations,ServiceAccount.labels,ServiceAccount.imagePullSecrets";
     let without_sample = METADATA.rsplit_once("---\n").unwrap().0;
-    let output = folder.generate(&["--strict", "--allow-dropped", allowed], without_sample);
+    let output = directory.generate(&["--strict", "--allow-dropped", allowed], without_sample);
     assert!(output.status.success(), "{}", said(&output));
 }
 
@@ -55,8 +55,8 @@ fn notes_of_tools_and_descriptive_labels_are_no_loss() {
          annotations: {kubectl.kubernetes.io/last-applied-configuration: '{}'}\n",
     );
     assert_ne!(input, OPERATOR);
-    let folder = Folder::new();
-    let output = folder.generate(&["--strict"], &input);
+    let directory = Folder::new();
+    let output = directory.generate(&["--strict"], &input);
     assert!(output.status.success(), "{}", said(&output));
 }
 
@@ -80,8 +80,8 @@ fn roles_that_the_operator_may_hand_out_stay_objects_in_strict_mode() {
         binding("broker"),
     );
     let file = |name: &str| format!("bundle/manifests/{name}_rbac.authorization.k8s.io_v1_clusterrole.yaml");
-    let folder = Folder::new();
-    let output = folder.olmkit(
+    let directory = Folder::new();
+    let output = directory.olmkit(
         &[
             "generate",
             "bundle",
@@ -99,12 +99,12 @@ fn roles_that_the_operator_may_hand_out_stay_objects_in_strict_mode() {
         said(&output)
     );
     assert!(!said(&output).contains("ClusterRole binder"), "{}", said(&output));
-    assert!(!folder.path(&file("broker")).exists(), "as operator-sdk");
-    let output = folder.generate(&["--strict"], &input);
+    assert!(!directory.path(&file("broker")).exists(), "as operator-sdk");
+    let output = directory.generate(&["--strict"], &input);
     assert!(output.status.success(), "{}", said(&output));
-    assert!(folder.path(&file("broker")).exists());
-    assert!(!folder.path(&file("binder")).exists());
-    let rules = folder.csv()["spec"]["install"]["spec"]["clusterPermissions"].to_string();
+    assert!(directory.path(&file("broker")).exists());
+    assert!(!directory.path(&file("binder")).exists());
+    let rules = directory.csv()["spec"]["install"]["spec"]["clusterPermissions"].to_string();
     assert!(rules.contains("nodes") && rules.contains("rolebindings"), "{rules}");
 }
 
@@ -118,12 +118,12 @@ fn binding(role: &str) -> String {
 
 #[test]
 fn a_certificate_mount_that_olm_replaces_is_no_loss() {
-    let folder = Folder::new();
-    let output = folder.generate(&[], CERTIFICATE);
+    let directory = Folder::new();
+    let output = directory.generate(&[], CERTIFICATE);
     assert!(output.status.success(), "{}", said(&output));
     assert!(!said(&output).contains("webhook-server-cert"), "{}", said(&output));
     let elsewhere = CERTIFICATE.replace("/tmp/k8s-webhook-server/serving-certs", "/certs");
-    let output = folder.generate(&[], &elsewhere);
+    let output = directory.generate(&[], &elsewhere);
     assert!(
         said(&output).contains("mounts Secret webhook-server-cert"),
         "{}",
@@ -131,7 +131,7 @@ fn a_certificate_mount_that_olm_replaces_is_no_loss() {
     );
     // Without a webhook OLM mounts nothing.
     let (no_webhook, _) = CERTIFICATE.rsplit_once("---\n").unwrap();
-    let output = folder.generate(&[], no_webhook);
+    let output = directory.generate(&[], no_webhook);
     assert!(
         said(&output).contains("mounts Secret webhook-server-cert"),
         "{}",

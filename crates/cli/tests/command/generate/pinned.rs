@@ -1,4 +1,4 @@
-//! Images become digests, asked from a real registry.
+//! Images are replaced by digests from a real registry.
 
 use serde_json::json;
 
@@ -10,17 +10,17 @@ fn images_are_pinned_from_their_registry() {
     let Some(registry) = Registry::start(&Setup::default()) else {
         return;
     };
-    let folder = Folder::new();
-    assert!(folder.generate(&["--strict"], OPERATOR).status.success());
+    let directory = Folder::new();
+    assert!(directory.generate(&["--strict"], OPERATOR).status.success());
     // Any image will do: this one is of the bundle.
     let image = format!("{}/team/operator:v1", registry.host());
-    let pushed = folder.olmkit(&["image", "build", "bundle", "-t", &image, "-o", "push", "bundle"], "");
+    let pushed = directory.olmkit(&["image", "build", "bundle", "-t", &image, "-o", "push", "bundle"], "");
     assert!(pushed.status.success(), "{}", said(&pushed));
 
     let input = OPERATOR.replace("example.com/operator:v1", &image);
-    let output = folder.generate(&["--strict", "--use-image-digests"], &input);
+    let output = directory.generate(&["--strict", "--use-image-digests"], &input);
     assert!(output.status.success(), "{}", said(&output));
-    let csv = folder.csv();
+    let csv = directory.csv();
     let pinned = csv["spec"]["relatedImages"][0]["image"].as_str().unwrap();
     let (name, digest) = pinned.split_once("@sha256:").unwrap();
     assert_eq!(name, image.trim_end_matches(":v1"));
@@ -31,17 +31,17 @@ fn images_are_pinned_from_their_registry() {
     );
     let pod = &csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"];
     assert_eq!(pod["containers"][0]["image"], pinned);
-    let first = folder.files();
+    let first = directory.files();
     assert!(
-        folder
+        directory
             .generate(&["--strict", "--use-image-digests"], &input)
             .status
             .success()
     );
-    assert_eq!(folder.files(), first, "the same bytes again");
+    assert_eq!(directory.files(), first, "the same bytes again");
 
     let unknown = OPERATOR.replace("example.com/operator:v1", &format!("{}/team/other:v1", registry.host()));
-    let output = folder.generate(&["--strict", "--use-image-digests"], &unknown);
+    let output = directory.generate(&["--strict", "--use-image-digests"], &unknown);
     assert_eq!(output.status.code(), Some(1));
     assert!(
         said(&output).contains("/team/other:v1: its digest is not known"),
@@ -49,5 +49,5 @@ fn images_are_pinned_from_their_registry() {
         said(&output)
     );
     assert!(said(&output).contains("--image-digests"), "{}", said(&output));
-    assert_eq!(folder.files(), first, "the old bundle is untouched");
+    assert_eq!(directory.files(), first, "the old bundle is untouched");
 }

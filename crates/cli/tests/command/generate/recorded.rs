@@ -40,29 +40,29 @@ fn recorded_cases_give_equal_bundles() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// Runs one case; what is not as recorded, in words.
+/// Runs one case and describes the deviations from the record.
 fn compare(case: &Path, path: &str) -> Vec<String> {
     let name = case.file_name().unwrap().to_string_lossy().into_owned();
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut given = Vec::new();
     for (file, bytes) in files(case) {
         if file.starts_with("expected/") || file == "result.json" || file == "command.txt" {
             continue;
         }
-        let to = folder.path().join(&file);
+        let to = directory.path().join(&file);
         std::fs::create_dir_all(to.parent().unwrap()).unwrap();
         std::fs::write(to, bytes).unwrap();
         given.push(file);
     }
     let output = Command::new("bash")
         .arg(case.join("command.txt"))
-        .current_dir(folder.path())
+        .current_dir(directory.path())
         .env("PATH", path)
         .stdin(Stdio::null())
         .output()
         .unwrap();
     let result: serde_json::Value = serde_json::from_slice(&std::fs::read(case.join("result.json")).unwrap()).unwrap();
-    let mut made = files(folder.path());
+    let mut made = files(directory.path());
     made.retain(|file, _| !given.contains(file));
     if !output.stdout.is_empty() {
         made.insert("stdout.txt".into(), output.stdout.clone());

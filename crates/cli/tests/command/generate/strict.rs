@@ -7,8 +7,8 @@ use super::support::{Folder, OPERATOR, said};
 #[test]
 fn objects_that_bundles_cannot_have_are_reported_and_refused_by_strict() {
     let job = "---\napiVersion: batch/v1\nkind: Job\nmetadata:\n  name: migrate\n";
-    let folder = Folder::new();
-    let output = folder.generate(&[], &format!("{OPERATOR}{job}"));
+    let directory = Folder::new();
+    let output = directory.generate(&[], &format!("{OPERATOR}{job}"));
     assert!(output.status.success());
     assert!(said(&output).contains("Job migrate"), "{}", said(&output));
     assert!(said(&output).contains("standard input:"), "{}", said(&output));
@@ -24,9 +24,9 @@ fn objects_that_bundles_cannot_have_are_reported_and_refused_by_strict() {
 
 #[test]
 fn bad_input_names_file_and_object_and_leaves_the_old_bundle() {
-    let folder = Folder::new();
-    assert!(folder.generate(&["--strict"], OPERATOR).status.success());
-    let before = folder.files();
+    let directory = Folder::new();
+    assert!(directory.generate(&["--strict"], OPERATOR).status.success());
+    let before = directory.files();
     let no_deployment = OPERATOR.replace("kind: Deployment", "kind: DaemonSet");
     let two_csvs = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata:\n  name: other.v1.0.0\n---\n";
     let no_definition = OPERATOR.replace("apiVersion: example.com/v1", "apiVersion: example.org/v1");
@@ -41,12 +41,12 @@ fn bad_input_names_file_and_object_and_leaves_the_old_bundle() {
         (format!("{OPERATOR}---\n\u{1}\u{2}: binary\n"), "cannot be read as YAML"),
         (wrong_type, "Deployment manager, at /spec/replicas"),
     ] {
-        let output = folder.generate(&["--strict"], &input);
+        let output = directory.generate(&["--strict"], &input);
         assert_eq!(output.status.code(), Some(1), "{expected}: {}", said(&output));
         assert!(said(&output).contains(expected), "{expected}: {}", said(&output));
-        assert_eq!(folder.files(), before, "{expected}: the old bundle is untouched");
+        assert_eq!(directory.files(), before, "{expected}: the old bundle is untouched");
     }
-    let output = folder.olmkit(
+    let output = directory.olmkit(
         &["generate", "bundle", "--package", "example-operator", "--version", "v1"],
         OPERATOR,
     );
@@ -54,27 +54,27 @@ fn bad_input_names_file_and_object_and_leaves_the_old_bundle() {
     assert!(said(&output).contains("v1"), "{}", said(&output));
 }
 
-/// They say how manifests are put together and are none themselves.
+/// They configure how manifests are assembled and are not manifests themselves.
 #[test]
 fn kustomizations_beside_manifests_do_not_count_as_lost() {
-    let folder = Folder::new();
-    folder.write("config/operator.yaml", OPERATOR);
+    let directory = Folder::new();
+    directory.write("config/operator.yaml", OPERATOR);
     let text = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [operator.yaml]\n";
-    folder.write("config/kustomization.yaml", text);
-    let output = folder.generate(&["--strict", "--input-dir", "config"], "");
+    directory.write("config/kustomization.yaml", text);
+    let output = directory.generate(&["--strict", "--input-dir", "config"], "");
     assert!(output.status.success(), "{}", said(&output));
     assert!(!said(&output).contains("ustomiz"), "{}", said(&output));
 }
 
 #[test]
 fn a_wrong_file_in_a_directory_is_named() {
-    let folder = Folder::new();
-    folder.write("deploy/operator.yaml", OPERATOR);
-    folder.write(
+    let directory = Folder::new();
+    directory.write("deploy/operator.yaml", OPERATOR);
+    directory.write(
         "deploy/job.yaml",
         "# a job\n---\napiVersion: batch/v1\nkind: Job\nmetadata:\n  name: migrate\n",
     );
-    let output = folder.generate(&["--strict", "--input-dir", "deploy"], "");
+    let output = directory.generate(&["--strict", "--input-dir", "deploy"], "");
     assert_eq!(output.status.code(), Some(1));
     assert!(
         said(&output).contains("deploy/job.yaml:3: Job migrate"),
@@ -85,20 +85,20 @@ fn a_wrong_file_in_a_directory_is_named() {
 
 #[test]
 fn stale_files_go_in_strict_mode() {
-    let folder = Folder::new();
-    assert!(folder.generate(&[], OPERATOR).status.success());
-    folder.write(
+    let directory = Folder::new();
+    assert!(directory.generate(&[], OPERATOR).status.success());
+    directory.write(
         "bundle/manifests/old_v1_configmap.yaml",
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: old\n",
     );
-    assert!(folder.generate(&[], OPERATOR).status.success());
+    assert!(directory.generate(&[], OPERATOR).status.success());
     assert!(
-        folder.path("bundle/manifests/old_v1_configmap.yaml").exists(),
+        directory.path("bundle/manifests/old_v1_configmap.yaml").exists(),
         "the default keeps it, as operator-sdk does"
     );
-    let output = folder.generate(&["--strict"], OPERATOR);
+    let output = directory.generate(&["--strict"], OPERATOR);
     assert!(said(&output).contains("old_v1_configmap.yaml"), "{}", said(&output));
-    assert!(!folder.path("bundle/manifests/old_v1_configmap.yaml").exists());
+    assert!(!directory.path("bundle/manifests/old_v1_configmap.yaml").exists());
 }
 
 #[test]
@@ -132,8 +132,8 @@ fn rendering_twice_in_another_place_gives_the_same_bytes() {
 
 #[test]
 fn the_creation_time_stays_while_all_else_does() {
-    let folder = Folder::new();
-    let time = |folder: &Folder| folder.csv()["metadata"]["annotations"]["createdAt"].clone();
+    let directory = Folder::new();
+    let time = |directory: &Folder| directory.csv()["metadata"]["annotations"]["createdAt"].clone();
     let run = |epoch: &str, input: &str| {
         let output = assert_cmd::Command::cargo_bin("olmkit")
             .unwrap()
@@ -146,13 +146,13 @@ fn the_creation_time_stays_while_all_else_does() {
                 "--version",
                 "0.0.1",
             ])
-            .current_dir(folder.path("."))
+            .current_dir(directory.path("."))
             .env("SOURCE_DATE_EPOCH", epoch)
             .write_stdin(input)
             .output()
             .unwrap();
         assert!(output.status.success());
-        time(&folder)
+        time(&directory)
     };
     assert_eq!(run("1700000000", OPERATOR), "2023-11-14T22:13:20Z");
     assert_eq!(run("1800000000", OPERATOR), "2023-11-14T22:13:20Z");
@@ -164,26 +164,26 @@ fn the_creation_time_stays_while_all_else_does() {
 
 #[test]
 fn what_people_added_to_base_and_metadata_survives() {
-    let folder = Folder::new();
-    folder.write(
+    let directory = Folder::new();
+    directory.write(
         "config/manifests/bases/example-operator.clusterserviceversion.yaml",
         "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata:\n  name: example-operator.v0.0.0\n  annotations:\n    \
          mine: kept\n  labels:\n    also: kept\nspec:\n  displayName: Example\n  installModes:\n  - type: AllNamespaces\n    supported: true\n  relatedImages:\n  - name: \
          helper\n    image: example.com/helper:v1\n",
     );
-    folder.write(
+    directory.write(
         "bundle/metadata/annotations.yaml",
         "annotations:\n  com.example.own: \"1.0\"\n",
     );
-    let default = folder.generate(&[], OPERATOR);
+    let default = directory.generate(&[], OPERATOR);
     assert!(default.status.success(), "{}", said(&default));
     assert!(said(&default).contains("related image helper"), "{}", said(&default));
-    folder.write(
+    directory.write(
         "bundle/metadata/annotations.yaml",
         "annotations:\n  com.example.own: \"1.0\"\n",
     );
-    assert!(folder.generate(&["--strict"], OPERATOR).status.success());
-    let csv = folder.csv();
+    assert!(directory.generate(&["--strict"], OPERATOR).status.success());
+    let csv = directory.csv();
     assert_eq!(csv["metadata"]["annotations"]["mine"], "kept");
     assert_eq!(csv["metadata"]["labels"]["also"], "kept");
     assert_eq!(
@@ -191,11 +191,11 @@ fn what_people_added_to_base_and_metadata_survives() {
         json!([{"image": "example.com/helper:v1", "name": "helper"}])
     );
     assert_eq!(
-        folder.manifest("bundle/metadata/annotations.yaml")["annotations"]["com.example.own"],
+        directory.manifest("bundle/metadata/annotations.yaml")["annotations"]["com.example.own"],
         "1.0"
     );
     assert!(
-        folder
+        directory
             .text("bundle.Dockerfile")
             .contains("LABEL com.example.own=\"1.0\"")
     );
@@ -203,10 +203,10 @@ fn what_people_added_to_base_and_metadata_survives() {
 
 #[test]
 fn equal_rules_become_one() {
-    let folder = Folder::new();
-    assert!(folder.generate(&["--strict"], OPERATOR).status.success());
+    let directory = Folder::new();
+    assert!(directory.generate(&["--strict"], OPERATOR).status.success());
     assert_eq!(
-        folder.csv()["spec"]["install"]["spec"]["permissions"],
+        directory.csv()["spec"]["install"]["spec"]["permissions"],
         json!([{
             "serviceAccountName": "manager",
             "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}],
@@ -216,13 +216,13 @@ fn equal_rules_become_one() {
 
 #[test]
 fn a_bound_role_that_is_not_there_is_an_error() {
-    let folder = Folder::new();
+    let directory = Folder::new();
     let input = OPERATOR.replacen(
         "kind: Role\nmetadata:\n  name: own",
         "kind: Role\nmetadata:\n  name: other",
         1,
     );
-    let output = folder.generate(&["--strict"], &input);
+    let output = directory.generate(&["--strict"], &input);
     assert_eq!(output.status.code(), Some(1));
     assert!(
         said(&output).contains("binds own, which is not in the input"),
@@ -233,12 +233,12 @@ fn a_bound_role_that_is_not_there_is_an_error() {
 
 #[test]
 fn a_binding_into_another_namespace_is_reported() {
-    let folder = Folder::new();
+    let directory = Folder::new();
     let input = OPERATOR.replace(
         "kind: RoleBinding\nmetadata:\n  name: own\n  namespace: example-system",
         "kind: RoleBinding\nmetadata:\n  name: own\n  namespace: kube-system",
     );
-    let output = folder.generate(&["--strict"], &input);
+    let output = directory.generate(&["--strict"], &input);
     assert_eq!(output.status.code(), Some(1));
     assert!(
         said(&output).contains("gives rules in namespace kube-system"),
@@ -247,8 +247,8 @@ fn a_binding_into_another_namespace_is_reported() {
     );
 }
 
-/// What kustomize makes of a Go operator with webhooks and metrics: two certificate volumes, of which OLM replaces one and
-/// nobody fills the other.
+/// kustomize's output for a Go operator with webhooks and metrics: two certificate volumes, of which OLM replaces one
+/// and nothing fills the other.
 const CERTIFICATES: &str = r#"---
 apiVersion: apps/v1
 kind: Deployment
@@ -301,10 +301,10 @@ webhooks:
 
 #[test]
 fn certificate_volumes_mounts_and_arguments_go_together() {
-    let folder = Folder::new();
-    let output = folder.generate(&["--strict"], &format!("{OPERATOR}{CERTIFICATES}"));
+    let directory = Folder::new();
+    let output = directory.generate(&["--strict"], &format!("{OPERATOR}{CERTIFICATES}"));
     assert!(output.status.success(), "{}", said(&output));
-    let csv = folder.csv();
+    let csv = directory.csv();
     let pod = &csv["spec"]["install"]["spec"]["deployments"][1]["spec"]["template"]["spec"];
     assert_eq!(pod["volumes"], json!([{"name": "data", "emptyDir": {}}]));
     let container = &pod["containers"][0];
@@ -325,11 +325,11 @@ fn certificate_volumes_mounts_and_arguments_go_together() {
 
 #[test]
 fn selectors_and_conditions_of_webhooks_are_reported() {
-    let folder = Folder::new();
+    let directory = Folder::new();
     let input = format!(
         "{OPERATOR}{CERTIFICATES}  namespaceSelector: {{matchLabels: {{a: b}}}}\n  matchConditions: [{{name: x, expression: 'true'}}]\n"
     );
-    let output = folder.generate(&["--strict"], &input);
+    let output = directory.generate(&["--strict"], &input);
     assert_eq!(output.status.code(), Some(1));
     for expected in ["has a namespaceSelector", "has matchConditions"] {
         assert!(said(&output).contains(expected), "{}", said(&output));
@@ -338,12 +338,12 @@ fn selectors_and_conditions_of_webhooks_are_reported() {
 
 #[test]
 fn images_are_pinned_from_a_file() {
-    let folder = Folder::new();
+    let directory = Folder::new();
     let digest = format!("sha256:{}", "a".repeat(64));
-    folder.write("digests.yaml", &format!("example.com/operator:v1: {digest}\n"));
-    let output = folder.generate(&["--image-digests", "digests.yaml"], OPERATOR);
+    directory.write("digests.yaml", &format!("example.com/operator:v1: {digest}\n"));
+    let output = directory.generate(&["--image-digests", "digests.yaml"], OPERATOR);
     assert!(output.status.success(), "{}", said(&output));
-    let csv = folder.csv();
+    let csv = directory.csv();
     let pinned = format!("example.com/operator@{digest}");
     assert_eq!(
         csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"]["containers"][0]["image"],
@@ -357,7 +357,7 @@ fn images_are_pinned_from_a_file() {
 
 #[test]
 fn upgrade_edges_come_from_flags_or_a_catalog() {
-    let folder = Folder::new();
+    let directory = Folder::new();
     let flags = [
         "--replaces",
         "0.0.0",
@@ -366,8 +366,8 @@ fn upgrade_edges_come_from_flags_or_a_catalog() {
         "--skip-range",
         "<0.0.1",
     ];
-    assert!(folder.generate(&flags, OPERATOR).status.success());
-    let csv = folder.csv();
+    assert!(directory.generate(&flags, OPERATOR).status.success());
+    let csv = directory.csv();
     assert_eq!(csv["spec"]["replaces"], "example-operator.v0.0.0");
     assert_eq!(
         csv["spec"]["skips"],
@@ -375,14 +375,14 @@ fn upgrade_edges_come_from_flags_or_a_catalog() {
     );
     assert_eq!(csv["metadata"]["annotations"]["olm.skipRange"], "<0.0.1");
 
-    folder.write(
+    directory.write(
         "catalog/catalog.yaml",
         "schema: olm.channel\npackage: example-operator\nname: alpha\nentries:\n- name: example-operator.v0.0.0\n- name: example-operator.v0.0.0-9\n  \
          replaces: example-operator.v0.0.0\n",
     );
-    let output = folder.generate(&["--from-catalog", "catalog"], OPERATOR);
+    let output = directory.generate(&["--from-catalog", "catalog"], OPERATOR);
     assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(folder.csv()["spec"]["replaces"], "example-operator.v0.0.0-9");
+    assert_eq!(directory.csv()["spec"]["replaces"], "example-operator.v0.0.0-9");
 }
 
 #[test]
@@ -391,22 +391,22 @@ fn the_annotation_keeps_watched_rules_out_of_cluster_permissions() {
                 [examples]\n  verbs: [list]\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata:\n  name: watched\n  annotations:\n    \
                 olmkit.dev/permissions: namespaced\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: watched}\nsubjects:\n- {kind: \
                 ServiceAccount, name: manager, namespace: example-system}\n";
-    let folder = Folder::new();
-    let output = folder.generate(&["--strict"], &format!("{OPERATOR}{role}"));
+    let directory = Folder::new();
+    let output = directory.generate(&["--strict"], &format!("{OPERATOR}{role}"));
     assert!(output.status.success(), "{}", said(&output));
-    let install = folder.csv()["spec"]["install"]["spec"].clone();
+    let install = directory.csv()["spec"]["install"]["spec"].clone();
     assert!(install.get("clusterPermissions").is_none());
     assert_eq!(install["permissions"][0]["rules"][1]["resources"], json!(["examples"]));
 }
 
 #[test]
 fn a_base_is_generated_without_questions_without_a_terminal() {
-    let folder = Folder::new();
-    folder.write(
+    let directory = Folder::new();
+    directory.write(
         "PROJECT",
         "projectName: example-operator\nlayout:\n- go.kubebuilder.io/v4\nversion: \"3\"\n",
     );
-    let output = folder.olmkit(
+    let output = directory.olmkit(
         &[
             "generate",
             "kustomize",
@@ -425,7 +425,7 @@ fn a_base_is_generated_without_questions_without_a_terminal() {
     );
     assert!(output.status.success(), "{}", said(&output));
     let path = "config/manifests/bases/example-operator.clusterserviceversion.yaml";
-    let base = folder.manifest(path);
+    let base = directory.manifest(path);
     assert_eq!(base["spec"]["displayName"], "Example");
     assert_eq!(
         base["spec"]["maintainers"],
@@ -433,34 +433,34 @@ fn a_base_is_generated_without_questions_without_a_terminal() {
     );
     assert_eq!(base["metadata"]["name"], "example-operator.v0.0.0");
     assert!(
-        folder
+        directory
             .text("config/manifests/kustomization.yaml")
             .contains("bases/example-operator.clusterserviceversion.yaml")
     );
-    let before = folder.text(path);
+    let before = directory.text(path);
     assert!(
-        folder
+        directory
             .olmkit(&["generate", "kustomize", "manifests", "-q"], "")
             .status
             .success()
     );
-    assert_eq!(folder.text(path), before, "a base that exists stays as it is");
+    assert_eq!(directory.text(path), before, "an existing base is not changed");
 }
 
-/// The commands of the `bundle` target that operator-sdk 1.42 scaffolds, with a stand-in for kustomize.
+/// The commands of the `bundle` target that operator-sdk 1.42 scaffolds, with a substitute for kustomize.
 #[test]
 fn the_bundle_target_of_a_scaffolded_makefile_runs_unmodified() {
-    let folder = Folder::new();
-    folder.write(
+    let directory = Folder::new();
+    directory.write(
         "PROJECT",
         "projectName: example-operator\nlayout:\n- go.kubebuilder.io/v4\nversion: \"3\"\n",
     );
-    folder.write("built.yaml", OPERATOR);
-    folder.write(
+    directory.write("built.yaml", OPERATOR);
+    directory.write(
         "kustomize",
         "#!/bin/sh\ncase $1 in build) cat built.yaml ;; edit) : ;; esac\n",
     );
-    folder.write("config/manager/kustomization.yaml", "resources:\n- manager.yaml\n");
+    directory.write("config/manager/kustomization.yaml", "resources:\n- manager.yaml\n");
     let makefile = "\
 VERSION ?= 0.0.1\nifneq ($(origin CHANNELS), undefined)\nBUNDLE_CHANNELS := --channels=$(CHANNELS)\nendif\n\
 ifneq ($(origin DEFAULT_CHANNEL), undefined)\nBUNDLE_DEFAULT_CHANNEL := --default-channel=$(DEFAULT_CHANNEL)\nendif\n\
@@ -471,7 +471,7 @@ bundle:\n\t$(OPERATOR_SDK) generate kustomize manifests -q\n\
 \tcd config/manager && $(KUSTOMIZE) edit set image controller=$(IMG)\n\
 \t$(KUSTOMIZE) build config/manifests | $(OPERATOR_SDK) generate bundle $(BUNDLE_GEN_FLAGS)\n\
 \t$(OPERATOR_SDK) bundle validate ./bundle\n";
-    folder.write("Makefile", makefile);
+    directory.write("Makefile", makefile);
     let output = std::process::Command::new("bash")
         .args([
             "-c",
@@ -479,7 +479,7 @@ bundle:\n\t$(OPERATOR_SDK) generate kustomize manifests -q\n\
         ])
         .arg("bash")
         .env("OPERATOR_SDK", assert_cmd::cargo::cargo_bin("olmkit"))
-        .current_dir(folder.path("."))
+        .current_dir(directory.path("."))
         .output()
         .unwrap();
     assert!(
@@ -488,10 +488,10 @@ bundle:\n\t$(OPERATOR_SDK) generate kustomize manifests -q\n\
         String::from_utf8_lossy(&output.stdout),
         said(&output)
     );
-    let annotations = folder.manifest("bundle/metadata/annotations.yaml");
+    let annotations = directory.manifest("bundle/metadata/annotations.yaml");
     assert_eq!(
         annotations["annotations"]["operators.operatorframework.io.bundle.channels.v1"],
         "stable"
     );
-    assert_eq!(folder.csv()["metadata"]["name"], "example-operator.v0.0.1");
+    assert_eq!(directory.csv()["metadata"]["name"], "example-operator.v0.0.1");
 }

@@ -1,4 +1,4 @@
-//! A folder to run olmkit in.
+//! A directory to run olmkit in.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use tempfile::TempDir;
 /// A small operator: a definition, a Deployment with its account and rules, a sample.
 pub const OPERATOR: &str = include_str!("operator.yaml");
 
-/// A folder with manifests, in which commands run.
+/// A directory with manifests, in which commands run.
 pub struct Folder {
     root: TempDir,
 }
 
 impl Folder {
-    /// An empty folder.
+    /// An empty directory.
     pub fn new() -> Self {
         Self {
             root: tempfile::tempdir().unwrap(),
@@ -28,7 +28,7 @@ impl Folder {
         self.root.path().join(relative)
     }
 
-    /// The text of a file; empty when there is none.
+    /// The content of a file; empty if it does not exist.
     pub fn text(&self, relative: &str) -> String {
         std::fs::read_to_string(self.path(relative)).unwrap_or_default()
     }
@@ -80,13 +80,13 @@ impl Folder {
         self.olmkit(&arguments, input)
     }
 
-    /// All files below a folder.
+    /// All files below a directory.
     pub fn files(&self) -> BTreeMap<String, Vec<u8>> {
         files(self.root.path())
     }
 }
 
-/// All files below a folder, by path relative to it.
+/// All files below a directory, by relative path.
 pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut open = vec![root.to_owned()];
@@ -104,7 +104,7 @@ pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// What a command said on standard error.
+/// The standard error output of a command.
 pub fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

@@ -33,8 +33,8 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 #[test]
 fn a_terminal_is_asked_for_a_new_base_only() {
-    let folder = Folder::new();
-    folder.write(
+    let directory = Folder::new();
+    directory.write(
         "PROJECT",
         "projectName: example-operator\nlayout:\n- go.kubebuilder.io/v4\nversion: \"3\"\n",
     );
@@ -47,7 +47,7 @@ fn a_terminal_is_asked_for_a_new_base_only() {
                 "ANSWERS",
                 "Example|Does it.|ACME|https://acme.example.com|a, b|Jo:jo@example.com|",
             )
-            .current_dir(folder.path("."))
+            .current_dir(directory.path("."))
             .output()
     };
     let Ok(output) = run() else {
@@ -62,7 +62,7 @@ fn a_terminal_is_asked_for_a_new_base_only() {
     );
     assert!(shown.contains("Display name for the operator (required)"), "{shown}");
     assert!(shown.contains("questions: 7"), "{shown}");
-    let base = folder.manifest("config/manifests/bases/example-operator.clusterserviceversion.yaml");
+    let base = directory.manifest("config/manifests/bases/example-operator.clusterserviceversion.yaml");
     assert_eq!(base["spec"]["displayName"], "Example");
     assert_eq!(
         base["spec"]["provider"],

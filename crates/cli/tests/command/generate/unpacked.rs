@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::support::{Folder, OPERATOR, said};
 
-fn unpack(folder: &Folder, flags: &[&str]) -> Vec<Value> {
-    let output = folder.olmkit(&[&["bundle", "unpack", "bundle"], flags].concat(), "");
+fn unpack(directory: &Folder, flags: &[&str]) -> Vec<Value> {
+    let output = directory.olmkit(&[&["bundle", "unpack", "bundle"], flags].concat(), "");
     assert!(output.status.success(), "{}", said(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     text.split("---\n")
@@ -22,9 +22,9 @@ fn find<'a>(manifests: &'a [Value], kind: &str) -> &'a Value {
 
 #[test]
 fn all_namespaces_lift_the_permissions() {
-    let folder = Folder::new();
-    assert!(folder.generate(&["--strict"], OPERATOR).status.success());
-    let manifests = unpack(&folder, &["--namespace", "mine"]);
+    let directory = Folder::new();
+    assert!(directory.generate(&["--strict"], OPERATOR).status.success());
+    let manifests = unpack(&directory, &["--namespace", "mine"]);
     let kinds: Vec<&str> = manifests
         .iter()
         .filter_map(|manifest| manifest["kind"].as_str())
@@ -58,9 +58,9 @@ fn all_namespaces_lift_the_permissions() {
 
 #[test]
 fn install_modes_that_are_not_supported_are_refused() {
-    let folder = Folder::new();
-    assert!(folder.generate(&["--strict"], OPERATOR).status.success());
-    let output = folder.olmkit(&["bundle", "unpack", "bundle", "--watch-namespaces", "a,b"], "");
+    let directory = Folder::new();
+    assert!(directory.generate(&["--strict"], OPERATOR).status.success());
+    let output = directory.olmkit(&["bundle", "unpack", "bundle", "--watch-namespaces", "a,b"], "");
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("it supports AllNamespaces"), "{}", said(&output));
 }

@@ -5,34 +5,34 @@ use super::support::{Folder, said};
 const TWO: &str = include_str!("cases/webhook-two-deployments.yaml");
 const CONVERSION: &str = include_str!("cases/conversion-port.yaml");
 
-fn definitions(folder: &Folder) -> serde_json::Value {
-    folder.csv()["spec"]["webhookdefinitions"].clone()
+fn definitions(directory: &Folder) -> serde_json::Value {
+    directory.csv()["spec"]["webhookdefinitions"].clone()
 }
 
 #[test]
 fn the_deployment_with_the_target_port_serves_the_webhook() {
-    let folder = Folder::new();
+    let directory = Folder::new();
     for flags in [&[][..], &["--strict"]] {
-        let output = folder.generate(flags, TWO);
+        let output = directory.generate(flags, TWO);
         assert!(output.status.success(), "{}", said(&output));
-        assert_eq!(definitions(&folder)[0]["deploymentName"], "shop-hooks");
+        assert_eq!(definitions(&directory)[0]["deploymentName"], "shop-hooks");
         assert!(!said(&output).contains("calls Service"), "{}", said(&output));
     }
     let number = TWO.replace("targetPort: webhook-server", "targetPort: 9443");
-    assert!(folder.generate(&[], &number).status.success());
-    assert_eq!(definitions(&folder)[0]["deploymentName"], "shop-hooks");
+    assert!(directory.generate(&[], &number).status.success());
+    assert_eq!(definitions(&directory)[0]["deploymentName"], "shop-hooks");
 
     // Neither has it: the first one is taken, and a name that no container has is reported.
     let missing = TWO.replace("name: webhook-server}", "name: other}");
-    let output = folder.generate(&[], &missing);
-    assert_eq!(definitions(&folder)[0]["deploymentName"], "shop-manager");
+    let output = directory.generate(&[], &missing);
+    assert_eq!(definitions(&directory)[0]["deploymentName"], "shop-manager");
     assert!(
         said(&output).contains("no container of Deployment shop-manager has"),
         "{}",
         said(&output)
     );
     let unknown = number.replace("containerPort: 9443", "containerPort: 8080");
-    let output = folder.generate(&[], &unknown);
+    let output = directory.generate(&[], &unknown);
     assert!(
         said(&output).contains("selects several Deployments (shop-manager, shop-hooks)"),
         "{}",
@@ -42,32 +42,35 @@ fn the_deployment_with_the_target_port_serves_the_webhook() {
 
 #[test]
 fn a_conversion_through_an_unknown_port_is_a_loss() {
-    let folder = Folder::new();
-    let output = folder.generate(&[], CONVERSION);
+    let directory = Folder::new();
+    let output = directory.generate(&[], CONVERSION);
     assert!(output.status.success(), "{}", said(&output));
     for name in ["carts.shop.example.com", "baskets.shop.example.com"] {
         let expected = format!("CustomResourceDefinition {name}: converts through port 443 of Service webhook-service");
         assert!(said(&output).contains(&expected), "{}", said(&output));
     }
-    assert_eq!(folder.generate(&["--strict"], CONVERSION).status.code(), Some(1));
+    assert_eq!(directory.generate(&["--strict"], CONVERSION).status.code(), Some(1));
 
     let known = CONVERSION.replace("port: 8443, targetPort: webhook-server", "port: 443, targetPort: 9443");
-    let output = folder.generate(&["--strict"], &known);
+    let output = directory.generate(&["--strict"], &known);
     assert!(output.status.success(), "{}", said(&output));
 }
 
 #[test]
 fn one_version_needs_no_conversion() {
-    let folder = Folder::new();
+    let directory = Folder::new();
     let single = CONVERSION.replace(
         "  - {name: v1alpha1, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}\n",
         "",
     );
-    let output = folder.generate(&["--strict"], &single);
+    let output = directory.generate(&["--strict"], &single);
     assert!(output.status.success(), "{}", said(&output));
     let (without_service, _) = single.rsplit_once("---\n").unwrap();
-    let output = folder.generate(&["--strict"], without_service);
+    let output = directory.generate(&["--strict"], without_service);
     assert!(output.status.success(), "{}", said(&output));
     let (without_service, _) = CONVERSION.rsplit_once("---\n").unwrap();
-    assert_eq!(folder.generate(&["--strict"], without_service).status.code(), Some(1));
+    assert_eq!(
+        directory.generate(&["--strict"], without_service).status.code(),
+        Some(1)
+    );
 }

@@ -13,7 +13,7 @@ use test_support::demo_bundle;
 pub const HOSTILE: &str = "x\u{1b}[2J\u{1b}]52;c;cm0=\u{7}\u{1b}]8;;http://e.test\u{1b}\\y\u{9b}31m\u{85}\u{8}\u{7f}\r\u{202e}\u{2066}\
                            \u{200f}\u{2028}%\n::error::forged\n  ::add-mask::forged\n##[error]forged";
 
-/// Catalogs by folder: valid ones with hostile names, and those that are wrong in one text each.
+/// Catalogs by directory: valid ones with hostile names, and those with one invalid string each.
 pub const CATALOGS: &[&str] = &[
     "catalog",
     "other",
@@ -31,7 +31,7 @@ pub const CATALOGS: &[&str] = &[
     "broken/yaml",
 ];
 
-/// A folder of all of them.
+/// A directory with all of them.
 pub struct Inputs(TempDir);
 
 impl Inputs {
@@ -68,11 +68,11 @@ impl Inputs {
             .join("\n---\n")
     }
 
-    /// The demo bundle as it is, with hostile names of files, and once for each of its texts that is made hostile.
+    /// The unmodified demo bundle, with hostile file names, and once for each of its strings that is made hostile.
     fn bundles(&self) {
-        let folder = self.path("bundles");
-        demo_bundle::copy(&folder, "plain", &[]);
-        demo_bundle::copy(&folder, "names", &[]);
+        let directory = self.path("bundles");
+        demo_bundle::copy(&directory, "plain", &[]);
+        demo_bundle::copy(&directory, "names", &[]);
         let name = HOSTILE.replace('/', "|");
         for text in ["[", "kind: ConfigMap\nmetadata: {}\n", "- a\n"] {
             self.write(&format!("bundles/names/manifests/{}{name}.yaml", text.len()), text);
@@ -89,13 +89,13 @@ impl Inputs {
             for variant in variants(&value) {
                 number += 1;
                 let bundle = format!("v{number}");
-                demo_bundle::copy(&folder, &bundle, &[]);
-                fs::write(folder.join(bundle).join(file), escaped(&variant)).unwrap();
+                demo_bundle::copy(&directory, &bundle, &[]);
+                fs::write(directory.join(bundle).join(file), escaped(&variant)).unwrap();
             }
         }
         assert!(number > 80, "{number}");
         demo_bundle::copy(
-            &folder,
+            &directory,
             &format!("hostile{name}"),
             &[("metadata/annotations.yaml", "demo", "")],
         );
@@ -174,9 +174,9 @@ impl Inputs {
         self.write("template.json", &escaped(&template));
     }
 
-    fn blobs(&self, folder: &str, blobs: &[Value]) {
+    fn blobs(&self, directory: &str, blobs: &[Value]) {
         let text: String = blobs.iter().map(|blob| format!("{}\n", escaped(blob))).collect();
-        self.write(&format!("{folder}/catalog.json"), &text);
+        self.write(&format!("{directory}/catalog.json"), &text);
     }
 
     /// Two layouts with hostile settings, labels and names of files, and one that is broken.

@@ -41,9 +41,9 @@ fn write(path: &Path, text: &str) {
 }
 
 /// A bundle, a catalog, and a Secret of the host outside them.
-fn folder() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path();
+fn directory() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
     write(
         &root.join("secret.yaml"),
         &format!("apiVersion: v1\nkind: Secret\nmetadata:\n  name: host\nstringData:\n  password: {SECRET}\n"),
@@ -51,7 +51,7 @@ fn folder() -> TempDir {
     write(&root.join("bundle/manifests/hello.clusterserviceversion.yaml"), CSV);
     write(&root.join("bundle/metadata/annotations.yaml"), ANNOTATIONS);
     write(&root.join("catalog/hello/catalog.yaml"), CATALOG);
-    folder
+    directory
 }
 
 fn run(root: &Path, arguments: &[&str]) -> Output {
@@ -114,8 +114,8 @@ const LEADS_OUT: &str = "leads out of the directory";
 fn a_link_out_of_a_bundle_is_an_error_everywhere() {
     for target in ["../../secret.yaml", "/proc/self/environ", "ABSOLUTE"] {
         for name in ["manifests/secret.yaml", "metadata/secret.yaml", "manifests/inner"] {
-            let folder = folder();
-            let root = folder.path();
+            let directory = directory();
+            let root = directory.path();
             let target = target.replace("ABSOLUTE", root.join("secret.yaml").to_str().unwrap());
             symlink(&target, root.join("bundle").join(name)).unwrap();
             for command in OF_BUNDLES {
@@ -123,8 +123,8 @@ fn a_link_out_of_a_bundle_is_an_error_everywhere() {
             }
         }
     }
-    let folder = folder();
-    let root = folder.path();
+    let directory = directory();
+    let root = directory.path();
     write(
         &root.join("outside/secret.yaml"),
         &std::fs::read_to_string(root.join("secret.yaml")).unwrap(),
@@ -139,8 +139,8 @@ fn a_link_out_of_a_bundle_is_an_error_everywhere() {
 #[test]
 fn a_link_out_of_a_catalog_is_an_error_everywhere() {
     for target in ["../secret.yaml", "/proc/self/environ", ".."] {
-        let folder = folder();
-        let root = folder.path();
+        let directory = directory();
+        let root = directory.path();
         symlink(target, root.join("catalog/linked.yaml")).unwrap();
         for command in OF_CATALOGS {
             refused(root, command, LEADS_OUT);
@@ -150,8 +150,8 @@ fn a_link_out_of_a_catalog_is_an_error_everywhere() {
 
 #[test]
 fn links_inside_still_work() {
-    let folder = folder();
-    let root = folder.path();
+    let directory = directory();
+    let root = directory.path();
     let real = root.join("bundle/manifests/hello.clusterserviceversion.yaml");
     std::fs::rename(&real, root.join("bundle/csv.yaml")).unwrap();
     symlink("../csv.yaml", &real).unwrap();
@@ -180,8 +180,8 @@ fn git(root: &Path, arguments: &[&str]) {
 
 #[test]
 fn nothing_outside_of_a_repository_is_read_or_released() {
-    let folder = folder();
-    let root = folder.path();
+    let directory = directory();
+    let root = directory.path();
     let repository = root.join("repository");
     write(
         &repository.join("operators/hello/0.0.0/manifests/csv.yaml"),
@@ -226,8 +226,8 @@ fn nothing_outside_of_a_repository_is_read_or_released() {
 /// Opening a pipe waits for a writer. The commands have two minutes here, and need none of it.
 #[test]
 fn pipes_are_refused_wherever_a_file_is_expected() {
-    let folder = folder();
-    let root = folder.path();
+    let directory = directory();
+    let root = directory.path();
     let pipe = |name: &str| {
         let path = root.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -293,8 +293,8 @@ fn pipes_are_refused_wherever_a_file_is_expected() {
 /// opm reads such files, and so do the servers.
 #[test]
 fn a_hidden_part_of_a_catalog_is_validated_like_the_rest() {
-    let folder = folder();
-    let root = folder.path();
+    let directory = directory();
+    let root = directory.path();
     write(
         &root.join("catalog/.olmkit-x/catalog.yaml"),
         "schema: olm.channel\npackage: other\nname: a\n",

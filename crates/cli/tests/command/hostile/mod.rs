@@ -1,5 +1,5 @@
-//! What strangers write reaches the terminal as text only: every command over hostile bundles, catalogs, images and answers of
-//! an API server, in every form for people.
+//! Untrusted input reaches the terminal only as plain text: every command over hostile bundles, catalogs, images and
+//! API server answers, in every human-readable format.
 
 mod exhaust;
 mod inputs;
@@ -16,18 +16,18 @@ use clap::CommandFactory as _;
 use inputs::{HOSTILE, Inputs};
 use olmkit::object::UntrustedText;
 
-/// What an output is for.
+/// Consumer of an output.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
     /// People: nothing that commands a terminal, no line that is a workflow command.
     Text,
     /// GitHub's runner: workflow commands of ours only.
     Workflow,
-    /// Programs, which read the escapes of JSON and YAML: no control characters as they are.
+    /// Programs, which decode the escapes of JSON and YAML: no raw control characters.
     Document,
 }
 
-/// Runs a command in the folder of the inputs.
+/// Runs a command in the directory of the inputs.
 fn run(inputs: &Inputs, arguments: &[&str]) -> Output {
     assert_cmd::Command::cargo_bin("olmkit")
         .unwrap()
@@ -42,7 +42,7 @@ fn run(inputs: &Inputs, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// What an output must not hold.
+/// Violations in an output.
 fn faults(arguments: &[&str], output: &Output, form: Form) -> Vec<String> {
     let command = arguments.join(" ").escape_debug().to_string();
     let mut faults = Vec::new();
@@ -77,7 +77,7 @@ fn faults(arguments: &[&str], output: &Output, form: Form) -> Vec<String> {
     faults
 }
 
-/// The commands, with words for the inputs, and the form of their output.
+/// The commands, with placeholders for the inputs, and the format of their output.
 fn commands() -> Vec<(Form, Vec<&'static str>)> {
     use Form::{Document, Text, Workflow};
     let h = HOSTILE;
@@ -541,7 +541,7 @@ fn every_command_is_run_over_hostile_input() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// A program for python3 that runs another on a terminal, and prints what it shows.
+/// A python3 program that runs another on a terminal, and prints its screen.
 pub const TERMINAL: &str = r#"
 import os, pty, sys
 child, terminal = pty.fork()

@@ -1,4 +1,4 @@
-//! Names that stand for other places than their owners may write to or read.
+//! Names that refer to paths or hosts that their authors may not write or read.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-fn run(folder: &std::path::Path, arguments: &[&str], input: &str) -> Output {
+fn run(directory: &std::path::Path, arguments: &[&str], input: &str) -> Output {
     assert_cmd::Command::cargo_bin("olmkit")
         .unwrap()
         .args(arguments)
-        .current_dir(folder)
-        .env("HOME", folder)
+        .current_dir(directory)
+        .env("HOME", directory)
         .write_stdin(input)
         .timeout(Duration::from_secs(60))
         .output()
@@ -29,8 +29,8 @@ fn refused(output: &Output) -> String {
 #[test]
 fn objects_are_not_written_beside_the_bundle() {
     let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("project");
-    std::fs::create_dir(&folder).unwrap();
+    let directory = root.path().join("project");
+    std::fs::create_dir(&directory).unwrap();
     let absolute = root.path().join("abs").display().to_string();
     for name in [absolute.as_str(), "../x", "../../../x", "a/../../../x", "a\\b"] {
         for (kind, version) in [
@@ -40,7 +40,7 @@ fn objects_are_not_written_beside_the_bundle() {
         ] {
             let object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}});
             let arguments = ["generate", "bundle", "--package", "demo", "--version", "0.1.0"];
-            let said = refused(&run(&folder, &arguments, &object.to_string()));
+            let said = refused(&run(&directory, &arguments, &object.to_string()));
             assert!(
                 said.contains(kind) && said.contains("cannot be the name of a file"),
                 "{said}"
@@ -49,23 +49,23 @@ fn objects_are_not_written_beside_the_bundle() {
     }
     for package in [absolute.as_str(), "../x"] {
         let arguments = ["generate", "bundle", "--version", "0.1.0", "--package", package];
-        refused(&run(&folder, &arguments, "kind: List\napiVersion: v1\nitems: []\n"));
+        refused(&run(&directory, &arguments, "kind: List\napiVersion: v1\nitems: []\n"));
         refused(&run(
-            &folder,
+            &directory,
             &["generate", "kustomize", "manifests", "--package", package],
             "",
         ));
     }
-    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
     assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1);
 }
 
 #[test]
 fn a_picture_of_nothing_is_an_error_and_one_of_a_dense_channel_ends() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: String| {
-        std::fs::create_dir(folder.path().join(name)).unwrap();
-        std::fs::write(folder.path().join(name).join("catalog.json"), text).unwrap();
+        std::fs::create_dir(directory.path().join(name)).unwrap();
+        std::fs::write(directory.path().join(name).join("catalog.json"), text).unwrap();
     };
     write("empty", String::new());
     let entries: Vec<_> = (0..30)
@@ -77,7 +77,7 @@ fn a_picture_of_nothing_is_an_error_and_one_of_a_dense_channel_ends() {
         .collect();
     let channel = json!({"schema": "olm.channel", "package": "p", "name": "c", "entries": entries});
     write("dense", channel.to_string());
-    let graph = |arguments: &[&str]| run(folder.path(), &[&["catalog", "graph"], arguments].concat(), "");
+    let graph = |arguments: &[&str]| run(directory.path(), &[&["catalog", "graph"], arguments].concat(), "");
     assert!(refused(&graph(&["empty", "-o", "svg"])).contains("no channels"));
     assert!(refused(&graph(&["dense", "-o", "svg", "-p", "nosuch"])).contains("nosuch"));
     assert!(refused(&graph(&["dense", "-o", "svg", "-c", "nosuch"])).contains("nosuch"));
@@ -93,11 +93,17 @@ fn a_picture_of_nothing_is_an_error_and_one_of_a_dense_channel_ends() {
 
 #[test]
 fn limits_name_their_way_out_and_are_raised_by_it() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir(folder.path().join("catalog")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("catalog")).unwrap();
     let text = format!("schema: olm.package\nname: p\ndescription: {}\n", "x".repeat(2000));
-    std::fs::write(folder.path().join("catalog/catalog.yaml"), text).unwrap();
-    let render = |limit| run(folder.path(), &["catalog", "render", "catalog", "--limit", limit], "");
+    std::fs::write(directory.path().join("catalog/catalog.yaml"), text).unwrap();
+    let render = |limit| {
+        run(
+            directory.path(),
+            &["catalog", "render", "catalog", "--limit", limit],
+            "",
+        )
+    };
     let said = refused(&render("catalog-file=1KiB"));
     assert!(
         said.contains("larger than 1 KiB") && said.contains("--limit catalog-file="),
@@ -108,13 +114,13 @@ fn limits_name_their_way_out_and_are_raised_by_it() {
     assert_eq!(output.status.code(), Some(2));
     // A pipe in a catalog would be waited for without end.
     let made = std::process::Command::new("mkfifo")
-        .arg(folder.path().join("catalog/pipe.yaml"))
+        .arg(directory.path().join("catalog/pipe.yaml"))
         .status();
     assert!(made.unwrap().success());
     assert!(refused(&render("catalog-file=1MiB")).contains("not a regular file"));
 }
 
-/// A registry that answers whatever digest is asked for with another one.
+/// A registry that answers a request for any digest with another one.
 #[test]
 fn a_pinned_reference_has_no_other_digest() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -135,9 +141,9 @@ fn a_pinned_reference_has_no_other_digest() {
             );
         }
     });
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let reference = format!("{address}/x@sha256:{}", "b".repeat(64));
-    let output = run(folder.path(), &["image", "digest", &reference], "");
+    let output = run(directory.path(), &["image", "digest", &reference], "");
     let said = refused(&output);
     assert!(output.stdout.is_empty() && said.contains(&"b".repeat(64)), "{said}");
 }

@@ -1,5 +1,5 @@
-//! Names of a megabyte stand once in the input; what is said about it does not repeat them whole. No output is larger than four
-//! times its input, in any form.
+//! Names of a megabyte appear once in the input; messages about it do not repeat them completely. No output is larger
+//! than four times its input, in any format.
 
 use std::fs;
 use std::path::Path;
@@ -9,29 +9,29 @@ use test_support::demo_bundle;
 
 use super::exhaust::{bounded, write};
 
-/// A name of a megabyte. With blanks it is not one word.
+/// A name of a megabyte. With spaces it is not one word.
 fn long(with_blanks: bool) -> String {
     if with_blanks { "x y " } else { "xxxx" }.repeat(1 << 18)
 }
 
-/// Bytes of all files below a folder.
-fn size(folder: &Path) -> usize {
-    let files = walkdir::WalkDir::new(folder).into_iter().flatten();
+/// Bytes of all files below a directory.
+fn size(directory: &Path) -> usize {
+    let files = walkdir::WalkDir::new(directory).into_iter().flatten();
     let bytes = files.filter_map(|entry| entry.metadata().ok().filter(fs::Metadata::is_file));
     bytes.map(|metadata| usize::try_from(metadata.len()).unwrap()).sum()
 }
 
-fn within_four_times(folder: &Path, arguments: &str) -> String {
-    let said = bounded(folder, arguments);
-    let input = size(folder);
+fn within_four_times(directory: &Path, arguments: &str) -> String {
+    let said = bounded(directory, arguments);
+    let input = size(directory);
     assert!(said.len() > 20, "{arguments}: {said}");
     assert!(said.len() < 4 * input, "{arguments}: {} bytes of {input}", said.len());
     said
 }
 
-fn blobs(folder: &Path, name: &str, blobs: &[Value]) {
+fn blobs(directory: &Path, name: &str, blobs: &[Value]) {
     let text: String = blobs.iter().map(|blob| format!("{blob}\n")).collect();
-    write(folder, &format!("{name}/catalog.json"), &text);
+    write(directory, &format!("{name}/catalog.json"), &text);
 }
 
 /// A channel of entries that each have something wrong, and bundles that each are wrong.
@@ -54,30 +54,30 @@ fn catalog(package: &str, channel: &str, entries: usize) -> Vec<Value> {
 #[test]
 fn long_names_in_a_catalog() {
     for with_blanks in [false, true] {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let long = long(with_blanks);
-        blobs(folder.path(), "channel", &catalog("p", &long, 200));
+        blobs(directory.path(), "channel", &catalog("p", &long, 200));
         for output in [
             "text", "json", "sarif", "github", "concise", "junit", "opm-json", "opm-yaml",
         ] {
-            within_four_times(folder.path(), &format!("catalog validate channel -o {output}"));
+            within_four_times(directory.path(), &format!("catalog validate channel -o {output}"));
         }
-        within_four_times(folder.path(), "opm validate channel");
+        within_four_times(directory.path(), "opm validate channel");
         blobs(
-            folder.path(),
+            directory.path(),
             "empty",
             &[json!({"schema": "olm.package", "name": "p", "defaultChannel": "c"})],
         );
-        within_four_times(folder.path(), "catalog diff empty channel");
+        within_four_times(directory.path(), "catalog diff empty channel");
         let raised = "catalog validate channel -o json --limit quoted-text=1GiB,message=1GiB";
-        let whole = bounded(folder.path(), raised);
+        let whole = bounded(directory.path(), raised);
         assert!(whole.contains(&long), "{}", whole.len());
     }
 }
 
 #[test]
 fn long_names_of_a_valid_catalog() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let long = long(false);
     let entries = 200;
     let bundle = |at: usize| {
@@ -103,8 +103,8 @@ fn long_names_of_a_valid_catalog() {
         catalog.extend((from..entries + from).map(bundle));
         catalog
     };
-    blobs(folder.path(), "one", &valid(0));
-    blobs(folder.path(), "two", &valid(1));
+    blobs(directory.path(), "one", &valid(0));
+    blobs(directory.path(), "two", &valid(1));
     for arguments in [
         "catalog list channels one",
         "catalog list bundles one",
@@ -117,49 +117,49 @@ fn long_names_of_a_valid_catalog() {
         "catalog path one --package nosuch --from p.v0",
         "catalog validate one",
     ] {
-        within_four_times(folder.path(), arguments);
+        within_four_times(directory.path(), arguments);
     }
 }
 
 #[test]
 fn long_names_in_a_bundle() {
     let long = long(false);
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     // A kind that nothing serves, a name that no object may have, an image that is none, a key of many values.
     let object = |at: usize| format!("---\napiVersion: v1\nkind: Odd{at}\nmetadata: {{name: *long}}\n");
     let objects: String = (0..100).map(object).collect();
-    demo_bundle::copy(folder.path(), "names", &[]);
+    demo_bundle::copy(directory.path(), "names", &[]);
     write(
-        folder.path(),
+        directory.path(),
         "names/manifests/odd.yaml",
         &format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {long}}}\ndata: {{a: 1, b: 2}}\n"),
     );
     for at in 0..10 {
         write(
-            folder.path(),
+            directory.path(),
             &format!("names/manifests/{at}.yaml"),
             &objects.replace("*long", &long[..1 << 15]),
         );
     }
     demo_bundle::copy(
-        folder.path(),
+        directory.path(),
         "csv",
         &[(demo_bundle::CSV, "demo.v0.1.0", &long[..1 << 16])],
     );
     for bundle in ["names", "csv"] {
         for output in ["text", "json", "sarif", "github", "concise", "junit", "json-alpha1"] {
-            within_four_times(folder.path(), &format!("bundle validate {bundle} -o {output}"));
+            within_four_times(directory.path(), &format!("bundle validate {bundle} -o {output}"));
         }
         within_four_times(
-            folder.path(),
+            directory.path(),
             &format!("bundle validate {bundle} --profile olmv1 -o json"),
         );
-        within_four_times(folder.path(), &format!("bundle diff {bundle} names"));
-        within_four_times(folder.path(), &format!("scorecard {bundle} --built-in -o findings"));
+        within_four_times(directory.path(), &format!("bundle diff {bundle} names"));
+        within_four_times(directory.path(), &format!("scorecard {bundle} --built-in -o findings"));
     }
 }
 
-/// Maps in maps: the path of the innermost value is as long as all keys together, and each level can have a finding.
+/// Nested maps: the path of the innermost value is as long as all keys together, and each level can have a finding.
 fn nested(levels: usize, key: &str, innermost: &str) -> String {
     let open: String = (0..levels)
         .map(|level| format!("{{\"wrong{level}\": null, \"{key}\": "))
@@ -167,14 +167,14 @@ fn nested(levels: usize, key: &str, innermost: &str) -> String {
     format!("{open}{innermost}{}", "}".repeat(levels))
 }
 
-/// Paths in what is not a CRD: deep, and of long keys.
+/// Paths in an object that is not a CRD: deep, and with long keys.
 #[test]
 fn long_paths() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for (name, levels, key) in [("deep", 90, "k".repeat(2_000)), ("long", 2, "k".repeat(1 << 20))] {
         let deep = nested(levels, &key, "[]");
         demo_bundle::copy(
-            folder.path(),
+            directory.path(),
             name,
             &[(
                 demo_bundle::CSV,
@@ -183,7 +183,7 @@ fn long_paths() {
             )],
         );
         let object = format!("apiVersion: v1\nkind: Service\nmetadata: {{name: odd}}\nspec: {deep}\n");
-        write(folder.path(), &format!("{name}/manifests/service.yaml"), &object);
+        write(directory.path(), &format!("{name}/manifests/service.yaml"), &object);
         let properties = json!({"schema": "olm.bundle", "package": "p", "name": "p.v1", "image": "r.io/p", "properties": [
             {"type": "olm.package", "value": {"packageName": "p", "version": "1.0.0"}},
             {"type": "olm.gvk", "value": serde_json::from_str::<Value>(&deep).unwrap()},
@@ -193,45 +193,48 @@ fn long_paths() {
             json!({"schema": "olm.channel", "package": "p", "name": "c", "entries": [{"name": "p.v1"}], "other": 1});
         let package = json!({"schema": "olm.package", "name": "p", "defaultChannel": "c"});
         blobs(
-            folder.path(),
+            directory.path(),
             &format!("catalog-{name}"),
             &[package, channel, properties],
         );
         write(
-            folder.path(),
+            directory.path(),
             &format!("operators/{name}/0.0.1/manifests/a.clusterserviceversion.yaml"),
             &format!("metadata: {{name: a.v0.0.1}}\nspec: {{version: 0.0.1, install: {deep}}}\n"),
         );
         write(
-            folder.path(),
+            directory.path(),
             &format!("operators/{name}/0.0.1/metadata/annotations.yaml"),
             &format!("annotations: {deep}\n"),
         );
         write(
-            folder.path(),
+            directory.path(),
             &format!("operators/{name}/ci.yaml"),
             &format!("updateGraph: {deep}\nfbc: {deep}\n"),
         );
         for output in ["text", "json", "sarif", "github", "concise", "junit"] {
-            within_four_times(folder.path(), &format!("bundle validate {name} -o {output}"));
-            within_four_times(folder.path(), &format!("catalog validate catalog-{name} -o {output}"));
-            within_four_times(folder.path(), &format!("repo check --operator {name} -o {output}"));
+            within_four_times(directory.path(), &format!("bundle validate {name} -o {output}"));
+            within_four_times(
+                directory.path(),
+                &format!("catalog validate catalog-{name} -o {output}"),
+            );
+            within_four_times(directory.path(), &format!("repo check --operator {name} -o {output}"));
         }
-        within_four_times(folder.path(), &format!("bundle validate {name} --profile olmv1"));
-        within_four_times(folder.path(), &format!("bundle render --olmv1 {name} -n demo"));
-        within_four_times(folder.path(), &format!("bundle diff {name} {name}"));
-        within_four_times(folder.path(), &format!("catalog list bundles catalog-{name}"));
+        within_four_times(directory.path(), &format!("bundle validate {name} --profile olmv1"));
+        within_four_times(directory.path(), &format!("bundle render --olmv1 {name} -n demo"));
+        within_four_times(directory.path(), &format!("bundle diff {name} {name}"));
+        within_four_times(directory.path(), &format!("catalog list bundles catalog-{name}"));
         within_four_times(
-            folder.path(),
+            directory.path(),
             &format!("generate bundle --input-dir {name} --package demo --version 0.1.0 --stdout"),
         );
     }
 }
 
-/// The path of each wrong item of an example begins with sixty keys that are as long as YAML lets them be.
+/// The path of each invalid item of an example begins with sixty keys of YAML's maximum length.
 #[test]
 fn long_paths_in_examples() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (mut value, mut schema) = (
         json!(vec![1; 300]),
         json!({"type": "array", "items": {"type": "string"}}),
@@ -245,7 +248,7 @@ fn long_paths_in_examples() {
     let before = r#"'[{"apiVersion": "demo.example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"size": 1}}]'"#;
     let size = "              size:\n                type: integer\n";
     demo_bundle::copy(
-        folder.path(),
+        directory.path(),
         "bundle",
         &[
             (demo_bundle::CSV, before, &format!("'{example}'")),
@@ -253,19 +256,19 @@ fn long_paths_in_examples() {
         ],
     );
     for output in ["text", "json", "sarif", "github", "concise", "junit", "json-alpha1"] {
-        let said = within_four_times(folder.path(), &format!("bundle validate bundle -o {output}"));
+        let said = within_four_times(directory.path(), &format!("bundle validate bundle -o {output}"));
         assert!(
             output == "json-alpha1" || said.contains("bytes left out"),
             "{output}: {said:.2000}"
         );
     }
-    within_four_times(folder.path(), "scorecard bundle --built-in -o findings");
+    within_four_times(directory.path(), "scorecard bundle --built-in -o findings");
 }
 
-/// What is long because it is many is no long name.
+/// A long list of short names is not shortened.
 #[test]
 fn lists_of_short_names_stay_whole() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let skips: Vec<String> = (0..200).map(|minor| format!("cache-operator.v0.{minor}.0")).collect();
     let entries = json!([{"name": "p.v1", "skips": skips}]);
     let value = json!({"packageName": "p", "version": "1.0.0"});
@@ -275,7 +278,7 @@ fn lists_of_short_names_stay_whole() {
         json!({"schema": "olm.bundle", "package": "p", "name": "p.v1", "image": "r.io/p",
             "properties": [{"type": "olm.package", "value": value}]}),
     ];
-    blobs(folder.path(), "catalog", &catalog);
-    let said = bounded(folder.path(), "catalog list bundles catalog");
+    blobs(directory.path(), "catalog", &catalog);
+    let said = bounded(directory.path(), "catalog list bundles catalog");
     assert!(said.contains(&skips.join(",")), "{said}");
 }

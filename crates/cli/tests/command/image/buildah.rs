@@ -1,4 +1,5 @@
-//! The images that olmkit builds, file by file and label by label beside those that buildah builds from the Dockerfiles.
+//! Compares the images that olmkit builds, file by file and label by label, with those that buildah builds from the
+//! Dockerfiles.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,7 +68,7 @@ fn context() -> tempfile::TempDir {
     context
 }
 
-/// Builds with buildah into an archive; `None`, with a line that says so, where buildah cannot run.
+/// Builds with buildah to an archive. Prints a line and returns `None` if buildah cannot run.
 fn buildah(context: &Path, dockerfile: &str) -> Option<PathBuf> {
     let run = |arguments: &[&str]| {
         let mut command = Command::new("buildah");
@@ -129,7 +130,7 @@ fn compare(dockerfile: &str, recipe: impl FnOnce(&Path) -> Recipe, expected: &[&
 /// Engines write the search path that runtimes assume anyway into images that set none.
 const SEARCH_PATH: &str = "env PATH: None Some(\"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\")";
 
-/// buildah signs what it builds with a label of its own.
+/// buildah adds its own label to its images.
 fn signature() -> String {
     let output = Command::new("buildah").arg("version").output();
     let text = output

@@ -1,5 +1,5 @@
-//! What the command takes from its surroundings: proxies, credential helpers, client certificates. Each run is a process
-//! of its own with a home and an environment of its own.
+//! Settings from the environment: proxies, credential helpers, client certificates. Each run is a process with a
+//! separate home and environment.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -109,7 +109,7 @@ fn credential_helpers_are_asked() {
         error.contains("docker-credential-test") && error.contains("the keyring is locked"),
         "{error}"
     );
-    // The store of all registries that no helper of their own is named for.
+    // The store of all registries without their own helper.
     fs::write(home.path(".docker/config.json"), r#"{"credsStore": "test"}"#).unwrap();
     write_program(
         &helper,
@@ -152,7 +152,7 @@ fn client_certificates_are_shown() {
     );
 }
 
-/// A proxy for HTTP and, through CONNECT, for anything. Whatever host is asked for, the registry answers.
+/// A proxy for HTTP and, through CONNECT, for anything. The registry answers for any host.
 struct ForwardProxy {
     port: u16,
     /// The first line of each connection.
@@ -198,7 +198,7 @@ fn forward(mut client: TcpStream, upstream: u16, asked: &Mutex<Vec<String>>) {
     if line.starts_with("CONNECT ") {
         client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
     } else {
-        // The registry takes whole addresses in request lines as they are.
+        // The registry accepts absolute URLs in request lines.
         registry.write_all(&head).unwrap();
     }
     asked.lock().unwrap().push(line);
@@ -234,7 +234,7 @@ fn proxies_are_used_and_passed_over() {
             "{asked:?}"
         );
     }
-    // A proxy for HTTPS alone is none for HTTP, and what NO_PROXY names is reached without one.
+    // A proxy only for HTTPS does not apply to HTTP, and hosts in NO_PROXY are reached without one.
     for environment in [
         vec![("HTTPS_PROXY", url.as_str())],
         vec![("HTTP_PROXY", &url), ("NO_PROXY", "registry.test")],
@@ -277,7 +277,7 @@ fn tls_goes_through_a_tunnel() {
         asked.iter().all(|line| line.starts_with("CONNECT registry.test:443 ")),
         "{asked:?}"
     );
-    // A proxy that is not there is named.
+    // The error names an unreachable proxy.
     let gone = format!("http://127.0.0.1:{}", free_port());
     let error = home.fail(&push, &[("HTTPS_PROXY", &gone)]);
     assert!(error.contains("the proxy of HTTPS_PROXY"), "{error}");

@@ -11,7 +11,7 @@ use std::process::Output;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder with an image store of its own.
+/// A directory with a separate image store.
 struct Desk(TempDir);
 
 impl Desk {
@@ -23,7 +23,7 @@ impl Desk {
         self.0.path().join(name)
     }
 
-    /// Runs a command line that is split at blanks.
+    /// Runs a command line that is split at spaces.
     fn run(&self, line: &str) -> Output {
         assert_cmd::Command::cargo_bin("olmkit")
             .unwrap()
@@ -178,7 +178,7 @@ fn errors_name_the_way_out() {
         ("image inspect oci:absent", "absent is not an OCI image layout"),
         (
             "image build files --add Cargo.lock:/a -t a:v1 --platform linux/amd64,linux/arm64 -o docker-archive:a.tar",
-            "holds the image of one platform",
+            "contains the image of one platform",
         ),
     ];
     fs::write(desk.path("Cargo.lock"), "version = 4\n".repeat(100)).unwrap();
@@ -189,7 +189,7 @@ fn errors_name_the_way_out() {
         assert_eq!(error.matches("No such file").count() / 2, 0, "{line}: {error}");
     }
     assert!(!desk.path("a.tar").exists());
-    // Docker's manifests have no annotations; they would be lost without a word.
+    // Docker's manifests have no annotations; they would be lost silently.
     let output = desk.run("image build files --add Cargo.lock:/a -t a:v1 --docker --source https://example.com");
     assert_eq!(output.status.code(), Some(2));
     desk.succeed("image build files --add Cargo.lock:/a -t a:v1");

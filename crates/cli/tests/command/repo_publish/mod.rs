@@ -12,12 +12,12 @@ use tempfile::TempDir;
 
 const CATALOG_OF_OPM: &str = "opm";
 
-/// A repository of the community below a temporary folder.
+/// A community repository below a temporary directory.
 struct Desk {
-    folder: TempDir,
+    directory: TempDir,
 }
 
-/// What a run said.
+/// Output of a run.
 struct Said {
     code: i32,
     out: String,
@@ -27,7 +27,7 @@ struct Said {
 impl Desk {
     fn new() -> Self {
         let desk = Self {
-            folder: tempfile::tempdir().unwrap(),
+            directory: tempfile::tempdir().unwrap(),
         };
         desk.write(
             "config.yaml",
@@ -37,7 +37,7 @@ impl Desk {
     }
 
     fn root(&self) -> PathBuf {
-        self.folder.path().join("repository")
+        self.directory.path().join("repository")
     }
 
     fn write(&self, path: &str, text: &str) {
@@ -50,10 +50,10 @@ impl Desk {
         std::fs::read_to_string(self.root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// A bundle in the repository or beside it, as `operators/hello/0.0.1`.
-    fn bundle(&self, folder: &Path, version: &str, spec: &str) {
+    /// A bundle inside or outside the repository, as `operators/hello/0.0.1`.
+    fn bundle(&self, directory: &Path, version: &str, spec: &str) {
         let write = |path: &str, text: &str| {
-            let path = folder.join(path);
+            let path = directory.join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         };
@@ -106,7 +106,7 @@ impl Desk {
         self.git(&["commit", "-qm", "base"]);
     }
 
-    /// All files with their contents, but for git's.
+    /// All files with their contents, except git's.
     fn files(&self) -> BTreeMap<PathBuf, String> {
         files(&self.root())
     }
@@ -133,9 +133,9 @@ fn files(root: &Path) -> BTreeMap<PathBuf, String> {
     walk(root, &mut |path| !path.ends_with(".git"))
 }
 
-fn walk(folder: &Path, wanted: &mut dyn FnMut(&Path) -> bool) -> BTreeMap<PathBuf, String> {
+fn walk(directory: &Path, wanted: &mut dyn FnMut(&Path) -> bool) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
-    for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+    for entry in std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
         if entry.is_dir() && wanted(&entry) {
             found.extend(walk(&entry, wanted));
         } else if entry.is_file() {
@@ -146,7 +146,7 @@ fn walk(folder: &Path, wanted: &mut dyn FnMut(&Path) -> bool) -> BTreeMap<PathBu
     found
 }
 
-/// `opm` of `dev/tools`; says so if it is not there.
+/// `opm` of `dev/tools`; prints a line if it is missing.
 fn opm() -> Option<PathBuf> {
     match kube_testbed::tools::program(CATALOG_OF_OPM) {
         Ok(path) => Some(path),

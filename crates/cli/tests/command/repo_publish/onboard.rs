@@ -54,7 +54,7 @@ fn a_folder_of_bundles_becomes_a_template_a_mapping_and_catalogs() {
         "{catalog}"
     );
     desk.run(&["onboard", "hello"])
-        .refused("is published through file-based catalogs already");
+        .refused("already uses file-based catalogs");
     let done = desk.files();
     let said = desk.run(&["onboard", "hello", "--replace"]);
     said.fine();

@@ -8,7 +8,8 @@ use test_support::corpus;
 
 use super::opm;
 
-/// What is refused, by a part of the message; nothing may be written then. This operator has a `ci.yaml` and no bundle.
+/// Rejected operators, with a part of the message; no file may be written then. This operator has a `ci.yaml` and no
+/// bundle.
 const REFUSED: &[(&str, &str)] = &[("oci-capi-autoscaling-operator", "has no bundle")];
 
 fn copy(from: &Path, to: &Path) {
@@ -53,10 +54,10 @@ fn olmkit(root: &Path, arguments: &[&str]) -> (bool, String) {
     (output.status.success(), String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Onboards one operator; gives the reason if it is refused.
+/// Onboards one operator; returns the reason if it is rejected.
 fn onboard(from: &Path, operator: &str, opm: Option<&Path>) -> Result<usize, String> {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
     let published = repository(from, operator, root);
     let old = tempfile::tempdir().unwrap();
     if !published.is_empty() {

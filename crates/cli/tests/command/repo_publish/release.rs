@@ -48,13 +48,13 @@ fn published() -> Desk {
     desk
 }
 
-/// A bundle beside the repository.
+/// A bundle outside the repository.
 fn fresh(desk: &Desk, spec: &str) -> String {
-    let folder: PathBuf = desk.folder.path().join("fresh");
-    desk.bundle(&folder, "0.0.2", spec);
-    std::fs::write(folder.join("release-config.yaml"), RELEASE_CONFIG).unwrap();
-    std::fs::write(folder.join("Dockerfile"), "FROM scratch\n").unwrap();
-    folder.to_str().unwrap().to_owned()
+    let directory: PathBuf = desk.directory.path().join("fresh");
+    desk.bundle(&directory, "0.0.2", spec);
+    std::fs::write(directory.join("release-config.yaml"), RELEASE_CONFIG).unwrap();
+    std::fs::write(directory.join("Dockerfile"), "FROM scratch\n").unwrap();
+    directory.to_str().unwrap().to_owned()
 }
 
 fn release(desk: &Desk, bundle: &str, more: &[&str]) -> Said {
@@ -91,7 +91,7 @@ fn a_bundle_is_placed_checked_and_committed() {
     assert_eq!(desk.git(&["rev-parse", "HEAD~1"]), head, "one commit on top");
     assert!(
         said.err
-            .contains("left out, since it is not part of a bundle: Dockerfile"),
+            .contains("omitted, because it is not part of a bundle: Dockerfile"),
         "{}",
         said.err
     );
@@ -141,8 +141,8 @@ fn a_bundle_is_added_to_templates_and_catalogs() {
     assert!(catalog("v4.20").contains("olm.csv.metadata") && !catalog("v4.20").contains("olm.bundle.object"));
     for name in ["v4.16", "v4.20"] {
         let Some(opm) = opm() else { break };
-        let folder = desk.root().join("catalogs").join(name);
-        let output = Command::new(opm).arg("validate").arg(folder).output().unwrap();
+        let directory = desk.root().join("catalogs").join(name);
+        let output = Command::new(opm).arg("validate").arg(directory).output().unwrap();
         assert!(output.status.success(), "{name}: {output:?}");
     }
     let said = release(
@@ -150,7 +150,7 @@ fn a_bundle_is_added_to_templates_and_catalogs() {
         "operators/hello/0.0.2",
         &["--image", "quay.io/community/hello:0.0.2"],
     );
-    said.refused("there is nothing to release");
+    said.refused("nothing to release");
 }
 
 #[test]
@@ -164,19 +164,19 @@ fn what_is_refused_leaves_the_tree_as_it_is() {
         assert_eq!(desk.git(&["status", "--porcelain"]), "", "{what}");
     };
     desk.write("operators/hello/0.0.1/new", "");
-    release(&desk, &bundle, &[]).refused("has changes that are not committed");
+    release(&desk, &bundle, &[]).refused("has uncommitted changes");
     std::fs::remove_file(desk.root().join("operators/hello/0.0.1/new")).unwrap();
     let wrong = fresh(&desk, "  replaces: hello.v0.0.2\n  icon: []\n");
     release(&desk, &wrong, &[]).refused("check_required_fields");
     same("a check fails");
     release(&desk, "missing", &[]).refused("missing is not a bundle");
     release(&desk, "operators/hello/0.0.1", &[]).refused("pass its image as --image");
-    release(&desk, &bundle, &["--image", "r.io/a:1"]).refused("goes with a bundle of the repository");
+    release(&desk, &bundle, &["--image", "r.io/a:1"]).refused("requires a bundle of the repository");
     release(&desk, "operators/hello/0.0.1", &["--image", "r.io/other:1"]).refused("check_bundle_images_in_fbc");
     same("refused");
     let bundle = fresh(&desk, "");
     desk.git(&["branch", "hello-0.0.2"]);
-    release(&desk, &bundle, &[]).refused("the branch hello-0.0.2 exists already");
+    release(&desk, &bundle, &[]).refused("the branch hello-0.0.2 already exists");
     desk.git(&["branch", "--delete", "hello-0.0.2"]);
     release(&desk, &bundle, &["--branch=a..b"]).refused("cannot be the name of a branch");
     same("the branch");
@@ -213,9 +213,9 @@ fn warnings_of_a_release_are_printed() {
     desk.in_repository("0.0.1", "");
     desk.write("operators/hello/ci.yaml", "reviewers: [a]\n");
     desk.commit_all();
-    let folder = desk.folder.path().join("beside");
-    desk.bundle(&folder, "0.0.2", "  replaces: hello.v0.0.1\n");
-    let said = release(&desk, folder.to_str().unwrap(), &["--dry-run"]);
+    let directory = desk.directory.path().join("beside");
+    desk.bundle(&directory, "0.0.2", "  replaces: hello.v0.0.1\n");
+    let said = release(&desk, directory.to_str().unwrap(), &["--dry-run"]);
     said.fine();
     assert!(
         said.out.contains("warning[pipeline/check_ci_upgrade_graph]"),
@@ -227,9 +227,9 @@ fn warnings_of_a_release_are_printed() {
 #[test]
 fn an_operator_with_catalogs_needs_a_release_config() {
     let desk = published();
-    let folder = desk.folder.path().join("beside");
-    desk.bundle(&folder, "0.0.2", "");
-    let bundle = folder.to_str().unwrap();
+    let directory = desk.directory.path().join("beside");
+    desk.bundle(&directory, "0.0.2", "");
+    let bundle = directory.to_str().unwrap();
     let said = release(&desk, bundle, &["--dry-run"]);
     said.fine();
     let wanted = [
@@ -253,9 +253,9 @@ fn the_rules_are_those_of_the_repository() {
     // Without updateGraph operatorhub.io builds the graph from the versions, and rejects spec.replaces.
     desk.write("operators/hello/ci.yaml", "reviewers: [a]\n");
     desk.commit_all();
-    let folder = desk.folder.path().join("beside");
-    desk.bundle(&folder, "0.0.2", "  replaces: hello.v0.0.1\n");
-    let bundle = folder.to_str().unwrap();
+    let directory = desk.directory.path().join("beside");
+    desk.bundle(&directory, "0.0.2", "  replaces: hello.v0.0.1\n");
+    let bundle = directory.to_str().unwrap();
     release(&desk, bundle, &["--dry-run"]).fine();
     release(&desk, bundle, &["--dry-run", "--suite", "operatorhub"]).refused("operatorhub/update-graph");
     // A clone of that repository needs no flag.

@@ -1,4 +1,4 @@
-//! The rights of the commands that speak to OLM v1.
+//! Permissions of the commands for OLM v1.
 
 use super::super::Command::{CleanupV1, Diagnose, ExtensionInstall, ExtensionStatus, ExtensionUninstall, RunBundleV1};
 use super::super::Place::{Cluster, Namespace};
@@ -6,7 +6,7 @@ use super::super::When::{Always, Better, Removed, Repair};
 use super::super::{Command, Right};
 use super::{APPS, CORE, CRDS, OLM_V1};
 
-/// Those that speak to OLM v1.
+/// The commands for OLM v1.
 const V1: &[Command] = &[
     RunBundleV1,
     CleanupV1,
@@ -14,9 +14,9 @@ const V1: &[Command] = &[
     ExtensionStatus,
     ExtensionUninstall,
 ];
-/// Those of them that install.
+/// The commands that install.
 const V1_INSTALLING: &[Command] = &[RunBundleV1, ExtensionInstall];
-/// Those of them that remove.
+/// The commands that remove.
 const V1_REMOVING: &[Command] = &[CleanupV1, ExtensionUninstall];
 
 /// Every right.
@@ -29,7 +29,7 @@ pub const RIGHTS: &[Right] = rights! {
     V1, Cluster, OLM_V1, ["clustercatalogs"], ["list"], Always;
     &[ExtensionStatus], Cluster, OLM_V1, ["clusterextensions"], ["list"], Better("the ClusterExtension must be named");
     &[Diagnose], Cluster, OLM_V1, ["clusterextensions", "clustercatalogs"], ["list"],
-        Better("operators of OLM v1 are not looked at");
+        Better("operators of OLM v1 are not included");
     &[RunBundleV1, ExtensionInstall, ExtensionStatus], Namespace, CORE, ["pods", "pods/log"], ["get"],
         Better("causes lack the last lines of a pod's log");
     V1_INSTALLING, Cluster, CRDS, ["customresourcedefinitions"], ["get"], Always;

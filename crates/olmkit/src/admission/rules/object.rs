@@ -8,7 +8,7 @@ use super::{Fields, is_set, list, maps, number, object, text};
 use crate::admission::forms;
 use crate::admission::walk::{Walk, is_empty, labels};
 
-/// Most bytes of a ConfigMap's or Secret's data, and of all annotations of an object.
+/// Maximum bytes of a ConfigMap's or Secret's data, and of all annotations of an object.
 const MOST_DATA: usize = 1 << 20;
 const MOST_ANNOTATIONS: usize = 256 << 10;
 

@@ -1,5 +1,5 @@
-//! Permissions: which rules a service account of the operator has through bindings, and which roles and bindings stay
-//! objects of their own.
+//! Permissions: the rules that a service account of the operator has through bindings, and the roles and bindings that
+//! remain separate objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use super::collect::{Collection, RBAC};
 use super::typed::Typed;
 use crate::object::PERMISSIONS_ANNOTATION;
 
-/// The account every namespace has.
+/// The service account of every namespace.
 const DEFAULT_ACCOUNT: &str = "default";
 
-/// The value of the annotation that says where the rules of a binding belong in a bundle.
+/// The value of the annotation that names the CSV field for the rules of a binding.
 fn annotated(binding: &Typed) -> Option<&str> {
     binding
         .value
@@ -27,8 +27,8 @@ fn is_namespaced(binding: &Typed) -> bool {
     annotated(binding) == Some("namespaced")
 }
 
-/// Returns true if the rules of a RoleBinding are for the operator's own namespace alone: then it stays an object, as does its Role. With
-/// OLM v1 `permissions` hold in the watched namespace only.
+/// Returns true if the rules of a RoleBinding are only for the operator's own namespace: then it remains an object, as
+/// does its Role. With OLM v1 `permissions` apply only in the watched namespace.
 fn is_for_own_namespace(binding: &Typed) -> bool {
     annotated(binding) == Some("own-namespace")
 }
@@ -65,7 +65,7 @@ fn account_of(deployment: &Typed) -> String {
     }
 }
 
-/// What became of roles, bindings and accounts.
+/// The result for roles, bindings and service accounts.
 #[derive(Debug, Default)]
 pub(super) struct Split {
     /// Entries of `permissions`.
@@ -74,9 +74,10 @@ pub(super) struct Split {
     pub cluster_permissions: Vec<Value>,
     /// Objects that become files, in input order: Roles, ClusterRoles, RoleBindings, ClusterRoleBindings, accounts.
     pub files: Vec<Typed>,
-    /// ClusterRoles of which the CSV has the rules.
+    /// ClusterRoles whose rules are in the CSV.
     pub absorbed: Vec<Typed>,
-    /// Names of those that the operator may bind to other accounts, or that extend other ClusterRoles. Strict mode keeps the objects.
+    /// Names of ClusterRoles that the operator may bind to other accounts, or that extend other ClusterRoles. Strict
+    /// mode keeps the objects.
     pub shared: BTreeSet<String>,
     /// Bindings to an account of the CSV whose role is not in the input.
     pub dangling: Vec<Typed>,
@@ -116,7 +117,7 @@ pub(super) fn split(found: &Collection, options: &Options) -> Split {
     }
     let mut cluster_permissions = Rules::new(&accounts);
     for binding in &found.cluster_role_bindings {
-        // operator-sdk looks at the name of the role only here; a ClusterRoleBinding can refer to nothing else.
+        // operator-sdk checks the role's name only here; a ClusterRoleBinding can refer to nothing else.
         let into = if is_namespaced(binding) {
             &mut permissions
         } else {
@@ -193,7 +194,7 @@ fn grants_binding(role: &Typed) -> bool {
     })
 }
 
-/// Returns true if the API server adds the rules of a ClusterRole to others.
+/// Returns true if the API server aggregates the rules of a ClusterRole into others.
 fn extends_others(role: &Typed) -> bool {
     let labels = role.value.pointer("/metadata/labels").and_then(Value::as_object);
     labels
@@ -203,7 +204,7 @@ fn extends_others(role: &Typed) -> bool {
 }
 
 fn by_name(list: &[Typed]) -> BTreeMap<&str, &Typed> {
-    // Of two roles of one name the later one counts.
+    // If two roles have the same name, the later one counts.
     list.iter().map(|role| (role.name(), role)).collect()
 }
 
@@ -261,7 +262,8 @@ impl<'a> Bindings<'a> {
         }
     }
 
-    /// Names of the roles of one kind that are bound to an account of the CSV. Bindings without another subject go.
+    /// Names of the roles of one kind that are bound to a service account of the CSV. Bindings without another subject
+    /// are dropped.
     fn bound(
         &mut self,
         kind: Kind,
@@ -284,7 +286,7 @@ impl<'a> Bindings<'a> {
         names
     }
 
-    /// The bindings that become files. Of two with one name, each place holds the later one.
+    /// The bindings that become files. If two have the same name, the later one is used in both positions.
     fn left(&self, all: &[Typed]) -> Vec<Typed> {
         let named = by_name(all);
         self.left
@@ -335,7 +337,7 @@ fn merge(rules: Vec<Value>) -> Vec<Value> {
     let typed: Result<Vec<crate::rbac::PolicyRule>, _> = rules.iter().cloned().map(serde_json::from_value).collect();
     match typed {
         Ok(typed) => crate::rbac::merge(typed).into_iter().map(|rule| json!(rule)).collect(),
-        // Not a rule of the form that the Go type has; it stays as it is and the validator reports it.
+        // Rules that do not fit the Go type are kept, and the validator reports them.
         Err(_) => rules,
     }
 }

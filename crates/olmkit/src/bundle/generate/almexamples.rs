@@ -1,4 +1,4 @@
-//! Sample objects as the `alm-examples` annotation: a JSON list, two blanks for each level, as Go prints it.
+//! Sample objects as the `alm-examples` annotation: a JSON list with two spaces for each level, in Go's format.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! The parts put together.
+//! Combines the parts.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ type Assembled = (Value, Vec<(String, Value)>, Option<Value>);
 
 pub(super) fn assemble(input: Input, options: &Options, notices: &mut Vec<Notice>) -> Result<Assembled, Error> {
     let project_base = input.base.clone();
-    // A failed command in front of the pipe leaves nothing to read. operator-sdk overwrites the bundle then.
+    // A failed command before the pipe leaves no input. operator-sdk then overwrites the bundle.
     if input.documents.is_empty() {
         return Err(Error::Empty);
     }
@@ -69,7 +69,7 @@ pub(super) fn assemble(input: Input, options: &Options, notices: &mut Vec<Notice
     Ok((csv, manifests, scorecard))
 }
 
-/// Name and version, when a version was given.
+/// Name and version, if a version was given.
 fn version(csv: &mut Value, options: &Options) -> Result<(), Error> {
     let Some(version) = &options.version else { return Ok(()) };
     super::check_version(version)?;
@@ -78,7 +78,7 @@ fn version(csv: &mut Value, options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
-/// Deployments and permissions. A strategy other than `deployment` is left alone.
+/// Deployments and permissions. A strategy other than `deployment` is not changed.
 fn install(found: &Collection, split: &accounts::Split, csv: &mut Value) {
     let strategy = csv
         .pointer("/spec/install/strategy")
@@ -137,7 +137,7 @@ fn annotate(found: &Collection, options: &Options, csv: &mut Value) {
     }
 }
 
-/// OLM says which namespaces to watch through an annotation of the pod. A variable that is there is pointed at it.
+/// OLM sets the namespaces to watch as an annotation of the pod. An existing variable is changed to read it.
 fn watch_namespace(csv: &mut Value) {
     let deployments = csv
         .pointer_mut("/spec/install/spec/deployments")
@@ -160,7 +160,7 @@ fn watch_namespace(csv: &mut Value) {
     }
 }
 
-/// The CSV as it is printed: in its type's form, without status, and without the creation time that Go prints as null in
+/// The CSV for printing: in its type's form, without status, and without the creation time that Go prints as null in
 /// every embedded metadata.
 pub(super) fn finish(csv: &Value) -> Value {
     let mut csv = encode::encode(csv, "ClusterServiceVersion");
@@ -168,7 +168,8 @@ pub(super) fn finish(csv: &Value) -> Value {
         map.remove("status");
     }
     remove_creation_timestamp(&mut csv);
-    // `cleanup` is a later addition to the type that older versions of OLM do not know; while it says nothing it goes.
+    // `cleanup` was added to the type later, and older versions of OLM do not support it. It is removed if it has no
+    // effect.
     let cleanup = csv
         .pointer("/spec/cleanup")
         .is_some_and(|cleanup| cleanup == &json!({"enabled": false}));

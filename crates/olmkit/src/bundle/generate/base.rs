@@ -58,7 +58,7 @@ pub(super) fn choose(
     }
 }
 
-/// What operator-sdk begins with when there is no base.
+/// operator-sdk's initial CSV without a base.
 pub(crate) fn bare(package: &str) -> Value {
     let display = display_name(package);
     json!({

@@ -1,4 +1,4 @@
-//! Objects sorted by what becomes of them, each in the form its Go type gives it.
+//! Objects grouped by their purpose in the bundle, each in the form of its Go type.
 
 use std::collections::BTreeSet;
 
@@ -100,8 +100,8 @@ pub(super) fn collect(input: Input, notices: &mut Vec<Notice>) -> Result<Collect
     }
     let mut seen = BTreeSet::new();
     let mut rules_seen = BTreeSet::new();
-    // Roles and ClusterRoles are compared without their kind, by the same set: a ClusterRole that is in all else equal
-    // to a Role goes. So it is in operator-sdk, where the comparison is over bytes that do not hold the kind.
+    // Roles and ClusterRoles are compared without their kind, in the same set: a ClusterRole that otherwise equals a
+    // Role is dropped. operator-sdk does the same, because it compares bytes without the kind.
     unique(&mut found.roles, &mut rules_seen, "Role", notices);
     unique(&mut found.cluster_roles, &mut rules_seen, "Role", notices);
     unique(&mut found.deployments, &mut seen, "Deployment", notices);
@@ -193,8 +193,8 @@ fn same_kind_twice<'a>(definitions: impl Iterator<Item = &'a Typed>) -> Result<(
     Ok(())
 }
 
-/// Objects whose group, version and kind a definition serves are examples. They stay among the others as well: a custom
-/// resource of a kind that a bundle may hold is both.
+/// Objects whose group, version and kind a CRD serves are examples. They also remain among the other objects: a custom
+/// resource of a kind that bundles support is both.
 fn custom_resources(found: &mut Collection) {
     let served: BTreeSet<(String, String, String)> = found
         .definitions

@@ -1,4 +1,4 @@
-//! The time that is written into what is made.
+//! The `createdAt` timestamp of a bundle.
 
 use std::path::Path;
 
@@ -26,8 +26,8 @@ pub fn now() -> Result<String, Error> {
     Ok(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
-/// Makes a bundle with `make` for a directory that may hold an earlier one: the time of that one stays while everything else
-/// does, and is [`now`] otherwise.
+/// Makes a bundle with `make` for a directory that may contain an earlier one: keeps the earlier time if nothing else
+/// changes, and uses [`now`] otherwise.
 ///
 /// # Errors
 /// Those of `make` and of [`now`].

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use super::collect::Collection;
 use super::typed::served;
 
-/// Sets the owned entries: one for each served version. What the base says about the same name, version and kind is kept.
+/// Sets the owned entries: one for each served version. Entries of the base with the same name, version and kind are
+/// kept.
 pub(super) fn apply(found: &Collection, csv: &mut Value) {
     let described: Vec<Value> = csv
         .pointer("/spec/customresourcedefinitions/owned")

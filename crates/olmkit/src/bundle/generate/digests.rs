@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use super::{Error, Generated};
 
-/// Digests by image, as a file gives them: `registry/name:tag: sha256:…` or `…: registry/name@sha256:…`.
+/// Digests by image, as in a file: `registry/name:tag: sha256:…` or `…: registry/name@sha256:…`.
 pub type DigestMap = BTreeMap<String, String>;
 
-/// Where digests come from: first the map, then whoever can look them up, which is a registry in practice.
+/// Source of digests: first the map, then a lookup, usually in a registry.
 pub struct Digests<'a> {
     /// Digests that are known.
     pub known: DigestMap,
-    /// Looks up the digest (`sha256:…`) of an image; a failure is a text for the user.
+    /// Looks up the digest (`sha256:…`) of an image; a failure is a message for the user.
     pub look_up: &'a mut dyn FnMut(&str) -> Result<String, String>,
 }
 
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(csv, before);
     }
 
-    /// A resolver that gives every image one digest.
+    /// A resolver that returns the same digest for every image.
     fn zeros(image: &str) -> Result<String, Error> {
         Ok(format!("{}@sha256:{}", without_tag(image), "0".repeat(64)))
     }

@@ -7,12 +7,12 @@ use serde_json::Value;
 use crate::bundle::kinds::{self, Program};
 use crate::object::{InvalidPathPart, PathPart};
 
-/// Returns true if a bundle may hold objects of the kind.
+/// Returns true if bundles support objects of the kind.
 pub(super) fn supported(kind: &str) -> bool {
     kinds::is_accepted(kind, Program::OperatorRegistry, kinds::OPERATOR_SDK_1_42)
 }
 
-/// Names for objects in the order of writing; a name that is taken gets a distinguishing prefix.
+/// Names for objects in writing order; a name that is in use gets a distinguishing prefix.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     taken: BTreeSet<String>,
@@ -23,7 +23,7 @@ impl Names {
     /// The file name of an object, and whether another object had the same one.
     ///
     /// # Errors
-    /// The object's names do not make the name of a file.
+    /// The object's names do not form a file name.
     pub fn of(&mut self, object: &Value) -> Result<(String, bool), InvalidPathPart> {
         let mut name = file_name(object);
         let double = self.taken.contains(&name);

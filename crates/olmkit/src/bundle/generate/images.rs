@@ -1,4 +1,4 @@
-//! Related images: what mirrors for clusters without internet have to copy.
+//! Related images: the images that mirrors for disconnected clusters have to copy.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Where objects come from: a stream, a directory, or the two directories of older projects.
+//! Sources of objects: a stream, a directory, or the two directories of older projects.
 
 use std::fmt;
 use std::io::Read;
@@ -11,7 +11,7 @@ use crate::limits;
 use crate::types::encode;
 use crate::yaml;
 
-/// Where a document is.
+/// Position of a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
     /// The file; none for standard input.
@@ -37,7 +37,7 @@ impl fmt::Display for Origin {
 /// One object of the input.
 #[derive(Debug, Clone)]
 pub struct Document {
-    /// Where it is.
+    /// Its position.
     pub origin: Origin,
     /// The object, as Go reads it without a type.
     pub value: Value,
@@ -58,7 +58,7 @@ impl Document {
         self.text("kind")
     }
 
-    /// Group and version, split as apimachinery splits them: what has more than one slash has neither.
+    /// Group and version, split as apimachinery splits them: a value with more than one slash has neither.
     #[must_use]
     pub fn group_version(&self) -> (&str, &str) {
         let text = self.text("apiVersion");
@@ -96,7 +96,7 @@ pub struct Input {
     pub documents: Vec<Document>,
     /// The base CSV of `--kustomize-dir`, used when no CSV is among the objects.
     pub base: Option<Document>,
-    /// What could not be read as an object.
+    /// Documents that could not be read as an object.
     pub notices: Vec<Notice>,
     /// True when CRDs count only if they come from `--crds-dir`.
     pub crds_dir: bool,
@@ -170,7 +170,7 @@ impl Input {
         self.add(&bytes, Some(path), false)
     }
 
-    /// Takes the objects out of one file. What is not an object gives a notice, not an error: directories of manifests hold
+    /// Adds the objects of one file. Other documents cause a notice, not an error, because manifest directories contain
     /// settings and scripts too.
     pub(super) fn add(&mut self, bytes: &[u8], file: Option<&Path>, from_crds_dir: bool) -> Result<(), Error> {
         for part in split(bytes) {
@@ -238,7 +238,7 @@ impl Input {
     /// Reads the base CSV of a project, when the file exists: `<dir>/bases/<package>.clusterserviceversion.yaml`.
     ///
     /// # Errors
-    /// When the file holds no ClusterServiceVersion.
+    /// If the file contains no ClusterServiceVersion.
     pub fn read_base(&mut self, kustomize_dir: &Path, package: &str) -> Result<(), Error> {
         let has_csv = self.documents.iter().any(is_csv);
         let path = kustomize_dir
@@ -249,7 +249,7 @@ impl Input {
         }
         let mut file = Self::default();
         file.add(&read_file(&path)?, Some(&path), false)?;
-        // Here the kind alone decides; the group is not looked at.
+        // Only the kind decides; the group is ignored.
         let base = file
             .documents
             .into_iter()
@@ -271,9 +271,9 @@ pub(super) fn is_csv(document: &Document) -> bool {
     document.kind() == "ClusterServiceVersion" && document.group_version().0 == "operators.coreos.com"
 }
 
-/// Splits a stream at lines that begin with `---`, as apimachinery's reader does; gives each part with the number of its
-/// first line. Only blanks and a comment may follow the dashes; anything else is an error at that line, which ends the
-/// stream for the Go tools too.
+/// Splits a stream at lines that begin with `---`, as apimachinery's reader does; returns each part with the number of
+/// its first line. Only spaces and a comment may follow the dashes; anything else is an error at that line, which ends
+/// the stream for the Go tools too.
 fn split(bytes: &[u8]) -> impl Iterator<Item = Result<(usize, Vec<u8>), usize>> {
     let mut lines = bytes.split(|byte| *byte == b'\n').enumerate().peekable();
     let mut failed = false;

@@ -12,13 +12,13 @@ use crate::bundle::load::{Reading, Tree, read};
 use crate::bundle::write::{self, Stale, WriteError};
 
 const ANNOTATIONS: &str = "metadata/annotations.yaml";
-/// The place of the Dockerfile unless another one is given.
+/// The path of the Dockerfile unless another one is given.
 pub const DOCKERFILE: &str = "bundle.Dockerfile";
 const SCORECARD: &str = "tests/scorecard/config.yaml";
 /// The layout of an operator without a PROJECT file.
 const UNKNOWN_LAYOUT: &str = "unknown";
 
-/// Where the files go, and what only the metadata need.
+/// Destination of the files, and data that only the metadata needs.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// The bundle directory.
@@ -49,7 +49,7 @@ pub struct Job {
     generated: Option<Generated>,
 }
 
-/// Why no manifests could be made, with what was noticed until then.
+/// Why no manifests could be made, with the notices so far.
 #[derive(Debug, thiserror::Error)]
 #[error("no bundle was made")]
 #[non_exhaustive]
@@ -57,7 +57,7 @@ pub struct Failure {
     /// The reason.
     #[source]
     pub error: Error,
-    /// What was noticed.
+    /// The notices.
     pub notices: Vec<Notice>,
 }
 
@@ -70,7 +70,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// What [`Job::write`] did.
+/// Result of [`Job::write`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Written {
@@ -93,8 +93,8 @@ impl Job {
         }
     }
 
-    /// Makes the manifests, with images pinned by `digests` if given. `createdAt` stays as it is on disk while everything else
-    /// does.
+    /// Makes the manifests, with images pinned by `digests` if given. `createdAt` keeps its existing value if nothing
+    /// else changes.
     ///
     /// # Errors
     /// Those of [`generate`], of [`created_at::keep`] and of the digests.
@@ -133,7 +133,7 @@ impl Job {
         })
     }
 
-    /// Makes `metadata/annotations.yaml` and `bundle.Dockerfile`, unless there are metadata that must stay.
+    /// Makes `metadata/annotations.yaml` and `bundle.Dockerfile`, unless existing metadata must be kept.
     ///
     /// # Errors
     /// When present metadata cannot be read.
@@ -170,7 +170,7 @@ impl Job {
         Ok(())
     }
 
-    /// Writes everything. The scorecard configuration of printed manifests goes into the working directory.
+    /// Writes everything. The scorecard configuration of printed manifests is written to the working directory.
     ///
     /// # Errors
     /// When a value does not print, or a file cannot be written; the bundle on disk is unchanged then.
@@ -195,7 +195,7 @@ impl Job {
         Ok(written)
     }
 
-    /// Strict mode removes what the input no longer has, once manifests were made.
+    /// Strict mode removes files that the input no longer contains, after manifests were made.
     fn stale(&self) -> Stale {
         if self.options.strict && self.generated.is_some() {
             Stale::Remove
@@ -218,7 +218,7 @@ pub enum JobError {
 }
 
 impl Generated {
-    /// The manifests as `bundle validate` would read them, with the least metadata that a bundle needs.
+    /// The manifests as `bundle validate` would read them, with the minimal metadata of a bundle.
     ///
     /// # Errors
     /// When a value does not print.

@@ -1,4 +1,4 @@
-//! Finds the files behind the output of kustomize, which says nothing of where it has an object from.
+//! Finds the source files of kustomize's output, which does not contain them.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
@@ -10,7 +10,7 @@ use super::{Document, Error, Notice, Weight};
 use crate::limits;
 use crate::yaml;
 
-/// Names of the file that makes a folder a kustomization.
+/// File names that make a directory a kustomization.
 const FILES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 /// Fields of a kustomization that leave objects unchanged.
 const PLAIN: [&str; 5] = ["apiVersion", "kind", "metadata", "resources", "bases"];
@@ -20,16 +20,16 @@ const MOST_LEVELS: usize = 32;
 /// Group and kind of an object, and its name.
 type Key = (String, String, String);
 
-/// Where the objects of a kustomization are defined.
+/// Definitions of a kustomization's objects.
 #[derive(Debug, Default)]
 struct Places {
-    /// By the name that the object has in the end, and by the one that its file gives it; with the namespace.
+    /// By the final name of the object, and by the name in its file; with the namespace.
     objects: HashMap<Key, Vec<(String, Origin)>>,
-    /// How many files and folders were looked at.
+    /// Number of visited files and directories.
     visits: usize,
 }
 
-/// What the kustomizations around a file do to names.
+/// Name prefixes and suffixes from the kustomizations around a file.
 #[derive(Debug, Clone, Default)]
 struct Names {
     prefix: String,
@@ -37,8 +37,8 @@ struct Names {
 }
 
 impl Input {
-    /// Reads what kustomize made of a folder. The objects are placed in the files that define them; those that are in none, such as
-    /// generated ConfigMaps, in the file of the kustomization itself.
+    /// Reads kustomize's output for a directory. Each object gets the position of its definition. Objects without one,
+    /// such as generated ConfigMaps, get the file of the kustomization.
     ///
     /// # Errors
     /// When the output cannot be read.
@@ -59,7 +59,7 @@ impl Input {
     }
 }
 
-/// The file that makes a folder a kustomization.
+/// The file that makes a directory a kustomization.
 fn file_of(folder: &Path) -> Option<PathBuf> {
     FILES.iter().map(|name| folder.join(name)).find(|path| path.is_file())
 }
@@ -93,7 +93,7 @@ fn injects_authority(field: &str, value: &Value) -> bool {
             .is_some_and(|entries| entries.iter().all(|entry| injects(entry) == Some(true)))
 }
 
-/// Reports that the files below a directory were read without the changes that their kustomizations make.
+/// Reports that the files below a directory were read without the changes of their kustomizations.
 pub(super) fn ignored(directory: &Path, kustomizations: &[PathBuf]) -> Option<Notice> {
     let (file, fields) = kustomizations.iter().find_map(|file| {
         let settings = settings(file)?;
@@ -127,7 +127,7 @@ pub(super) fn ignored(directory: &Path, kustomizations: &[PathBuf]) -> Option<No
 }
 
 impl Places {
-    /// Where an object is defined.
+    /// Position of an object's definition.
     fn of(&self, document: &Document) -> Option<Origin> {
         let places = self.objects.get(&key(document, document.name()))?;
         let namespace = namespace_of(document);
@@ -136,7 +136,7 @@ impl Places {
         own.or(places.first()).map(|(_, origin)| origin.clone())
     }
 
-    /// Looks through a folder, as far as it can be read: kustomize has read it, and says what is wrong with it.
+    /// Searches a directory, as far as it is readable: kustomize has read it, and reports its errors.
     fn folder(&mut self, folder: &Path, around: &Names, level: usize) {
         let file = file_of(folder).filter(|_| level < MOST_LEVELS);
         let Some(settings) = file.and_then(|file| settings(&file)) else {
@@ -155,7 +155,7 @@ impl Places {
                 if self.visits > limits::BUNDLE_FILES.count() {
                     return;
                 }
-                // The same folder may come in several times, under several names.
+                // The same directory may be included several times, under several names.
                 if path.is_dir() {
                     self.folder(&path, &names, level + 1);
                 } else {
@@ -174,13 +174,13 @@ impl Places {
                 let places = self.objects.entry(key(&document, &whole)).or_default();
                 places.push(place.clone());
             }
-            // kustomize leaves the names of definitions and some other kinds alone.
+            // kustomize does not change the names of CRDs and some other kinds.
             self.objects.entry(key(&document, own)).or_default().push(place);
         }
     }
 }
 
-/// A path as seen from a folder, in the shortest form.
+/// A path relative to a directory, in its shortest form.
 fn join(folder: &Path, path: &str) -> PathBuf {
     let mut joined = folder.to_owned();
     for part in Path::new(path).components() {
@@ -195,7 +195,7 @@ fn join(folder: &Path, path: &str) -> PathBuf {
     joined
 }
 
-/// What the file of a kustomization says. It need not name its kind.
+/// The settings in a kustomization file, which may omit its kind.
 fn settings(path: &Path) -> Option<Value> {
     let bytes = limits::read_file(path, &limits::SETTINGS_FILE).ok()?;
     yaml::parse(&bytes).ok()?.to_json().ok()
@@ -225,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    /// Two kustomizations, the outer with a prefix; an object of its own, a definition, one that is generated.
+    /// Two kustomizations, the outer one with a prefix; an object, a CRD, and a generated object.
     fn folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for (path, text) in [

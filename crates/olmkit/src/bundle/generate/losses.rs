@@ -1,4 +1,4 @@
-//! Fields of objects that a bundle has no place for.
+//! Fields of objects that a bundle does not support.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::typed::Typed;
 use super::{Document, Notice, Options, Weight};
 use crate::bundle::kinds::{self, Scope};
 
-/// Annotations in which tools keep notes about an object. They do not change what runs.
+/// Annotations in which tools record data about an object. They do not affect the running system.
 const BOOKKEEPING: [&str; 5] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     "deployment.kubernetes.io/",
@@ -90,7 +90,8 @@ fn keys(object: &Typed, pointer: &str, except: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// OLM makes the accounts of the ClusterServiceVersion from their names. The bundle format forbids objects for them.
+/// OLM creates the service accounts of the ClusterServiceVersion from their names. The bundle format forbids objects
+/// for them.
 fn service_account(account: &Typed, losses: &Losses<'_>, notices: &mut Vec<Notice>) {
     let document = &account.document;
     let reason = "OLM makes the account without them";
@@ -129,7 +130,7 @@ fn service_account(account: &Typed, losses: &Losses<'_>, notices: &mut Vec<Notic
     }
 }
 
-/// A ClusterRole of which the ClusterServiceVersion has the rules.
+/// A ClusterRole whose rules are in the ClusterServiceVersion.
 fn cluster_role(role: &Typed, split: &Split, options: &Options, notices: &mut Vec<Notice>) {
     let selectors = role.list("/aggregationRule/clusterRoleSelectors");
     if !selectors.is_empty() {

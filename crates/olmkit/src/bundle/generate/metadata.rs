@@ -1,5 +1,5 @@
-//! `metadata/annotations.yaml` and `bundle.Dockerfile`. Both hold the same values: annotations of a directory, labels of an
-//! image.
+//! `metadata/annotations.yaml` and `bundle.Dockerfile`. Both contain the same values: annotations of a directory,
+//! labels of an image.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ pub struct Metadata {
     pub channels: String,
     /// Default channel; empty for none.
     pub default_channel: String,
-    /// Which tool made the bundle.
+    /// The tool that made the bundle.
     pub builder: String,
     /// The project's layout. operator-sdk also writes an empty one.
     pub layout: Option<String>,
@@ -64,19 +64,19 @@ impl Metadata {
         ]
     }
 
-    /// Returns true if a key is one of those that are written anyway.
+    /// Returns true if a key is always written.
     #[must_use]
     pub fn is_known(key: &str) -> bool {
         [BUNDLE, METRICS, TEST].iter().any(|prefix| key.starts_with(prefix))
     }
 
-    /// The text of `metadata/annotations.yaml`.
+    /// The content of `metadata/annotations.yaml`.
     #[must_use]
     pub fn annotations(&self) -> String {
         let mut text = String::from("annotations:\n  # Core bundle annotations.\n");
         for (key, value) in self.core() {
-            // The values are written as they are; a YAML reader takes all of them for strings. An equals sign in a layout
-            // becomes a colon in operator-sdk, whose template knows no better.
+            // The values are written unquoted; YAML readers treat all of them as strings. An equals sign in a layout
+            // becomes a colon, because of a bug in operator-sdk's template.
             let _ = writeln!(text, "  {key}: {}", value.replace('=', ": "));
         }
         self.section(&mut text, "Annotations for testing.", &self.test());
@@ -99,7 +99,7 @@ impl Metadata {
         }
     }
 
-    /// The text of `bundle.Dockerfile`.
+    /// The content of `bundle.Dockerfile`.
     #[must_use]
     pub fn dockerfile(&self) -> String {
         let mut text = String::from("FROM scratch\n\n# Core bundle labels.\n");

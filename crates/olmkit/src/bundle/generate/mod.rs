@@ -1,11 +1,11 @@
 //! Makes a bundle of an operator's manifests: what `operator-sdk generate bundle` does, with nothing lost silently.
 //!
-//! [`Input`] collects objects from a stream or from directories; [`generate`] assembles the ClusterServiceVersion and the
-//! files beside it. Both are pure: nothing is written before the whole bundle exists, see [`super::write`].
+//! [`Input`] collects objects from a stream or from directories; [`generate`] assembles the ClusterServiceVersion and
+//! the other files. Both are pure: nothing is written before the whole bundle exists, see [`super::write`].
 //!
-//! In the default mode the files are those of operator-sdk 1.42.3, also where it leaves something out; each such place
-//! gives a [`Notice`]. With [`Options::strict`] what would be lost is an error, rules are merged and sorted, annotations
-//! and related images of the base are kept, and certificate volumes that OLM replaces are removed.
+//! In the default mode the files are those of operator-sdk 1.42.3, also if it drops something; each such case causes a
+//! [`Notice`]. With [`Options::strict`] losses are errors, rules are merged and sorted, annotations and related images
+//! of the base are kept, and certificate volumes that OLM replaces are removed.
 
 mod accounts;
 mod almexamples;
@@ -41,8 +41,8 @@ pub use metadata::Metadata;
 pub use notice::{Notice, Weight};
 pub use project_file::{ProjectFile, SCAFFOLD};
 
-/// What operator-sdk calls itself in the annotations of a bundle; the default mode writes the same, because the value
-/// names the rules by which the bundle was made.
+/// operator-sdk's name in the annotations of a bundle; the default mode writes the same, because the value names the
+/// rules by which the bundle was made.
 pub const OPERATOR_SDK_BUILDER: &str = "operator-sdk-v1.42.3";
 
 /// Why no bundle could be made.
@@ -54,35 +54,35 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says. No source: the message holds it.
+        /// The system's error. Not a source, because the message contains it.
         reason: std::io::Error,
     },
     /// A line that begins like a document separator and continues with other text.
     #[error("{origin}: a line that begins with --- separates documents; nothing but a comment may follow on it")]
     Separator {
-        /// Where the line is.
+        /// Position of the line.
         origin: Origin,
     },
     /// An object that its Kubernetes type does not accept.
     #[error("{origin}: {object}{at}: {message}")]
     Decode {
-        /// Where the object is.
+        /// Position of the object.
         origin: Origin,
         /// Kind and name.
         object: String,
         /// `, at /spec/replicas`, or empty.
         at: String,
-        /// What is wrong.
+        /// The error.
         message: String,
     },
-    /// Two objects of a kind of which a bundle holds one.
+    /// Two objects of a kind that a bundle may contain once.
     #[error("{origin}: {object}: {reason}")]
     Object {
-        /// Where the second one is.
+        /// Position of the second one.
         origin: Origin,
         /// Kind and name.
         object: String,
-        /// What is wrong and what to do.
+        /// The reason and the fix.
         reason: String,
     },
     /// A base CSV that cannot be read.
@@ -90,7 +90,7 @@ pub enum Error {
     Base {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
     /// A related image that is not a plain value.
@@ -109,7 +109,7 @@ pub enum Error {
     Version {
         /// The version as given.
         version: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// A PROJECT file that cannot be used.
@@ -117,7 +117,7 @@ pub enum Error {
     Project {
         /// The file.
         path: PathBuf,
-        /// What is wrong and what to do.
+        /// The reason and the fix.
         reason: String,
     },
     /// The input contains no Kubernetes object.
@@ -129,15 +129,15 @@ pub enum Error {
     /// Strict mode found losses.
     #[error("{count} finding(s) in strict mode; each is listed above with what to do")]
     Strict {
-        /// How many.
+        /// Their number.
         count: usize,
     },
-    /// An image without a digest in the map, or that the registry does not know.
+    /// An image without a digest in the map or in its registry.
     #[error("{image}: {reason}")]
     Digest {
         /// The image.
         image: String,
-        /// What is wrong and what to do.
+        /// The reason and the fix.
         reason: String,
     },
     /// A file of digests that cannot be used.
@@ -145,7 +145,7 @@ pub enum Error {
     DigestFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         source: crate::yaml::Error,
     },
     /// No package name can be determined.
@@ -156,7 +156,7 @@ pub enum Error {
     SourceDateEpoch {
         /// The value of the variable.
         text: String,
-        /// What is wrong with it.
+        /// The error.
         source: std::num::ParseIntError,
     },
     /// `SOURCE_DATE_EPOCH` that is not a time.
@@ -167,7 +167,7 @@ pub enum Error {
     Annotations {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A value that does not print.
@@ -175,16 +175,16 @@ pub enum Error {
     Yaml(#[from] crate::yaml::Error),
 }
 
-/// What to make of the input.
+/// Options for generating a bundle.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Package name: prefix of the CSV's name, name of its file.
     pub package: String,
     /// Layout of the project, for an annotation; `unknown` without a PROJECT file.
     pub layout: String,
-    /// Semantic version; without one, name and version of the base stay.
+    /// Semantic version; without one, name and version of the base are kept.
     pub version: Option<String>,
-    /// Service accounts beside those of the Deployments whose permissions belong into the CSV.
+    /// Additional service accounts, not used by a Deployment, whose permissions belong in the CSV.
     pub extra_service_accounts: Vec<String>,
     /// Value of the `createdAt` annotation, RFC 3339.
     pub created_at: String,
@@ -211,12 +211,12 @@ pub struct Generated {
     pub manifests: Vec<(String, Value)>,
     /// The scorecard configuration, when the input has one.
     pub scorecard: Option<Value>,
-    /// What did not go into the bundle, and what else is worth knowing.
+    /// Objects that were omitted from the bundle, and other notices.
     pub notices: Vec<Notice>,
 }
 
 impl Generated {
-    /// The text of every file below `manifests/` and `tests/`, by path relative to the bundle.
+    /// The content of every file below `manifests/` and `tests/`, by path relative to the bundle.
     ///
     /// # Errors
     /// When a value does not print.
@@ -247,19 +247,19 @@ impl Generated {
     }
 }
 
-/// What olmkit calls itself in the annotations of a bundle made in strict mode.
+/// olmkit's name in the annotations of a bundle made in strict mode.
 #[must_use]
 pub fn builder() -> String {
     format!("olmkit-v{}", env!("CARGO_PKG_VERSION"))
 }
 
-/// The base that a package without one begins with: every field that people fill in has a text that says so.
+/// The initial base of a package: every field to fill in has a placeholder.
 #[must_use]
 pub fn bare_base(package: &str) -> Value {
     base::bare(package)
 }
 
-/// A base CSV in the form in which it is written: that of its type, without status.
+/// A base CSV for writing: in its type's form, without status.
 #[must_use]
 pub fn base_form(base: &Value) -> Value {
     match crate::types::encode::decode(base, "ClusterServiceVersion") {

@@ -1,11 +1,11 @@
-//! What is worth knowing about objects that did not go into the bundle as they were.
+//! Notices about objects that were changed or omitted.
 
 use std::fmt;
 
 use super::Origin;
 use crate::object::UntrustedText;
 
-/// How much a notice matters.
+/// Importance of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Weight {
@@ -13,7 +13,7 @@ pub enum Weight {
     Loss,
     /// The default mode keeps something that strict mode repairs.
     Warning,
-    /// OLM takes care of what the object did.
+    /// OLM replaces the object's function.
     Note,
 }
 
@@ -21,15 +21,15 @@ pub enum Weight {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Notice {
-    /// How much it matters.
+    /// Its importance.
     pub weight: Weight,
-    /// Where the object is; the default when it has no particular place.
+    /// Position of the object; the default if there is none.
     pub origin: Origin,
     /// Kind and name.
     pub object: String,
-    /// What happened.
+    /// The message.
     pub message: String,
-    /// What to do; empty when there is nothing to do.
+    /// The fix; empty if none is needed.
     pub hint: String,
 }
 

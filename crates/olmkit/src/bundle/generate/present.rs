@@ -6,10 +6,10 @@ use std::path::Path;
 use super::{Error, Metadata};
 use crate::limits;
 
-/// The annotations below a bundle's root: those at the usual place, else the first file anywhere that has some.
+/// The annotations below a bundle's root: those at the usual path, else the first file anywhere that has some.
 ///
 /// # Errors
-/// When the file at the usual place, or a directory, cannot be read.
+/// If the file at the usual path, or a directory, cannot be read.
 pub fn find(root: &Path) -> Result<Option<BTreeMap<String, String>>, Error> {
     if !root.exists() {
         return Ok(None);
@@ -45,7 +45,7 @@ pub fn find(root: &Path) -> Result<Option<BTreeMap<String, String>>, Error> {
     Ok(None)
 }
 
-/// What people added themselves.
+/// Labels or annotations that users have added.
 #[must_use]
 pub fn own(present: Option<BTreeMap<String, String>>) -> Vec<(String, String)> {
     present

@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::Error;
 use crate::limits;
 
-/// The plugin in PROJECT that olmkit's scaffold writes. Its projects have no layout, because operator-sdk rejects layouts that it does not know.
+/// The plugin in PROJECT that olmkit's scaffold writes. Its projects have no layout, because operator-sdk rejects
+/// unknown layouts.
 pub const SCAFFOLD: &str = "rust.olmkit/v1";
 
 impl ProjectFile {
@@ -21,7 +22,7 @@ impl ProjectFile {
     }
 }
 
-/// What a bundle takes from a PROJECT file.
+/// Data from a PROJECT file for a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProjectFile {
@@ -39,7 +40,7 @@ impl ProjectFile {
     /// Reads `PROJECT` in a directory, when there is one.
     ///
     /// # Errors
-    /// When the file is there but cannot be read.
+    /// If the file exists but cannot be read.
     pub fn read(directory: &Path) -> Result<Option<Self>, Error> {
         let path = directory.join("PROJECT");
         if !path.exists() {

@@ -1,4 +1,4 @@
-//! What the default mode keeps as operator-sdk does it and strict mode does better; and the reports about it.
+//! Differences between the default mode, which follows operator-sdk, and strict mode; and the notices about them.
 
 use crate::object::SetAt as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use super::typed::Typed;
 use super::{Notice, Options, Origin, Weight, accounts, losses, webhooks};
 use crate::bundle::olm_certificates;
 
-/// What the base says that is overwritten.
+/// Values of the base that are overwritten.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     related_images: Vec<Value>,
@@ -33,7 +33,7 @@ impl Kept {
     }
 }
 
-/// Upgrade edges from flags; they hold in both modes.
+/// Upgrade edges from flags; they apply in both modes.
 pub(super) fn upgrade_edges(csv: &mut Value, options: &Options) {
     let full = |version: &String| {
         if version.starts_with(|first: char| first.is_ascii_digit()) {
@@ -53,7 +53,7 @@ pub(super) fn upgrade_edges(csv: &mut Value, options: &Options) {
     }
 }
 
-/// Reports what the default mode overwrites.
+/// Reports values that the default mode overwrites.
 pub(super) fn compare(kept: &Kept, csv: &Value, notices: &mut Vec<Notice>) {
     let now = csv
         .pointer("/spec/relatedImages")
@@ -90,7 +90,7 @@ pub(super) fn improve(found: &Collection, kept: &Kept, csv: &mut Value) {
     }
     related.sort_by_key(|image| (text(image, "name").to_owned(), text(image, "image").to_owned()));
     csv.set_at(&["spec", "relatedImages"], Value::Array(related));
-    // An entry without data is refused by the rules of OperatorHub; no icon is only missing.
+    // The OperatorHub rules reject an entry without data; a missing icon is only omitted.
     if kept.icon_is_empty
         && let Some(Value::Object(spec)) = csv.get_mut("spec")
     {
@@ -124,7 +124,7 @@ fn certificate_secrets(found: &Collection) -> BTreeMap<String, Origin> {
         .collect()
 }
 
-/// Names of a pod's volumes that hold certificates which OLM replaces or nothing creates.
+/// Names of a pod's volumes with certificates that OLM replaces or that nothing creates.
 fn certificate_volumes(pod: &Value, secrets: &BTreeMap<String, Origin>) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = pod
         .get("volumes")
@@ -165,8 +165,8 @@ fn pod_containers(pod: &Value) -> impl Iterator<Item = &Value> {
         .flat_map(move |field| pod.get(field).and_then(Value::as_array).into_iter().flatten())
 }
 
-/// Removes volumes, their mounts, and the arguments that point into them: all three, by name. An argument that points to
-/// OLM's own path stays.
+/// Removes volumes, their mounts, and the arguments that point into them: all three, by name. An argument that points
+/// to OLM's own path is kept.
 fn remove_certificates(found: &Collection, csv: &mut Value) {
     let secrets = certificate_secrets(found);
     let deployments = csv
@@ -224,7 +224,7 @@ pub(super) fn doubled(object: &Typed, name: &str) -> Notice {
     )
 }
 
-/// Reports objects that cannot be in a bundle, and permissions that are not as they were.
+/// Reports objects that cannot be in a bundle, and changed permissions.
 pub(super) fn report(
     found: &Collection,
     split: &accounts::Split,
@@ -267,7 +267,7 @@ pub(super) fn report(
             notices.push(object.notice(
                 Weight::Loss,
                 format!(
-                    "another {class} of this name (in another namespace) takes its place: a bundle has one namespace"
+                    "conflicts with another {class} of the same name (in another namespace): a bundle installs into one namespace"
                 ),
                 "Give them different names.",
             ));
@@ -275,7 +275,7 @@ pub(super) fn report(
     }
 }
 
-/// Objects of kinds that a bundle has no place for. What kustomize reads is not an object of the cluster and is not reported.
+/// Objects of kinds that bundles do not support. kustomize's own files are not cluster objects and are not reported.
 fn others(found: &Collection, reported: &BTreeSet<&Origin>, options: &Options, notices: &mut Vec<Notice>) {
     let samples: BTreeSet<&Origin> = found.custom_resources.iter().map(|sample| &sample.origin).collect();
     for other in &found.others {
@@ -300,7 +300,7 @@ fn others(found: &Collection, reported: &BTreeSet<&Origin>, options: &Options, n
     }
 }
 
-/// Why a kind cannot be in a bundle, and what to do instead.
+/// Why a bundle cannot contain a kind, and the alternative.
 fn fate(kind: &str, group: &str) -> (Weight, &'static str, &'static str) {
     match (group, kind) {
         ("", "Namespace") => (
@@ -336,13 +336,12 @@ fn fate(kind: &str, group: &str) -> (Weight, &'static str, &'static str) {
         | ("gateway.networking.k8s.io", _) => (
             Weight::Loss,
             "is left out: a bundle has no place for the kind",
-            "Let the operator create it, or document how users do; --allow-dropped names kinds that may go.",
+            "Let the operator create it, or document how users do; to drop this kind, pass --allow-dropped.",
         ),
         _ => (
             Weight::Loss,
             "is left out: a bundle has no place for the kind, and no definition in the input serves it as a custom resource",
-            "If it is a sample, add its CustomResourceDefinition. Else let the operator create it; --allow-dropped names \
-             kinds that may go.",
+            "If it is a sample, add its CustomResourceDefinition. Else let the operator create it; to drop this kind, pass --allow-dropped.",
         ),
     }
 }
@@ -439,7 +438,7 @@ fn permissions(found: &Collection, split: &accounts::Split, options: &Options, n
     }
 }
 
-/// Certificate volumes that stay in default mode and that containers still mount under OLM.
+/// Certificate volumes that the default mode keeps and that containers still mount under OLM.
 fn certificates(found: &Collection, csv: &Value, notices: &mut Vec<Notice>) {
     let secrets = certificate_secrets(found);
     if secrets.is_empty() {

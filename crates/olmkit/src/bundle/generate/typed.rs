@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Document, Notice, Weight};
 
-/// An object with its place, decoded by its Go type: only known fields, no nulls.
+/// An object with its position, decoded by its Go type: only known fields, no nulls.
 #[derive(Debug, Clone)]
 pub(super) struct Typed {
     pub document: Document,

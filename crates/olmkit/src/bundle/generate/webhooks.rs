@@ -1,5 +1,5 @@
-//! Admission and conversion webhooks as `webhookdefinitions`. OLM makes the configurations, the Service and the certificate
-//! itself from these entries.
+//! Admission and conversion webhooks as `webhookdefinitions`. OLM creates the configurations, the Service and the
+//! certificate itself from these entries.
 
 use std::collections::BTreeMap;
 
@@ -118,7 +118,7 @@ fn admission(found: &Collection, hook: &Webhook, kind: &str, notices: &mut Vec<N
         notice(
             Weight::Loss,
             "has a namespaceSelector; OLM sets its own, for the namespaces of the OperatorGroup".into(),
-            "Select objects with objectSelector, or look at the namespace in the webhook.",
+            "Select objects with objectSelector, or check the namespace in the webhook.",
         );
     }
     if hook
@@ -135,7 +135,7 @@ fn admission(found: &Collection, hook: &Webhook, kind: &str, notices: &mut Vec<N
     Value::Object(definition)
 }
 
-/// `containerPort` is the Service's port and `targetPort` that of the container; OLM makes a Service with both.
+/// `containerPort` is the Service's port and `targetPort` that of the container; OLM creates a Service with both.
 fn set_ports(definition: &mut Map<String, Value>, service: &Typed, wanted: i64) -> bool {
     for port in service.list("/spec/ports") {
         if port.get("port").and_then(Value::as_i64).unwrap_or(0) == wanted {
@@ -160,7 +160,7 @@ fn selects(service: &Typed) -> bool {
             .is_some_and(|map| !map.is_empty())
 }
 
-/// The Deployments behind a port of a Service.
+/// The Deployments that serve a port of a Service.
 #[derive(Debug, Default)]
 struct Backend {
     /// Names of the Deployments that have the target port, or of all that the Service selects if none has it.
@@ -193,10 +193,10 @@ impl Backend {
         (self.names.len() > 1).then(|| {
             (
                 format!(
-                    "which selects several Deployments ({}): the first one is taken",
+                    "which selects several Deployments ({}): the first one is used",
                     self.names.join(", ")
                 ),
-                "Give the pods that serve the webhook a label of their own, and select it.",
+                "Give the pods that serve the webhook a unique label, and select it.",
             )
         })
     }
@@ -387,7 +387,7 @@ fn lost_conversions(found: &Collection, notices: &mut Vec<Notice>) {
     }
 }
 
-/// Places at which webhooks are said, for the removal of their certificates.
+/// Positions of webhooks, for the removal of their certificates.
 pub(super) fn origins(found: &Collection) -> Vec<Origin> {
     found
         .validating

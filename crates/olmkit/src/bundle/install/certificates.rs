@@ -1,4 +1,4 @@
-//! Who makes the certificates that OLM v0 makes itself: cert-manager, or OpenShift's service-ca operator.
+//! Replacements for the certificates that OLM v0 creates itself: cert-manager, or OpenShift's service-ca operator.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ pub enum CertificateProvider {
 /// Names around the certificate of a Deployment that answers webhooks.
 pub(super) struct Names {
     pub service: String,
-    /// The certificate, and the Secret that holds it.
+    /// The certificate and its Secret.
     pub certificate: String,
 }
 
@@ -60,7 +60,7 @@ impl Plan<'_> {
         }
     }
 
-    /// What the provider needs besides: an Issuer and a Certificate for each Deployment that answers webhooks.
+    /// Additional objects for the provider: an Issuer and a Certificate for each Deployment that serves webhooks.
     #[must_use]
     pub fn certificate_objects(&self) -> Vec<Value> {
         if self.certificates != Some(CertificateProvider::CertManager) {

@@ -1,4 +1,4 @@
-//! What a user changes in the Deployments: OLM v1's `deploymentConfig`, which is the `config` of OLM v0's Subscription.
+//! The user's changes to Deployments: OLM v1's `deploymentConfig`, which is the `config` of OLM v0's Subscription.
 
 use std::collections::HashMap;
 
@@ -55,7 +55,7 @@ fn add_missing(known: &mut Map<String, Value>, more: &Map<String, Value>) {
     }
 }
 
-/// Items take the place of those of the same name, others are appended; among the new ones, names may repeat.
+/// New items replace those of the same name, others are appended; among the new ones, names may repeat.
 fn override_named(object: &mut Value, field: &str, news: &[Value]) {
     if news.is_empty() {
         return;

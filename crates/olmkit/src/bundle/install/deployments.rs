@@ -8,8 +8,8 @@ use crate::object::SetAt as _;
 
 use super::{Plan, Style, certificates, customize, fields_mut, items_mut, text};
 
-/// The volumes of a webhook's certificate: name, place, and what certificate and key are called there. The first is where
-/// controller-runtime looks, the second where API servers do.
+/// The volumes of a webhook's certificate: name, mount path, and the file names of certificate and key. The first is
+/// controller-runtime's path, the second that of API servers.
 const VOLUMES: [(&str, &str, &str, &str); 2] = [
     (
         "webhook-cert",
@@ -72,7 +72,7 @@ impl Plan<'_> {
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
     }
 
-    /// Replaces what the bundle has at the places of the certificate by the Secret that the provider makes.
+    /// Replaces the bundle's certificate volumes by the Secret that the provider makes.
     fn mount_certificates(&self, deployment: &mut Value, name: &str) {
         let secret = certificates::names(name).certificate;
         let Some(pod) = deployment.pointer_mut("/spec/template").and_then(|template| {
@@ -81,7 +81,7 @@ impl Plan<'_> {
         }) else {
             return;
         };
-        // OLM v1 leaves init containers with mounts of volumes that are gone, and takes places by the letter.
+        // OLM v1 does not change init containers with mounts of removed volumes, and compares paths literally.
         let (lists, slash): (&[&str], &[char]) = match self.style {
             Style::OlmV1 => (&["containers"], &[]),
             Style::Plain => (&["containers", "initContainers"], &['/']),

@@ -1,7 +1,8 @@
-//! The objects that the Operator Lifecycle Manager makes of a bundle: accounts, roles and bindings, definitions, Deployments,
-//! webhooks with Services and certificates.
+//! The objects that the Operator Lifecycle Manager creates from a bundle: service accounts, roles and bindings, CRDs,
+//! Deployments, webhooks with Services and certificates.
 //!
-//! [`unpack`](super::unpack) and OLM v1's renderer differ in which of these objects they want, and in details: see [`Style`].
+//! [`unpack`](super::unpack) and OLM v1's renderer need different subsets of these objects, with different details: see
+//! [`Style`].
 
 mod certificates;
 mod customize;
@@ -18,18 +19,18 @@ pub use webhooks::ConversionError;
 
 use super::kinds;
 
-/// For whom the objects are made.
+/// Consumer of the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// What operator-controller applies, to the letter: roles are called `CSV-ACCOUNT-HASH`, pods get all annotations of the
-    /// ClusterServiceVersion, a webhook without a port gets 0, which no API server takes.
+    /// Exactly the objects that operator-controller applies: roles are called `CSV-ACCOUNT-HASH`, pods get all
+    /// annotations of the ClusterServiceVersion, a webhook without a port gets 0, which API servers reject.
     OlmV1,
-    /// What kubectl shall apply: roles are called `OPERATOR-ACCOUNT`, with `-watched` behind it where a permission was lifted
-    /// to the cluster; init containers get certificates too.
+    /// Objects for kubectl: roles are called `OPERATOR-ACCOUNT`, with the suffix `-watched` if a permission was
+    /// extended to the cluster; init containers get certificates too.
     Plain,
 }
 
-/// A bundle whose objects are to be made, and how.
+/// A bundle whose objects are to be created, with the options.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan<'a> {
     /// The ClusterServiceVersion as its Go type reads it: known fields only, no nulls.
@@ -38,11 +39,11 @@ pub struct Plan<'a> {
     pub namespace: &'a str,
     /// The namespaces it watches; empty for all.
     pub watched: &'a [String],
-    /// For whom the objects are made.
+    /// Consumer of the objects.
     pub style: Style,
-    /// Who makes the certificates of webhooks.
+    /// Provider of the webhooks' certificates.
     pub certificates: Option<CertificateProvider>,
-    /// What a user changes in the Deployments: OLM v1's `deploymentConfig`.
+    /// The user's changes to Deployments: OLM v1's `deploymentConfig`.
     pub config: Option<&'a Value>,
 }
 
@@ -71,7 +72,7 @@ impl<'a> Plan<'a> {
         self.list("/spec/webhookdefinitions")
     }
 
-    /// An object of the bundle in its namespace. `scope` says whether its kind has one.
+    /// An object of the bundle in its namespace. `namespaced` is true if its kind has one.
     #[must_use]
     pub fn placed(&self, object: &Value, namespaced: bool) -> Value {
         let mut object = object.clone();
@@ -96,7 +97,7 @@ pub fn is_namespaced(kind: &str) -> bool {
     kind != "Namespace" && kinds::find(kind).is_none_or(|found| found.scope == kinds::Scope::Namespaced)
 }
 
-/// The text of a field; empty when there is none.
+/// The string in a field; empty if there is none.
 fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }

@@ -1,12 +1,12 @@
-//! Names that OLM gives to what it makes.
+//! Names of objects that OLM creates.
 
 use sha2::{Digest as _, Sha224};
 
 /// The longest name of a Service, which is a DNS label.
 const LONGEST: usize = 63;
 
-/// `BASE-SUFFIX`, the base cut so that the name has at most 63 characters. As in OLM, 63 characters without the hyphen are
-/// not cut, so a name can have 64.
+/// `BASE-SUFFIX`, the base truncated so that the name has at most 63 characters. As in OLM, 63 characters without the
+/// hyphen are not truncated, so a name can have 64.
 #[must_use]
 pub fn object_name(base: &str, suffix: &str) -> String {
     let mut base = base;

@@ -13,7 +13,7 @@ const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
 const PERMISSIONS: &str = "/spec/install/spec/permissions";
 const CLUSTER_PERMISSIONS: &str = "/spec/install/spec/clusterPermissions";
 
-/// The account that every namespace has.
+/// The service account of every namespace.
 const DEFAULT: &str = "default";
 
 fn account_of(entry: &Value) -> &str {
@@ -24,7 +24,7 @@ fn account_of(entry: &Value) -> &str {
 }
 
 impl<'a> Plan<'a> {
-    /// The accounts that permissions name, without the one that every namespace has; `more` are made too.
+    /// The service accounts in permissions, without the default one; `more` are created too.
     #[must_use]
     pub fn service_accounts(&self, more: impl IntoIterator<Item = &'a str>) -> Vec<Value> {
         let entries = self.list(PERMISSIONS).iter().chain(self.list(CLUSTER_PERMISSIONS));
@@ -58,8 +58,8 @@ impl<'a> Plan<'a> {
         objects
     }
 
-    /// ClusterRoles and their bindings: the cluster permissions, and the others when all namespaces are watched. As both OLM
-    /// versions do, those may then also look at namespaces.
+    /// ClusterRoles and their bindings: the cluster permissions, and the others if all namespaces are watched. As in
+    /// both OLM versions, those may then also read namespaces.
     #[must_use]
     pub fn cluster_roles(&self) -> Vec<Value> {
         let mut objects = Vec::new();

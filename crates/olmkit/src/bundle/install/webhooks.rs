@@ -8,14 +8,14 @@ use crate::object::SetAt as _;
 
 use super::{Plan, Style, certificates, text};
 
-/// Why a definition cannot be converted by the bundle's webhooks.
+/// Why the bundle's webhooks cannot convert a CRD.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConversionError {
-    /// Two webhooks want to convert it.
+    /// Two webhooks claim to convert it.
     #[error("custom resource definition '{0}' is referenced by multiple conversion webhook definitions")]
     Twice(String),
-    /// It keeps unknown fields, so the API server would not ask the webhook.
+    /// It keeps unknown fields, so the API server would not call the webhook.
     #[error(
         "custom resource definition '{0}' must have .spec.preserveUnknownFields set to false to let API Server call webhook to \
          do the conversion"
@@ -27,7 +27,7 @@ pub enum ConversionError {
 const VALIDATING: (&str, &str) = ("ValidatingAdmissionWebhook", "ValidatingWebhookConfiguration");
 const MUTATING: (&str, &str) = ("MutatingAdmissionWebhook", "MutatingWebhookConfiguration");
 
-/// What a configuration takes over from the ClusterServiceVersion as it is.
+/// Fields that a configuration copies unchanged from the ClusterServiceVersion.
 const COPIED: [&str; 7] = [
     "admissionReviewVersions",
     "failurePolicy",
@@ -173,7 +173,7 @@ impl<'a> Plan<'a> {
         let mut services = Vec::new();
         for entry in self.deployment_specs() {
             let deployment = text(entry, "name");
-            // Of two Deployments of one name the first is meant: they have one Service.
+            // If two Deployments have the same name, the first one counts: they have one Service.
             let Some(definitions) = answering.remove(deployment) else {
                 continue;
             };
@@ -207,7 +207,7 @@ fn ports(definitions: &[&Value]) -> Vec<Value> {
         if !seen.insert((port, target.to_string())) {
             continue;
         }
-        // What Go's IntOrString says of a name.
+        // The rules of Go's IntOrString for a name.
         let number = target
             .as_i64()
             .or_else(|| target.as_str()?.parse().ok())

@@ -1,11 +1,11 @@
-//! Which document of a manifest file counts.
+//! Selects the document of a manifest file.
 //!
 //! The reference tools read the first document of a file to learn its kind. For a ClusterServiceVersion or a
-//! CustomResourceDefinition they then wind the file back and read again, but through a reader that has already taken up to
-//! 4096 bytes ahead. For a file of one document that is the same text once more. For a file of several documents the second
-//! reading gets what was left of those bytes, followed by the file from its start, up to the next separator.
+//! CustomResourceDefinition they then rewind the file and read again, but through a reader that has already buffered up
+//! to 4096 bytes. For a file of one document the result is the same. For a file of several documents the second reading
+//! gets the rest of those bytes, followed by the file from its start, up to the next separator.
 
-/// How many bytes the reader takes ahead.
+/// Size of the reader's buffer.
 const READ_AHEAD: usize = 4096;
 const SEPARATOR: &[u8] = b"---";
 
@@ -25,12 +25,12 @@ pub enum DocumentError {
     },
 }
 
-/// The documents that matter of one file.
+/// The relevant documents of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Documents {
-    /// The text of the first document.
+    /// The first document.
     pub first: Vec<u8>,
-    /// The text that typed decoding reads, when it is another one.
+    /// The document for typed decoding, if it is another one.
     pub typed: Option<Vec<u8>>,
     /// Line on which a second document begins, counted from 1.
     pub second_line: Option<usize>,
@@ -39,7 +39,7 @@ pub struct Documents {
 /// Splits a file.
 ///
 /// # Errors
-/// For an empty file, and for text behind a separator.
+/// For an empty file, and for content after a separator.
 pub fn split(bytes: &[u8]) -> Result<Documents, DocumentError> {
     let mut reader = LineReader {
         bytes,
@@ -121,8 +121,8 @@ impl<'a> LineReader<'a> {
         self.line += 1;
         let length = memchr::memchr(b'\n', rest);
         let end = self.consumed + length.map_or(rest.len(), |length| length + 1);
-        // The reader moves what it holds to the front of its buffer and fills the rest; a line that fills the whole buffer is
-        // taken out in pieces.
+        // The reader moves its content to the front of its buffer and fills the rest; a line that fills the whole
+        // buffer is returned in pieces.
         let mut held = self.consumed;
         while self.read < end {
             if self.read - held >= READ_AHEAD {

@@ -14,7 +14,7 @@ define_rules! {
         id: "LOAD-5",
         severity: Severity::Error,
         origin: Origin::OperatorSdk("bundle loader"),
-        summary: "Every file beside the ClusterServiceVersion must read as a Kubernetes object with a kind.",
+        summary: "Every other file must contain a Kubernetes object with a kind.",
         why: "Every file of the directory is applied to the cluster, so each must be an object.",
         bad: "manifests/README.md",
         good: "README.md",
@@ -22,7 +22,7 @@ define_rules! {
     }
 }
 
-/// What the generic reading of a file gives.
+/// Result of the generic reading of a file.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Manifest {
@@ -30,7 +30,7 @@ pub struct Manifest {
     pub path: String,
     /// The first document as an object, or why it is not one.
     pub object: Result<Object, Box<Finding>>,
-    /// Kind of the first JSON value when the file is JSON that the YAML reader refuses.
+    /// Kind of the first JSON value if the file is JSON that the YAML reader rejects.
     pub json_kind: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl Manifest {
         }
     }
 
-    /// The kind that decides whether this file is taken for a ClusterServiceVersion.
+    /// The kind that decides whether this file is read as a ClusterServiceVersion.
     pub fn kind(&self) -> &str {
         match &self.object {
             Ok(object) => object.kind(),
@@ -94,8 +94,8 @@ pub(super) fn parse(bytes: &[u8]) -> Result<(yaml::Document, Value), Box<Finding
     Ok((document, value))
 }
 
-/// Makes texts of annotations with the values `.inf` and `.nan`, as the reference tools read them in metadata files. Anywhere else
-/// such values are refused.
+/// Converts annotations with the values `.inf` and `.nan` to strings, as the reference tools read them in metadata
+/// files. Anywhere else such values are rejected.
 pub(super) fn infinite_annotations_as_text(root: &mut yaml::Node) {
     let yaml::Value::Mapping(entries) = &mut root.value else {
         return;
@@ -126,7 +126,7 @@ pub(super) fn failed(error: &yaml::Error) -> Box<Finding> {
     Box::new(problem)
 }
 
-/// What usually is behind the parser's words.
+/// The usual cause of the parser's error.
 fn syntax_hint(error: &yaml::Error) -> Option<String> {
     let yaml::Error::Yaml { problem, .. } = error else {
         return None;
@@ -135,7 +135,7 @@ fn syntax_hint(error: &yaml::Error) -> Option<String> {
     let hint = if has("found character that cannot start any token") || has("tab character") {
         "YAML is indented with spaces, not tabs; a value that starts with `@`, `%` or a backquote needs quotes"
     } else if has("mapping values are not allowed") {
-        "indent this line like the keys beside it, or quote a value that holds `: `"
+        "indent this line like the keys around it, or quote a value that contains `: `"
     } else if has("did not find expected key") || has("did not find expected '-' indicator") {
         "this line is indented otherwise than the lines before it that it belongs to"
     } else if has("could not find expected ':'") {
@@ -143,7 +143,7 @@ fn syntax_hint(error: &yaml::Error) -> Option<String> {
     } else if has("unexpected end of stream") {
         "close the text that begins here with the same quote"
     } else if has("unknown escape character") {
-        "in a text with double quotes a backslash must be doubled; single quotes take it as it is"
+        "double the backslash in a string with double quotes, or use single quotes"
     } else if has("UTF-8") || has("control characters") {
         "save the file as UTF-8 text"
     } else if has("unknown anchor") {
@@ -161,7 +161,7 @@ fn conversion_text(error: &yaml::Error) -> String {
     }
 }
 
-/// The generic reading wants a map with a kind; a document without anything in it passes.
+/// The generic reading requires a map with a kind; an empty document passes.
 fn check_kind(value: &Value) -> Result<(), Box<Finding>> {
     let refuse = |text: String| Finding::of(&LOAD_5, format!("error unmarshaling JSON: while decoding JSON: {text}"));
     match value {

@@ -84,7 +84,7 @@ define_rules! {
     }
 }
 
-/// What loading gave.
+/// Result of loading.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
     pub objects: Vec<Object>,
@@ -96,7 +96,7 @@ pub(super) struct Loaded {
 /// Fewer bytes than this are read faster by one thread.
 const PARALLEL_FROM: usize = 256 << 10;
 
-/// Reads every file of a directory and below it, keyed by path. Hidden ones are left out.
+/// Reads every file of a directory and below it, keyed by path. Hidden ones are omitted.
 pub(super) fn read_files(tree: &Tree, directory: &str) -> BTreeMap<String, Manifest> {
     let files: Vec<(String, &[u8])> = visible_files(tree, directory)
         .filter_map(|(path, entry)| match entry {
@@ -117,7 +117,7 @@ pub(super) fn read_files(tree: &Tree, directory: &str) -> BTreeMap<String, Manif
         .collect()
 }
 
-/// The files that the loader looks at: none whose own name or a directory of theirs starts with a dot.
+/// The files that the loader reads: those whose name and directories do not start with a dot.
 fn visible_files<'a>(tree: &'a Tree, directory: &str) -> impl Iterator<Item = (String, &'a Entry)> + use<'a> {
     let prefix = if directory == "." { 0 } else { directory.len() };
     let walk_files = !matches!(tree.entry(directory), Some(Entry::LinkedDirectory));
@@ -131,7 +131,7 @@ fn visible_files<'a>(tree: &'a Tree, directory: &str) -> impl Iterator<Item = (S
     })
 }
 
-/// Loads the directory: every ClusterServiceVersion found brings the directory it is in.
+/// Loads the directory: every ClusterServiceVersion found adds its directory.
 pub(super) fn load(tree: &Tree, root: &str, directory: &str, mut files: BTreeMap<String, Manifest>) -> Loaded {
     let mut loaded = Loaded::default();
     let mut errors: Vec<String> = Vec::new();
@@ -150,7 +150,7 @@ pub(super) fn load(tree: &Tree, root: &str, directory: &str, mut files: BTreeMap
         }
         found = true;
         if !directories.insert(parent.to_string()) {
-            // A second one in the same directory brings the same objects and the same errors again.
+            // A second one in the same directory adds the same objects and the same errors again.
             continue;
         }
         let mut part = Directory {
@@ -217,7 +217,7 @@ fn check_annotations(tree: &Tree, root: &str, path: &str, loaded: &mut Loaded, e
     }
 }
 
-/// Why no ClusterServiceVersion was found: files that could not be read are the likely reason, so they are named.
+/// Why no ClusterServiceVersion was found: unreadable files are the likely reason, so they are named.
 fn missing_csv(files: &BTreeMap<String, Manifest>, shown: &str, directory: &str) -> Vec<Finding> {
     let as_missing = |problem: &Finding| Finding {
         rule: LOAD_1.id,
@@ -277,7 +277,7 @@ struct Directory<'a> {
 }
 
 impl Directory<'_> {
-    /// Loads all files. Some errors stop the loading: their text is returned. The others are collected.
+    /// Loads all files. Some errors stop the loading and are returned. The others are collected.
     fn load(&mut self, files: &mut BTreeMap<String, Manifest>) -> Option<String> {
         let mut stopped: Option<String> = None;
         let mut csvs = 0;
@@ -341,7 +341,7 @@ impl Directory<'_> {
             ("ClusterServiceVersion", _) => {
                 *csvs += 1;
                 if *csvs > 1 {
-                    let hint = "a bundle holds one version of one operator; put the other ClusterServiceVersion into a bundle of its own";
+                    let hint = "a bundle contains one version of one operator; move the other ClusterServiceVersion to a separate bundle";
                     let problem = Finding::of(&LOAD_6, "invalid bundle: contains multiple CSVs");
                     return Err(Box::new(problem.hint(hint)));
                 }
@@ -371,7 +371,7 @@ impl Directory<'_> {
     }
 }
 
-/// What operator-sdk calls an object that it decodes into a Go type, and the key of that type.
+/// operator-sdk's name for an object that it decodes into a Go type, and the key of that type.
 fn type_of(object: &Object) -> Option<(&'static str, &'static str)> {
     match (object.kind(), object.api_version()) {
         ("ClusterServiceVersion", _) => Some(("CSV", "ClusterServiceVersion")),
@@ -383,7 +383,7 @@ fn type_of(object: &Object) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// A value that does not fit, in operator-sdk's words and with a hint.
+/// A value that does not fit, with operator-sdk's message and a hint.
 fn named(mut problem: Finding, word: &str, name: &str) -> Finding {
     problem.rule = LOAD_7.id;
     problem.message = format!("unable to parse {word} {name}: {}", problem.message);
@@ -402,7 +402,7 @@ fn other_misfits(object: &Object, first: &Finding) -> Vec<Finding> {
     findings.filter(|other| other.path != first.path).collect()
 }
 
-/// How to put right a value that does not fit its field: Go's words, in those of YAML.
+/// The fix for a value that does not fit its field: Go's message in terms of YAML.
 fn type_hint(problem: &Finding) -> String {
     const KINDS: [(&str, &str); 10] = [
         ("string", "a string"),

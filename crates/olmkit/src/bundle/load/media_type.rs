@@ -1,4 +1,4 @@
-//! What kind of manifests a directory holds.
+//! Detects the type of a directory's manifests.
 
 use std::collections::BTreeMap;
 use std::fmt;

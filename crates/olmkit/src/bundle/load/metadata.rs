@@ -1,4 +1,4 @@
-//! Where a bundle's annotations are, and which directory they name for the manifests.
+//! Finds a bundle's annotations, and the manifest directory that they name.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ define_rules! {
 
 /// The prefix of all bundle annotations.
 pub const PREFIX: &str = "operators.operatorframework.io.bundle.";
-/// The annotation that says what kind of manifests the bundle holds.
+/// The annotation with the type of the bundle's manifests.
 pub const MEDIA_TYPE: &str = "operators.operatorframework.io.bundle.mediatype.v1";
 /// The annotation that names the directory of the manifests.
 pub const MANIFESTS: &str = "operators.operatorframework.io.bundle.manifests.v1";
@@ -117,7 +117,7 @@ pub(super) fn find(tree: &Tree, root: &str) -> Result<Metadata, Box<Finding>> {
         _ => {}
     }
     for (path, entry) in tree.walk("") {
-        // The whole path is looked at, so nothing is found in a bundle that is given as `../somewhere`.
+        // The whole path is checked, so nothing is found in a bundle that is given as `../somewhere`.
         let Entry::File(bytes) = entry else { continue };
         if filepath::join(root, &path).starts_with('.') {
             continue;
@@ -133,7 +133,7 @@ pub(super) fn find(tree: &Tree, root: &str) -> Result<Metadata, Box<Finding>> {
         }
     }
     let hint = if tree.file(USUAL_FILE).is_some() {
-        "the file needs a map `annotations` with texts in it; `olmkit generate bundle` writes it"
+        "the file needs a map `annotations` of strings; `olmkit generate bundle` writes it"
     } else {
         "a bundle needs metadata/annotations.yaml with an `annotations:` map; `olmkit generate bundle` writes it"
     };

@@ -1,7 +1,7 @@
 //! Loads a bundle the way operator-sdk loads it, and reports why it cannot.
 //!
-//! Reading is in three steps: the directory into a [`Tree`], the tree into a [`Reading`] that holds whatever could be
-//! understood together with everything that stops operator-sdk, and the reading into a [`Bundle`] when nothing does.
+//! Reading has three steps: the directory into a [`Tree`], the tree into a [`Reading`] with everything that could be
+//! decoded and all errors of operator-sdk, and the reading into a [`Bundle`] if there are none.
 
 mod documents;
 pub(crate) mod manifest;
@@ -46,10 +46,10 @@ pub enum LoadError {
     /// The directory could not be read.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// What was read is not a bundle. The text is operator-sdk's; `problems` say where.
+    /// The input is not a bundle. The message is operator-sdk's; `problems` have the positions.
     #[error("{message}")]
     Bundle {
-        /// operator-sdk's text.
+        /// operator-sdk's message.
         message: String,
         /// Every problem with its place.
         problems: Vec<Finding>,
@@ -65,10 +65,10 @@ pub struct Object {
     pub node: Arc<yaml::Node>,
     /// The object as written, shared too; null for a file with nothing in it.
     pub value: Arc<Value>,
-    /// The object decoded with Go's types: only for the ClusterServiceVersion and for CustomResourceDefinitions. Fields have
-    /// their exact names, nulls are gone, numbers are text where the field is text.
+    /// The object decoded with Go's types: only for the ClusterServiceVersion and for CustomResourceDefinitions. Fields
+    /// have their exact names, nulls are removed, numbers are strings if the field is a string.
     pub typed: Option<Value>,
-    /// The text that typed decoding reads when it is not the first document (see [`documents`]).
+    /// The document for typed decoding if it is not the first document (see [`documents`]).
     typed_document: Option<Vec<u8>>,
     /// Keys that occur more than once in one map.
     pub duplicates: Vec<yaml::Duplicate>,
@@ -119,16 +119,16 @@ impl Object {
         if self.kind().is_empty() || self.api_version().matches('/').count() > 1 {
             return "/, Kind=".to_string();
         }
-        // A version alone is printed behind an empty group.
+        // A version without a group is printed after an empty group.
         format!("{}/{}, Kind={}", self.group(), self.version(), self.kind())
     }
 
-    /// The place of the value at a JSON pointer, or of its nearest parent that is there.
+    /// The position of the value at a JSON pointer, or of its nearest existing parent.
     pub fn position(&self, pointer: &str) -> yaml::Position {
         self.nearest(pointer).0.start
     }
 
-    /// The node at a JSON pointer and `true`, or its nearest parent that is there and `false`.
+    /// The node at a JSON pointer and `true`, or its nearest existing parent and `false`.
     pub fn nearest(&self, pointer: &str) -> (&yaml::Node, bool) {
         let mut shorter = pointer;
         loop {
@@ -147,7 +147,7 @@ impl Object {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Bundle {
-    /// The bundle's root as texts show it.
+    /// The bundle's root in messages.
     pub root: String,
     /// Every file of the bundle.
     pub tree: Tree,
@@ -155,7 +155,7 @@ pub struct Bundle {
     pub metadata: Metadata,
     /// The manifests directory relative to the root.
     pub manifests_dir: String,
-    /// What kind of manifests there are.
+    /// The type of the manifests.
     pub media_type: MediaType,
     /// Name of the ClusterServiceVersion.
     pub name: String,
@@ -183,7 +183,7 @@ impl Bundle {
         self.metadata.get(PACKAGE).unwrap_or_default()
     }
 
-    /// The channels, from the annotations, without blanks and empty entries.
+    /// The channels from the annotations, without spaces and empty entries.
     pub fn channels(&self) -> Vec<&str> {
         let list = self.metadata.get(CHANNELS).unwrap_or_default();
         list.split(',')
@@ -207,11 +207,11 @@ impl Bundle {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Reading {
-    /// The bundle, as far as it goes. Files that could not be read are missing from it.
+    /// The bundle, as far as it could be read. Unreadable files are missing from it.
     pub bundle: Bundle,
-    /// What stops operator-sdk, in the order it would have been met. Empty for a bundle that loads.
+    /// Errors of operator-sdk, in its order. Empty for a bundle that loads.
     pub problems: Vec<Finding>,
-    /// operator-sdk's text for these problems.
+    /// operator-sdk's message for these problems.
     pub fatal: Option<String>,
 }
 
@@ -231,7 +231,7 @@ pub fn load(directory: &Path) -> Result<Bundle, LoadError> {
     }
 }
 
-/// Understands a directory. `root` is its name in texts.
+/// Decodes a directory. `root` is its name in messages.
 pub fn read(tree: Tree, root: &str) -> Reading {
     let mut reading = Reading {
         bundle: Bundle {
@@ -288,12 +288,12 @@ impl Reading {
     }
 }
 
-/// The objects of one directory of a tree, as operator-sdk loads it, and its text where it does not.
+/// The objects of one directory of a tree, as operator-sdk loads it, and its error message otherwise.
 pub(crate) fn directory(tree: &Tree, root: &str, directory: &str) -> (Vec<Object>, Option<String>) {
     let loaded = manifests::load(tree, root, directory, manifests::read_files(tree, directory));
     let is_missing = directory != "." && tree.entry(directory).is_none();
     let fatal = loaded.fatal.map(|text| match is_missing {
-        // Walking a path that is not there is an error of its own.
+        // Walking a missing path is a separate error.
         true => format!("[invalid file: <nil>, {text}]"),
         false => text,
     });

@@ -1,10 +1,10 @@
-//! Paths in texts.
+//! Paths in messages.
 
 use std::path::Path;
 
 use olmkit_go::filepath::{clean, rel};
 
-/// A path relative to the working directory, as operator-sdk shows a bundle directory whichever way it was given.
+/// A path relative to the working directory, as operator-sdk prints a bundle directory regardless of how it was given.
 pub fn relative_to_working_directory(path: &Path) -> String {
     let Ok(here) = std::env::current_dir() else {
         return clean(&path.to_string_lossy());

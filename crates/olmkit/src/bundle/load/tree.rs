@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use crate::files::{Directory, leads_out};
 use crate::limits::{self, Limit};
 
-/// How much a bundle may hold. A real bundle stays far below: the largest public ones are some 10 MB.
+/// Size limits of a bundle. Real bundles are far below: the largest public ones are some 10 MB.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Most bytes of all files together.
+    /// Maximum bytes of all files together.
     pub bytes: u64,
     /// Most files and directories.
     pub entries: usize,
-    /// Most levels of directories.
+    /// Maximum levels of directories.
     pub depth: usize,
 }
 
@@ -38,11 +38,11 @@ pub enum TreeError {
     List {
         /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// The directory holds more than a bundle may.
-    #[error("{} holds more than {limit}: this is not a bundle directory, or it is one with foreign files in it{way_out}", path.display())]
+    /// The directory exceeds the limits of a bundle.
+    #[error("{} contains more than {limit}: it is not a bundle directory, or it has unrelated files{way_out}", path.display())]
     TooLarge {
         /// The directory.
         path: PathBuf,
@@ -56,7 +56,7 @@ pub enum TreeError {
     Link {
         /// The link.
         path: PathBuf,
-        /// Where it may not lead.
+        /// The path that it may not leave.
         error: std::io::Error,
     },
 }
@@ -71,8 +71,8 @@ pub enum Entry {
     File(Vec<u8>),
     /// A symbolic link to a directory, which the reference tools do not follow.
     LinkedDirectory,
-    /// Something that cannot be read as a file: a dangling link, a socket, a file without permission. The text says what
-    /// the system answered.
+    /// An entry that cannot be read as a file: a dangling link, a socket, a file without permission. The string is the
+    /// system's error.
     Unreadable(String),
 }
 
@@ -86,8 +86,8 @@ impl Tree {
     /// Reads a directory. The root may be a symbolic link; links below it are followed to files only.
     ///
     /// # Errors
-    /// When the directory cannot be listed or holds more than `limits` allow. A single unreadable file is not an error but
-    /// an [`Entry::Unreadable`].
+    /// If the directory cannot be listed or exceeds `limits`. A single unreadable file is not an error but an
+    /// [`Entry::Unreadable`].
     pub fn from_dir(root: &Path, limits: Limits) -> Result<Self, TreeError> {
         let list = |error| TreeError::List {
             path: root.to_path_buf(),
@@ -127,7 +127,7 @@ impl Tree {
         tree
     }
 
-    /// Adds a file and the directories above it; replaces what was there.
+    /// Adds a file and its parent directories; replaces an existing file.
     pub fn insert(&mut self, path: &str, bytes: Vec<u8>) {
         let parts = parts(path);
         for end in 1..parts.len() {
@@ -157,7 +157,7 @@ impl Tree {
         parts.is_empty() || matches!(self.entries.get(&parts), Some(Entry::Directory))
     }
 
-    /// The names in one directory with what they are, in the order of their bytes. Empty for anything else.
+    /// The entries of one directory with their names, in byte order. Empty for anything else.
     pub fn children<'a>(&'a self, directory: &str) -> impl Iterator<Item = (&'a str, &'a Entry)> + use<'a> {
         let parent = parts(directory);
         let depth = parent.len();

@@ -226,7 +226,7 @@ fn summarize(package: String, changes: Vec<Change>, old: &Contents, new: &Conten
     summary
 }
 
-/// The images of a package in one catalog that the other one does not have for it.
+/// The images of a package in one catalog that the other one does not contain for it.
 fn only_in(catalog: &Contents, other: &Contents, package: &str) -> Vec<String> {
     let images = catalog.images(package);
     images
@@ -301,7 +301,7 @@ impl PackageChange {
         );
         let images: Vec<&str> = self.new_images.iter().map(String::as_str).collect();
         lines.extend(list("new image", &images, listed));
-        // Old images matter to nobody who mirrors, so they are counted only.
+        // Removed images are only counted, because mirrors do not need them.
         if !self.removed_images.is_empty() {
             lines.push(format!(
                 "no longer used: {}",

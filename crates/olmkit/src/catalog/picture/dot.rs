@@ -9,7 +9,7 @@ use crate::catalog::model::{Catalog, Channel};
 use crate::catalog::selection::{Selection, too_large};
 use crate::limits;
 
-/// Graphviz text of the selected channels of a catalog.
+/// The selected channels of a catalog in Graphviz format.
 ///
 /// # Errors
 /// The minimum edge is unknown, or the text is larger than [`limits::GRAPH_TEXT`]; a text for the user.

@@ -17,7 +17,7 @@ use crate::object::Version;
 
 /// Colour of edges that OLM v0 ignores.
 const IGNORED: &str = "red";
-/// Colour of what is deprecated.
+/// Color of deprecated items.
 const DEPRECATED: &str = "orange";
 
 /// The facts that decide which upgrades OLM v0 takes.
@@ -27,7 +27,7 @@ struct V0<'c> {
     deprecated: BTreeSet<(&'c str, &'c str)>,
 }
 
-/// The selected channels, sorted by package and name, and what marks the edges that OLM v0 ignores.
+/// The selected channels, sorted by package and name, and the marks for edges that OLM v0 ignores.
 fn drawn<'c>(catalog: &'c Catalog, selection: &Selection) -> Result<(Vec<Channel>, Option<V0<'c>>), String> {
     let versions = match selection.v0_semantics || selection.minimum_edge.is_some() {
         true => selection::versions(catalog)?,
@@ -47,13 +47,13 @@ fn drawn<'c>(catalog: &'c Catalog, selection: &Selection) -> Result<(Vec<Channel
     Ok((channels, v0))
 }
 
-/// What an entry replaces or skips.
+/// The entries that an entry replaces or skips.
 fn sources(entry: &ChannelEntry) -> impl Iterator<Item = &str> {
     let replaces = Some(entry.replaces.as_str()).filter(|name| !name.is_empty());
     entry.skips.iter().map(String::as_str).chain(replaces)
 }
 
-/// Schemas and names of what is deprecated, by package.
+/// Schemas and names of deprecated items, by package.
 type Deprecated<'c> = BTreeMap<&'c str, BTreeSet<(&'c str, &'c str)>>;
 
 fn deprecated(catalog: &Catalog) -> Deprecated<'_> {
@@ -66,7 +66,7 @@ fn deprecated(catalog: &Catalog) -> Deprecated<'_> {
     deprecated
 }
 
-/// Which entries of a channel stand out.
+/// Highlighted entries of a channel.
 struct Marks<'c> {
     /// In order.
     heads: Vec<&'c str>,

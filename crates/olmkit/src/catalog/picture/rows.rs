@@ -1,24 +1,24 @@
-//! Where the entries of a channel stand in a picture: one below the other, an upgrade above what it upgrades, and beside them
-//! lanes for the edges. The work grows with the number of edges and never beyond, whatever the graph is like.
+//! Layout of a channel's entries in a picture: one below the other, an upgrade above the entries that it upgrades, and
+//! lanes for the edges to the side. The effort is linear in the number of edges for any graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::sources;
 use crate::catalog::model::ChannelEntry;
 
-/// Most lanes beside the entries. More edges than that at one height share them.
+/// Maximum number of lanes. If more edges overlap, they share lanes.
 pub(super) const MOST_LANES: usize = 240;
 
-/// Edges that end at one entry and are drawn as one line, with a branch to each row it comes from.
+/// Edges that end at one entry and are drawn as one line, with a branch to each source row.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line {
     /// The row of the entry that upgrades.
     pub to: usize,
-    /// The rows of what it upgrades, without duplicates.
+    /// The rows of the entries that it upgrades, without duplicates.
     pub from: BTreeSet<usize>,
     /// True if it skips them; else it replaces the only one.
     pub skips: bool,
-    /// True if OLM v0 never goes this way.
+    /// True if OLM v0 never uses this edge.
     pub ignored: bool,
     /// The lane; none where the rows are neighbours.
     pub lane: Option<usize>,
@@ -27,16 +27,17 @@ pub(super) struct Line {
 /// The rows and lines of one channel.
 #[derive(Debug, Default)]
 pub(super) struct Rows<'c> {
-    /// Names from the heads down; those that are not in the channel too.
+    /// Names from the heads down, including those that are not in the channel.
     pub names: Vec<&'c str>,
     /// The edges.
     pub lines: Vec<Line>,
-    /// How many lanes the lines take.
+    /// Number of lanes for the lines.
     pub lanes: usize,
 }
 
 impl<'c> Rows<'c> {
-    /// Of the entries of a channel. `is_ignored` decides, for the names at both ends, whether OLM v0 ignores an edge.
+    /// Computes the layout of a channel's entries. `is_ignored` decides, for the names at both ends, whether OLM v0
+    /// ignores an edge.
     pub fn of(entries: &'c [ChannelEntry], is_ignored: impl Fn(&str, &str) -> bool) -> Self {
         let names = order(entries);
         let row: BTreeMap<&str, usize> = names.iter().enumerate().map(|(row, name)| (*name, row)).collect();
@@ -70,8 +71,8 @@ impl<'c> Rows<'c> {
     }
 }
 
-/// An order in which an upgrade stands before what it upgrades, as far as the graph has no circles; else the later in the
-/// file before the earlier.
+/// An order in which an upgrade precedes the entries that it upgrades, if the graph has no cycles there; otherwise
+/// later entries of the file come first.
 fn order(entries: &[ChannelEntry]) -> Vec<&str> {
     let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
     let mut names: Vec<&str> = Vec::new();
@@ -105,7 +106,7 @@ fn order(entries: &[ChannelEntry]) -> Vec<&str> {
     let mut ready: BTreeSet<usize> = free.map(|(number, _)| number).collect();
     let mut waiting: BTreeSet<usize> = (0..names.len()).filter(|number| !ready.contains(number)).collect();
     let mut ordered = Vec::with_capacity(names.len());
-    // Where only circles are left, one of them is entered anywhere.
+    // If only cycles remain, one of them is entered at any entry.
     while let Some(next) = ready.pop_first().or_else(|| waiting.pop_first()) {
         ordered.push(names.get(next).copied().unwrap_or_default());
         for source in below.get(&next).into_iter().flatten() {
@@ -120,7 +121,7 @@ fn order(entries: &[ChannelEntry]) -> Vec<&str> {
     ordered
 }
 
-/// Gives each line a lane that is free at all its heights, as long as there are lanes. Returns their number.
+/// Gives each line a lane that is free at all its heights, until the lanes are used up. Returns their number.
 fn assign_lanes(lines: &mut [Line]) -> usize {
     let extent = |line: &Line| {
         let rows = || line.from.iter().copied().chain([line.to]);

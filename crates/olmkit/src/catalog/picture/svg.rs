@@ -19,9 +19,9 @@ const LANE: usize = 10;
 const MARGIN: usize = 20;
 /// Pixels of a character, about.
 const CHARACTER: usize = 8;
-/// Longest name, and longest note behind it, in characters; the whole text shows where the pointer rests.
+/// Maximum length of names, and of notes after them, in characters; the full text is in a tooltip.
 const LONGEST: usize = 50;
-/// What the colours and lines mean.
+/// Meaning of the colors and lines.
 const LEGEND: &str = "green: head; grey: skipped; orange: deprecated; dashed box: not in the channel; \
                       solid line: replaces; dashed line: skips; red line: ignored by OLM v0";
 
@@ -79,15 +79,15 @@ fn nothing(selection: &Selection) -> String {
     }
 }
 
-/// One channel of the picture. Writing to its text cannot fail.
+/// One channel of the picture. Writing to its string cannot fail.
 struct Panel<'c> {
     title: String,
     marks: Marks<'c>,
     entries: &'c [ChannelEntry],
     rows: Rows<'c>,
-    /// What stands behind each name: its range.
+    /// Note after each name: its range.
     notes: Vec<&'c str>,
-    /// Pixels of a box from left to right.
+    /// Width of a box in pixels.
     box_width: usize,
     top: usize,
 }
@@ -210,7 +210,7 @@ impl<'c> Panel<'c> {
     }
 }
 
-/// Pixels of a box that holds any of the names with its note.
+/// Width in pixels of a box that fits each of the names with its note.
 fn box_width(names: &[&str], notes: &[&str]) -> usize {
     let length = |text: &str| text.chars().take(LONGEST).count();
     let longest = names
@@ -229,7 +229,7 @@ fn cut(label: &str) -> String {
     label.chars().take(LONGEST - 1).chain(['…']).collect()
 }
 
-/// Text within an element. What XML does not allow is replaced.
+/// Content of an element. Characters that XML does not allow are replaced.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in UntrustedText::new(text).to_string().chars() {

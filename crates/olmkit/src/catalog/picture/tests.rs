@@ -33,7 +33,7 @@ fn entry(name: &str, replaces: &str, skips: &[&str]) -> ChannelEntry {
     }
 }
 
-/// Entries of which each replaces the one before and skips so many before that.
+/// Entries that each replace the one before and skip `skips` earlier ones.
 fn dense(entries: usize, skips: usize) -> Vec<ChannelEntry> {
     let name = |number: usize| format!("p.v{number}");
     (0..entries)
@@ -158,7 +158,7 @@ fn all_forms_leave_out_what_lies_below_the_minimum_edge_and_mark_what_v0_ignores
     let entries = vec![
         entry("p.v1", "", &[]),
         entry("p.v2", "p.v1", &["p.v0"]),
-        // OLM v0 upgrades p.v0 and p.v1 to this entry at once.
+        // OLM v0 upgrades p.v0 and p.v1 directly to this entry.
         entry("p.v3", "p.v2", &["p.v0", "p.v1"]),
     ];
     let mut catalog = catalog(&[("p", "stable", entries)]);

@@ -11,11 +11,11 @@ use crate::catalog::model::{Bundle, Origin};
 use crate::catalog::text::Value;
 use crate::files::Directory;
 
-/// Renders a bundle directory. `image` is the bundle's image reference; empty for a bundle that stays inline.
+/// Renders a bundle directory. `image` is the bundle's image reference; empty for an inline bundle.
 ///
 /// # Errors
-/// In opm's words: no manifests, no ClusterServiceVersion, no annotations, an owned CRD that is missing, fields of the
-/// wrong type.
+/// With opm's message: no manifests, no ClusterServiceVersion, no annotations, an owned CRD that is missing, fields of
+/// the wrong type.
 pub fn directory(root: &Path, image: &str) -> Result<Bundle, Error> {
     Source::read(root)?.render(image)
 }
@@ -25,7 +25,7 @@ fn csv_of(manifests: &[Manifest]) -> Option<&Value<'static>> {
     csv.map(|manifest| &manifest.value)
 }
 
-/// What a bundle directory holds.
+/// Contents of a bundle directory.
 pub struct Source {
     /// One of them is a ClusterServiceVersion.
     manifests: Vec<Manifest>,

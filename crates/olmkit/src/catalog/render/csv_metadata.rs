@@ -1,4 +1,4 @@
-//! `olm.csv.metadata`: what user interfaces show of a ClusterServiceVersion.
+//! `olm.csv.metadata`: ClusterServiceVersion data for user interfaces.
 
 use super::Error;
 use super::csv_types::{
@@ -39,7 +39,7 @@ const METADATA: &[(&str, &str, Field)] = &[
     ("provider", "spec", required("provider", Shape::Struct(&LINK))),
 ];
 
-/// The property's value, compact JSON, from the JSON text of a ClusterServiceVersion.
+/// The property's value, compact JSON, from a ClusterServiceVersion as JSON.
 ///
 /// # Errors
 /// A field does not have the type that it has in OLM's API.
@@ -73,7 +73,7 @@ pub fn from_value(csv: &Value<'_>) -> Result<String, Error> {
 /// Checks that the value of an `olm.csv.metadata` property has the form that opm reads.
 ///
 /// # Errors
-/// Go's text for the first field that does not fit.
+/// Go's message for the first field that does not fit.
 pub fn check(value: &Value<'_>) -> Result<(), String> {
     let fits = |(name, _, wanted): &(&str, &str, Field)| {
         field(value, name).is_none_or(|value| *value == Value::Null || wanted.shape.fits(value))

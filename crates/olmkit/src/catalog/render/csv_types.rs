@@ -1,5 +1,5 @@
-//! The Go types behind a ClusterServiceVersion, as far as catalogs carry them, and writing values through them:
-//! unknown fields vanish, field names match in any case, the order is that of the Go struct.
+//! The Go types of a ClusterServiceVersion, as far as catalogs contain them, and serialization through them: unknown
+//! fields are dropped, field names match in any case, the order is that of the Go struct.
 
 use super::definitions::field;
 use crate::catalog::decode::{Mismatch, Place};
@@ -15,7 +15,7 @@ pub enum Shape {
     Int32,
     Texts,
     TextMap,
-    /// Any JSON, kept as it is.
+    /// Any JSON, unchanged.
     Raw,
     Struct(&'static Structure),
     List(&'static Structure),
@@ -46,7 +46,7 @@ pub const fn required(name: &'static str, shape: Shape) -> Field {
     }
 }
 
-/// A field that is left out when empty.
+/// A field that is omitted when empty.
 pub const fn optional(name: &'static str, shape: Shape) -> Field {
     Field {
         name,
@@ -154,18 +154,18 @@ pub const API_SERVICES: Structure = Structure {
     ],
 };
 
-/// Writes values through their Go types and collects what does not fit.
+/// Writes values through their Go types and collects mismatches.
 pub struct TypedWriter {
     /// The compact JSON written so far.
     pub out: String,
     /// How strings are escaped.
     pub html: Html,
-    /// What did not fit.
+    /// The first mismatch.
     pub mismatch: Mismatch,
 }
 
 impl TypedWriter {
-    /// Begins with an empty text.
+    /// Starts with empty output.
     pub fn new(html: Html) -> Self {
         TypedWriter {
             out: String::new(),
@@ -174,7 +174,7 @@ impl TypedWriter {
         }
     }
 
-    /// Writes a name and its value, unless the value is to be left out when empty and is.
+    /// Writes a name and its value, unless the value is empty and omitted if empty.
     pub fn field(&mut self, name: &str, field: &Field, value: Option<&Value<'_>>, place: &Place<'_>) {
         let start = self.out.len();
         self.name(name);
@@ -198,7 +198,7 @@ impl TypedWriter {
         write_string(&mut self.out, text, self.html);
     }
 
-    /// Writes a value in its shape; says whether it is more than the Go zero value.
+    /// Writes a value in its shape; returns true if it is not the Go zero value.
     pub fn shape(&mut self, shape: &Shape, value: &Value<'_>, place: &Place<'_>) -> bool {
         match (shape, value) {
             (Shape::Raw, value) => {

@@ -8,7 +8,7 @@ use crate::catalog::decode::{Mismatch, Place, fields, string};
 use crate::catalog::text::Value;
 use olmkit_go::json::names_field;
 
-/// An API. Ordered as Go prints a map of them.
+/// An API. Sorted as Go prints a map of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Api {
     /// API group.
@@ -135,7 +135,7 @@ pub fn api_services(csv: &Value<'_>) -> Result<(Vec<Api>, Vec<Api>), Error> {
 
 fn definition_lists(csv: &Value<'_>, key: &str) -> Result<(Vec<Api>, Vec<Api>), Error> {
     let object_map = |text: &str| Error::Bundle(format!("error unmarshaling into object map: {text}"));
-    // The outer key is looked up exactly, as Go does in a map; an absent spec is an empty JSON text there.
+    // The outer key is matched exactly, as in a Go map; a missing spec is empty JSON there.
     let spec = field(csv, "spec").ok_or_else(|| object_map("unexpected end of JSON input"))?;
     if !matches!(spec, Value::Mapping(_) | Value::Null) {
         let kind = spec.go_kind();
@@ -159,7 +159,7 @@ fn definition_lists(csv: &Value<'_>, key: &str) -> Result<(Vec<Api>, Vec<Api>), 
     mismatch.finish((owned, required)).map_err(Error::Bundle)
 }
 
-/// A list of definitions; the name goes into `plural`.
+/// A list of definitions; the name is stored in `plural`.
 fn keys(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismatch) -> Vec<Api> {
     let items = match value {
         Value::Sequence(items) => items.as_slice(),
@@ -191,7 +191,7 @@ fn keys(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismatch) -> Vec<Ap
 /// Every owned CRD and version must be among the bundle's CRDs.
 ///
 /// # Errors
-/// opm's text with the first that is missing and all that are there.
+/// opm's message with the first missing one and all existing ones.
 pub fn check_owned(owned: &[Api], provided: &BTreeSet<Api>) -> Result<(), Error> {
     let wanted: BTreeSet<&Api> = owned.iter().collect();
     for api in wanted {

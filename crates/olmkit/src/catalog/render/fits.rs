@@ -1,12 +1,12 @@
-//! A quick look whether a value fits a Go type.
+//! A fast check if a value fits a Go type.
 //!
-//! Decoding builds a second tree to find out where a value does not fit and how Go words it. Nearly every manifest fits,
-//! and to see that needs no copy. The decoder decides where this check is not sure.
+//! Decoding builds a second tree to find a mismatch and Go's message for it. Nearly every manifest fits, and checking
+//! that needs no copy. If this check is not certain, the decoder decides.
 
 use crate::catalog::text::Value;
 use crate::types::structs::{Custom, Structs, Type};
 
-/// Returns true if the value certainly fits the type. `false` says nothing: the value may fit all the same.
+/// Returns true if the value certainly fits the type. If `false`, the value may still fit.
 pub fn certainly(value: &Value<'_>, kind: &Type, table: &Structs) -> bool {
     match (kind, value) {
         (Type::Pointer(_) | Type::Custom(Custom::Any(_)), Value::Null) => true,

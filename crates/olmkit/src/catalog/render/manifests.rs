@@ -17,7 +17,7 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// The compact JSON text that goes into `olm.bundle.object`: keys sorted, HTML characters escaped.
+    /// The compact JSON for `olm.bundle.object`: keys sorted, HTML characters escaped.
     pub fn json(&self) -> String {
         self.value.to_json(Numbers::Keep, Html::Escape)
     }
@@ -28,9 +28,9 @@ impl Manifest {
     }
 }
 
-/// Reads `manifests/`: files in byte order of name, the first document of each. Sub-directories, hidden files, files
-/// that do not decode or have no kind, and every ClusterServiceVersion but the first are silently left out, as
-/// opm does; `bundle validate` is what reports them.
+/// Reads `manifests/`: files in byte order of name, the first document of each. Subdirectories, hidden files, files
+/// that do not decode or have no kind, and every ClusterServiceVersion after the first are silently omitted, as opm
+/// does; `bundle validate` reports them.
 ///
 /// # Errors
 /// The directory cannot be read.
@@ -85,7 +85,7 @@ pub fn first_document(bytes: &[u8]) -> Option<Value<'static>> {
         Ok(text) => std::borrow::Cow::Borrowed(text),
         Err(_) => {
             let text = String::from_utf8_lossy(bytes);
-            // Go's JSON reader replaces bad bytes, its YAML reader refuses them.
+            // Go's JSON reader replaces invalid bytes, its YAML reader rejects them.
             if !stream::is_json(&text) {
                 return None;
             }

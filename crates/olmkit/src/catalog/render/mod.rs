@@ -13,17 +13,17 @@ pub mod typed;
 
 use super::model::{Bundle, PROPERTY_BUNDLE_OBJECT, PROPERTY_CSV_METADATA};
 
-/// How far catalogs are brought up to date.
+/// Migration level for rendered catalogs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MigrateLevel {
-    /// Leave bundles as they are.
+    /// Do not change bundles.
     #[default]
     None,
     /// Replace inline manifests of bundles that have an image by an `olm.csv.metadata` property.
     BundleObjectToCsvMetadata,
 }
 
-/// Why something cannot be rendered. The texts are opm's.
+/// Why rendering fails. The messages are opm's.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file of the bundle cannot be read.
@@ -31,7 +31,7 @@ pub enum Error {
     Read {
         /// The file or directory.
         path: std::path::PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The bundle is not one, or not a sound one.
@@ -45,8 +45,8 @@ pub enum Error {
     Template(String),
 }
 
-/// Brings a bundle into the form in which it is written: inline manifests and metadata behind all other properties,
-/// related images sorted by image.
+/// Brings a bundle into its written form: inline manifests and metadata after all other properties, related images
+/// sorted by image.
 pub fn touch_up(bundle: &mut Bundle) {
     let last = |kind: &str| matches!(kind, PROPERTY_BUNDLE_OBJECT | PROPERTY_CSV_METADATA);
     bundle.properties.sort_by_key(|property| last(&property.kind));

@@ -15,7 +15,7 @@ use crate::limits;
 use olmkit_go::json::Html;
 use olmkit_go::json::write_string;
 
-/// What the `metadata/` directory of a bundle says.
+/// Contents of a bundle's `metadata/` directory.
 #[derive(Debug, Clone, Default)]
 pub struct Metadata {
     /// The package, from annotations.yaml.
@@ -32,7 +32,7 @@ const ANNOTATIONS: [&str; 3] = [
     "operators.operatorframework.io.bundle.channel.default.v1",
 ];
 
-/// Reads `metadata/`. File names do not matter: for each role the first file in name order that fits is taken.
+/// Reads `metadata/`. File names do not matter: for each role the first matching file in name order is used.
 ///
 /// # Errors
 /// The directory cannot be read, or no file has annotations.
@@ -68,7 +68,7 @@ fn annotated_package(file: &Value<'_>) -> Option<String> {
     found.then_some(package)
 }
 
-/// A scalar as text: unquoted numbers and booleans become strings where the Go reader knows that a string is wanted.
+/// A scalar as a string: unquoted numbers and booleans become strings if the Go type is a string.
 fn scalar(value: &Value<'_>) -> Option<String> {
     match value {
         Value::Null => Some(String::new()),
@@ -119,7 +119,7 @@ fn annotation(csv: &Value<'_>) -> Vec<Property> {
         .collect()
 }
 
-/// JSON text without white space between tokens; the order of keys stays.
+/// JSON without white space between tokens; the order of keys is kept.
 fn compact(json: &str) -> String {
     let (mut out, mut quoted, mut escaped) = (String::with_capacity(json.len()), false, false);
     for character in json.chars() {
@@ -138,7 +138,7 @@ pub struct Sources<'s> {
     pub manifests: &'s [Manifest],
     /// The ClusterServiceVersion.
     pub csv: &'s Value<'static>,
-    /// What `metadata/` says.
+    /// Contents of `metadata/`.
     pub metadata: &'s Metadata,
     /// APIs that the bundle provides.
     pub provided: &'s BTreeSet<Api>,

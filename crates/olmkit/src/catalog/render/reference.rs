@@ -1,4 +1,4 @@
-//! What the arguments of `catalog render` name, and rendering all of them.
+//! Resolves the arguments of `catalog render` and renders all of them.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -8,10 +8,10 @@ use super::bundle::Source;
 use super::{Error, MigrateLevel, migrate, touch_up};
 use crate::catalog::model::{Bundle, Catalog};
 
-/// How to render.
+/// Render options.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// How far bundles are brought up to date.
+    /// Migration level for bundles.
     pub migrate: MigrateLevel,
     /// The image reference of bundle directories, with `{{.Package}}`, `{{.Name}}` and `{{.Version}}`.
     pub image_template: Option<ImageTemplate>,
@@ -23,16 +23,16 @@ pub struct Options {
 pub struct ReferenceError {
     /// The argument.
     pub reference: String,
-    /// Why.
+    /// The reason.
     pub source: Box<Error>,
 }
 
-/// Where images come from; the command line brings registry and layout, tests a table.
+/// Source of images: registry and layout on the command line, a table in tests.
 pub trait Images: Sync {
     /// Unpacks an image.
     ///
     /// # Errors
-    /// A text for the user: the image cannot be had.
+    /// A message for the user: the image cannot be fetched.
     fn unpack(&self, reference: &str) -> Result<Unpacked, String>;
 }
 
@@ -48,7 +48,7 @@ pub struct Unpacked {
 pub enum Directory {
     /// Removed on drop.
     Temporary(crate::temporary::Directory),
-    /// Left alone.
+    /// Not deleted.
     Kept(PathBuf),
 }
 
@@ -67,7 +67,7 @@ pub const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1
 /// Label of a bundle image: its package.
 pub const BUNDLE_LABEL: &str = "operators.operatorframework.io.bundle.package.v1";
 
-/// Renders catalogs and bundles, given as directories or images, several at a time.
+/// Renders catalogs and bundles, given as directories or images, in parallel.
 ///
 /// # Errors
 /// The first argument that cannot be rendered.
@@ -123,7 +123,7 @@ fn read(reference: &str, options: &Options, images: &dyn Images) -> Result<Catal
     read_image(reference, images)
 }
 
-/// Where the files of a catalog are.
+/// Location of a catalog's files.
 pub enum Located {
     /// In a directory.
     Directory(PathBuf),
@@ -170,8 +170,8 @@ pub fn locate(reference: &str, images: &dyn Images) -> Result<Located, Error> {
     Ok(Located::Image(image.directory, path))
 }
 
-/// Where an image's label says that its catalog is, below the image's root. The label is the image's own word, so it must not lead
-/// to files of this machine.
+/// The catalog directory that an image's label names, below the image's root. The label is untrusted: it must not
+/// resolve to host files.
 fn configs_below(root: &Path, label: &str) -> Result<PathBuf, Error> {
     let path = Path::new(label.trim_start_matches('/'));
     let stays = |part| matches!(part, Component::Normal(_) | Component::CurDir);
@@ -183,7 +183,7 @@ fn configs_below(root: &Path, label: &str) -> Result<PathBuf, Error> {
     Ok(root.join(path))
 }
 
-/// Returns true if a reference can only mean a path: asking a registry for it would confuse.
+/// Returns true if a reference can only be a path, so that querying a registry would be confusing.
 fn looks_like_a_path(reference: &str) -> bool {
     reference.starts_with(['.', '/']) || !reference.contains(['/', ':'])
 }

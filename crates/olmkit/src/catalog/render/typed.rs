@@ -1,4 +1,4 @@
-//! What the Go types refuse while a bundle is rendered: fields of the wrong type in the CSV's metadata, in the
+//! Errors of the Go types while a bundle is rendered: fields of the wrong type in the CSV's metadata, in the
 //! deployments of its install strategy, and in CRDs.
 
 use serde_json::Value as Json;
@@ -16,7 +16,7 @@ use olmkit_go::json::write_indented;
 /// CRDs must fit their type.
 ///
 /// # Errors
-/// opm's text for the first that does not.
+/// opm's message for the first that does not.
 pub fn check_crds(manifests: &[Manifest]) -> Result<(), Error> {
     for manifest in manifests
         .iter()
@@ -35,7 +35,7 @@ pub fn check_crds(manifests: &[Manifest]) -> Result<(), Error> {
 /// The CSV's metadata must fit its type.
 ///
 /// # Errors
-/// opm's text, which shows the CSV with a mark behind the culprit.
+/// opm's message, which prints the CSV with a mark after the invalid value.
 pub fn check_metadata(csv: &Value<'_>) -> Result<(), Error> {
     let Some(metadata) = field(csv, "metadata") else {
         return Ok(());
@@ -61,7 +61,7 @@ pub fn check_metadata(csv: &Value<'_>) -> Result<(), Error> {
 /// The deployments of the install strategy must fit their type.
 ///
 /// # Errors
-/// Go's text for the first field that does not.
+/// Go's message for the first field that does not.
 pub fn check_deployments(spec: &Value<'_>) -> Result<(), Error> {
     let deployments = field(spec, "install")
         .and_then(|install| field(install, "spec"))
@@ -85,7 +85,7 @@ fn check(value: &Value<'_>, key: &str) -> Result<(), DecodeError> {
     decode(&to_json(value), key, false).map(|_| ())
 }
 
-/// The error as it reads when the struct is a field of others.
+/// The error's form if the struct is a nested field.
 fn inside(error: &DecodeError, path: &str) -> String {
     const FIELD: &str = "Go struct field ";
     let text = &error.message;
@@ -98,7 +98,7 @@ fn inside(error: &DecodeError, path: &str) -> String {
     }
 }
 
-/// Where Go's decoder stands when it meets the value: behind a scalar, behind the bracket that opens a list or map.
+/// Offset of Go's decoder when it reads the value: after a scalar, after the opening bracket of a list or map.
 fn offset(value: &Value<'_>, pointer: &str) -> usize {
     let (mut value, mut before) = (value, 0);
     for step in pointer.split('/').skip(1) {
@@ -125,7 +125,7 @@ fn offset(value: &Value<'_>, pointer: &str) -> usize {
         }
 }
 
-/// The offset in the indented text of what stands at an offset of the compact text.
+/// The offset in the indented JSON for an offset in the compact JSON.
 fn pretty_offset(compact: &str, pretty: &str, offset: usize) -> usize {
     let (mut at, compact) = (0, compact.as_bytes());
     for byte in compact.get(..offset).unwrap_or_default() {

@@ -13,7 +13,7 @@ use olmkit_go::json::{write_indented, write_string};
 /// Turns the blobs of a catalog into a basic or substitutes template.
 ///
 /// # Errors
-/// The text is not a catalog, or the kind cannot be converted to.
+/// The input is not a catalog, or the kind cannot be converted to.
 pub fn convert(text: &str, kind: Kind, format: Format) -> Result<String, Error> {
     let (documents, error) = stream::documents(text);
     if let Some(error) = error {
@@ -46,7 +46,7 @@ pub fn convert(text: &str, kind: Kind, format: Format) -> Result<String, Error> 
         }
         Format::Yaml => {
             let yaml = yaml::json_to_yaml(&json).map_err(|error| Error(error.to_string()))?;
-            // opm ends with a blank line.
+            // opm ends with an empty line.
             format!("---\n{yaml}\n")
         }
     })

@@ -14,11 +14,11 @@ pub use convert::convert;
 /// A kind of template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Blobs, in which bundles are image references only.
+    /// Blobs, in which bundles are only image references.
     Basic,
     /// Image references by maturity; channels follow from the versions.
     Semver,
-    /// A catalog, and bundles that take the place of others.
+    /// A catalog, and bundles that replace others.
     Substitutes,
 }
 
@@ -40,7 +40,7 @@ impl Kind {
     }
 }
 
-/// Why a template cannot be rendered, in opm's words.
+/// Why a template cannot be rendered, with opm's message.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Error(pub String);

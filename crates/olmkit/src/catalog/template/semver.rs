@@ -15,7 +15,7 @@ use olmkit_go::json::Html;
 use olmkit_go::json::names_field;
 use olmkit_go::strconv::quote;
 
-/// How mature a list of bundles is. Later ones are preferred for the default channel.
+/// Maturity of a list of bundles. Later ones are preferred for the default channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Archetype {
     Candidate,
@@ -151,7 +151,7 @@ fn images(archetype: &Value<'_>, unknown: &dyn Fn(&str) -> String) -> Result<Vec
                 }
                 images.push(match value {
                     Value::String(text) => text.as_ref().to_owned(),
-                    // The reader knows that a string is wanted.
+                    // The reader converts it to a string.
                     other => other.to_json(Numbers::Keep, Html::Plain),
                 });
             }
@@ -215,7 +215,7 @@ fn unordered(sorted: &[(String, Version)]) -> Result<(), String> {
     Ok(())
 }
 
-/// A bundle's place in one run of channels.
+/// A bundle's position in one run of channels.
 struct Tuple<'v> {
     archetype: usize,
     stream: Stream,
@@ -224,7 +224,7 @@ struct Tuple<'v> {
     version: &'v Version,
 }
 
-/// What makes a channel the better default: archetype, version, preferred stream, stream.
+/// Rank of a channel as default: archetype, version, preferred stream, stream.
 type Rank<'a> = (usize, &'a Version, bool, Stream);
 
 fn channels(template: &Template, package: &str, versions: &Versions) -> (Vec<Channel>, String) {
@@ -283,8 +283,8 @@ fn channels(template: &Template, package: &str, versions: &Versions) -> (Vec<Cha
     )
 }
 
-/// Gives the highest patch of each minor version its edges: it replaces that of the minor before, and skips all else
-/// that came before it within its major version.
+/// Sets the edges of the highest patch of each minor version: it replaces that of the previous minor version, and skips
+/// everything before it within its major version.
 fn link(tuples: &mut [Tuple<'_>], channels: &mut BTreeMap<String, Channel>) {
     tuples.sort_by(|left, right| {
         (left.archetype, left.stream, left.version).cmp(&(right.archetype, right.stream, right.version))

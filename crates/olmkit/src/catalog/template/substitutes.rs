@@ -1,4 +1,4 @@
-//! `olm.template.substitutes`: bundles that take the place of others in a catalog.
+//! `olm.template.substitutes`: bundles that replace others in a catalog.
 
 use std::collections::BTreeSet;
 
@@ -106,7 +106,7 @@ fn substitute(
     }
 }
 
-/// Version, then release. Where the CSV says that it substitutes another, build metadata counts as the release.
+/// Version, then release. If the CSV substitutes another, build metadata counts as the release.
 fn order_key(bundle: &Bundle) -> Result<(Version, Option<Version>), String> {
     let properties = property::parse(bundle).map_err(|(_, error)| error)?;
     let own = properties.first().cloned().unwrap_or_default();
@@ -129,7 +129,7 @@ fn substitutes_another(bundle: &Bundle) -> bool {
     csv.is_some_and(|csv| csv.pointer("/metadata/annotations/olm.substitutesFor").is_some())
 }
 
-/// Puts the substitute in the place of its base, which it skips from then on.
+/// Replaces the base by its substitute, which skips the base from then on.
 fn replace(channel: &mut Channel, base: &str, substitute: &str) {
     let Some(entries) = channel.entries.as_mut() else {
         return;

@@ -1,4 +1,4 @@
-//! Values that borrow from the text, from the quick reader of [`crate::yaml`].
+//! Values that borrow from the input, from the quick reader of [`crate::yaml`].
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use crate::yaml::Style;
 use crate::yaml::block::{self, Build, Place, Scalar, Span};
 use crate::yaml::resolve::{Scalar as Resolved, resolve_plain};
 
-/// Reads one document, or gives up. The text must hold LF line ends only.
+/// Reads one document, or returns `None`. The input must contain only LF line ends.
 pub fn read(text: &str) -> Option<Value<'_>> {
     block::read(text, Values)
 }

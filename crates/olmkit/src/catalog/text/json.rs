@@ -9,28 +9,28 @@ use serde::de::DeserializeSeed as _;
 use super::value::Value;
 use crate::yaml;
 
-/// As much of a text as one document may have, and a little more, so that a longer one is seen to be.
+/// The part of the input that one document may have, and a little more, so that a longer one is detected.
 pub(super) fn within_limit(text: &str) -> &str {
     let end = text.floor_char_boundary(yaml::MAX_DOCUMENT_BYTES + 8);
     text.get(..end).unwrap_or(text)
 }
 
-/// The values of a text, one after the other.
+/// The consecutive values of a stream.
 pub(super) fn json_values(
     text: &str,
 ) -> serde_json::StreamDeserializer<'_, serde_json::de::StrRead<'_>, JsonValue<'_>> {
     serde_json::Deserializer::from_str(text).into_iter()
 }
 
-/// Reads a JSON text that is one value; strings without escapes are borrowed from it.
+/// Reads a single JSON value; strings without escapes are borrowed from the input.
 ///
 /// # Errors
-/// The text is not JSON.
+/// The input is not JSON.
 pub fn json(text: &str) -> Result<Value<'_>, serde_json::Error> {
     serde_json::from_str::<JsonValue<'_>>(text).map(|value| value.0)
 }
 
-/// Builds a [`Value`] that borrows its strings from the JSON text. It may have as many values as a YAML document.
+/// Builds a [`Value`] that borrows its strings from the JSON. It may have as many values as a YAML document.
 pub(super) struct JsonValue<'a>(pub(super) Value<'a>);
 
 impl<'de> Deserialize<'de> for JsonValue<'de> {

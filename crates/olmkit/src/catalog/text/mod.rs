@@ -1,7 +1,6 @@
 //! From bytes to value trees: the documents of a YAML or JSON stream, quickly.
 //!
-//! [`block`] takes what the quick reader of [`crate::yaml`] finds; whatever that one does not know is read by the full
-//! reader.
+//! [`block`] uses the quick reader of [`crate::yaml`]; the full reader reads everything that it does not support.
 
 pub mod block;
 mod json;

@@ -1,7 +1,7 @@
 //! The documents of a file, with the rules of apimachinery's `YAMLOrJSONDecoder` as opm uses it for catalogs.
 //!
-//! A file whose first non-blank character is `{` is a stream of JSON values; if it breaks off after at most one
-//! value, the rest counts as YAML. Everything else is YAML, cut at lines that begin with `---`.
+//! A file whose first character after white space is `{` is a stream of JSON values; if it breaks off after at most one
+//! value, the rest counts as YAML. Everything else is YAML, split at lines that begin with `---`.
 
 use std::borrow::Cow;
 
@@ -13,22 +13,22 @@ use super::json::{JsonValue, json_values, within_limit};
 use super::value::Value;
 use crate::yaml;
 
-/// How far opm looks for the `{` that makes a file JSON, in bytes.
+/// Number of bytes in which opm searches for the `{` that makes a file JSON.
 const LOOK_AHEAD: usize = 4096;
 
-/// From this length on, documents of one text are read in parallel.
+/// Longer streams are read in parallel.
 const PARALLEL: usize = 1 << 17;
 
-/// Bytes of one text that are in work at a time.
+/// Bytes of one stream that are processed at a time.
 const WINDOW: usize = 16 << 20;
 
-/// Documents of one text that are in work at a time.
+/// Documents of one stream that are processed at a time.
 const WINDOW_PIECES: usize = 1 << 16;
 
 /// One document of a stream.
 #[derive(Debug)]
 pub struct Document<'a> {
-    /// What it holds.
+    /// Its value.
     pub value: Value<'a>,
     /// Its first line in the file, counted from 1.
     pub line: usize,
@@ -40,7 +40,7 @@ pub struct Document<'a> {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// What opm says.
+    /// opm's message.
     pub message: String,
     /// Line in the file, counted from 1.
     pub line: usize,
@@ -48,7 +48,7 @@ pub struct Error {
     pub column: usize,
 }
 
-/// The documents of a text, in order. An error ends the stream, as it does in opm.
+/// The documents of a stream, in order. An error ends the stream, as in opm.
 pub fn documents(text: &str) -> (Vec<Document<'static>>, Option<Error>) {
     map(text, |document| {
         let Document { value, line, yaml } = document;
@@ -60,15 +60,15 @@ pub fn documents(text: &str) -> (Vec<Document<'static>>, Option<Error>) {
     })
 }
 
-/// Reads the documents of a text and turns each into something else at once, several at a time if the text is long.
-/// The results are in order and end at the first error, in opm's words.
+/// Reads the documents of a stream and converts each immediately, in parallel if the stream is long. The results are in
+/// order and end at the first error, with opm's message.
 pub fn map<T: Send>(text: &str, convert: impl Fn(Document<'_>) -> Result<T, Error> + Sync) -> (Vec<T>, Option<Error>) {
     let mut results = Vec::new();
     let error = each(text, convert, &mut |result| results.push(result));
     (results, error)
 }
 
-/// As [`map`], handing on the results as they come: of a long text only some megabytes are in work at a time.
+/// As [`map`], but returns the results as they are ready: only some megabytes of a long stream are processed at a time.
 pub fn each<T: Send>(
     text: &str,
     convert: impl Fn(Document<'_>) -> Result<T, Error> + Sync,
@@ -81,7 +81,7 @@ pub fn each<T: Send>(
     }
 }
 
-/// Returns true if opm reads the text as JSON.
+/// Returns true if opm reads the input as JSON.
 pub fn is_json(text: &str) -> bool {
     let head = text.as_bytes().get(..text.len().min(LOOK_AHEAD)).unwrap_or_default();
     String::from_utf8_lossy(head).trim_start().starts_with('{')
@@ -129,7 +129,7 @@ fn each_json<T: Send>(
             }
             Some(Err(error)) if is_cut && error.is_eof() => return Some(too_large("invalid JSON", line_at(before))),
             Some(Err(error)) if count > 1 => {
-                // What Go takes and this reader does not is rare: depth, for one.
+                // Input that Go accepts and this reader rejects is rare, for example because of its depth.
                 let message = olmkit_go::json::check_first(rest)
                     .err()
                     .map_or_else(|| format!("invalid JSON: {error}"), |error| error.message);
@@ -236,8 +236,8 @@ fn read_full(text: &str, line: usize) -> Result<Value<'static>, Error> {
     Ok(Value::from(node.to_json().map_err(fail)?))
 }
 
-/// Cuts a YAML stream at its separator lines. A separator that follows content ends it and is dropped; one that does
-/// not is part of the next document, so that two in a row give an empty document.
+/// Splits a YAML stream at its separator lines. A separator after content ends it and is dropped; another one is part
+/// of the next document, so that two in a row form an empty document.
 fn split(text: &str, lines_before: usize) -> Pieces<'_> {
     Pieces {
         text,
@@ -248,12 +248,12 @@ fn split(text: &str, lines_before: usize) -> Pieces<'_> {
     }
 }
 
-/// The pieces of a YAML stream, as far as it can be cut.
+/// The pieces of a YAML stream, as far as it can be split.
 struct Pieces<'a> {
     text: &'a str,
-    /// How far it was read.
+    /// Offset read so far.
     at: usize,
-    /// Where the next piece begins.
+    /// Start of the next piece.
     start: usize,
     /// Lines read.
     line: usize,
@@ -266,7 +266,7 @@ impl<'a> Pieces<'a> {
         Some(Err(error))
     }
 
-    /// The text up to an offset.
+    /// The piece up to an offset.
     fn cut(&mut self, end: usize) -> Option<Result<Piece<'a>, Error>> {
         if end - self.start > yaml::MAX_DOCUMENT_BYTES {
             let error = too_large("error converting YAML to JSON: yaml", self.start_line);
@@ -294,7 +294,7 @@ impl<'a> Iterator for Pieces<'a> {
             };
             let behind = behind.trim();
             if !behind.is_empty() && !behind.starts_with('#') {
-                // What came before is not a document either: opm's reader gives it up with the line.
+                // The previous part is not a document either: opm's reader drops it with the line.
                 let error = Error {
                     message: format!("invalid Yaml document separator: {behind}"),
                     line: self.line,
@@ -319,7 +319,7 @@ impl<'a> Iterator for Pieces<'a> {
     }
 }
 
-/// What the full reader says, before anything of the document is copied.
+/// The full reader's error, before any of the document is copied.
 fn too_large(what: &str, line: usize) -> Error {
     Error {
         message: format!("{what}: document is larger than {} MiB", yaml::MAX_DOCUMENT_BYTES >> 20),
@@ -328,7 +328,7 @@ fn too_large(what: &str, line: usize) -> Error {
     }
 }
 
-/// A document as the readers take it: lines end with line feeds alone, the last one too.
+/// A document in the form that the readers require: lines end with line feeds only, the last one too.
 fn normal(text: &str) -> Cow<'_, str> {
     if memchr::memchr(b'\r', text.as_bytes()).is_some() {
         let mut text = text.replace("\r\n", "\n");
@@ -343,8 +343,8 @@ fn normal(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The first document of a text alone, as Go reads a manifest: what follows is not looked at. `None` if there is none
-/// or it does not decode.
+/// Only the first document of a stream, as Go reads a manifest: the rest is ignored. `None` if there is none or it does
+/// not decode.
 pub fn first(text: &str) -> Option<Value<'static>> {
     if is_json(text)
         && let Some(Ok(JsonValue(value))) = json_values(within_limit(text)).next()
@@ -359,7 +359,7 @@ pub fn first(text: &str) -> Option<Value<'static>> {
     }
 }
 
-/// The text of the document that begins at a line, as [`Document::line`] counts.
+/// The document that begins at a line, as [`Document::line`] counts.
 pub fn at_line(text: &str, line: usize) -> Option<Cow<'_, str>> {
     let start = text
         .split_inclusive('\n')
@@ -369,7 +369,7 @@ pub fn at_line(text: &str, line: usize) -> Option<Cow<'_, str>> {
     at_offset(text, start)
 }
 
-/// The text of the document that begins at an offset; none of one that is too large to be read.
+/// The document that begins at an offset; `None` if it is too large to be read.
 pub fn at_offset(text: &str, start: usize) -> Option<Cow<'_, str>> {
     let rest = text.get(start..)?;
     if is_json(text) && rest.trim_start().starts_with('{') {

@@ -1,4 +1,4 @@
-//! The value tree of one blob, and its JSON text as the Go tools write it.
+//! The value tree of one blob, and its JSON as the Go tools write it.
 //!
 //! Catalogs of a hundred megabytes pass through here, so strings borrow from the source where they can. Positions
 //! are not kept: to report an error, a caller reads the document again with [`crate::yaml`].
@@ -7,8 +7,7 @@ use std::borrow::Cow;
 
 use olmkit_go::json::{Html, write_float, write_string};
 
-/// A JSON value. Mappings are sorted by key bytes and hold each key once, which is what Go's maps give when they are
-/// written.
+/// A JSON value. Mappings are sorted by key bytes and contain each key once, as Go writes maps.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
     /// `null`
@@ -42,7 +41,7 @@ impl<'a> Value<'a> {
     /// Makes a mapping from entries in any order: sorts them, and the last of equal keys wins.
     pub fn mapping(mut entries: Vec<(Cow<'a, str>, Value<'a>)>) -> Self {
         if !entries.is_sorted_by(|left, right| left.0 < right.0) {
-            // Stable, so that of equal keys the last one stays last.
+            // Stable, so that of equal keys the last one remains last.
             entries.sort_by(|left, right| left.0.cmp(&right.0));
             entries.dedup_by(|later, earlier| {
                 let same = later.0 == earlier.0;
@@ -66,7 +65,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The text, if this is a string.
+    /// The content, if this is a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Value::String(text) => Some(text),
@@ -90,7 +89,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What Go's decoder calls this kind of value in its errors.
+    /// The name of this kind of value in Go's decoding errors.
     pub fn go_kind(&self) -> &'static str {
         match self {
             Value::Null => "null",
@@ -102,7 +101,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Cuts the tie to the source text.
+    /// Copies the borrowed strings.
     pub fn into_owned(self) -> Value<'static> {
         match self {
             Value::Null => Value::Null,
@@ -121,14 +120,14 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The compact JSON text.
+    /// Compact JSON.
     pub fn to_json(&self, numbers: Numbers, html: Html) -> String {
         let mut out = String::new();
         self.write_json(&mut out, numbers, html);
         out
     }
 
-    /// Appends the compact JSON text.
+    /// Appends compact JSON.
     pub fn write_json(&self, out: &mut String, numbers: Numbers, html: Html) {
         match self {
             Value::Null => out.push_str("null"),

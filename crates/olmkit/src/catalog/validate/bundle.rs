@@ -1,4 +1,4 @@
-//! What a bundle blob says by itself: its version, release, properties, image references.
+//! Checks a bundle blob by itself: its version, release, properties, image references.
 
 use super::Problem;
 use super::facts::BundleFacts;
@@ -51,7 +51,7 @@ define_rules! {
     }
 }
 
-/// Reads a bundle blob by type, with all that is wrong with it alone.
+/// Reads a bundle blob by type, with all its own errors.
 pub fn bundle_facts(bundle: &Bundle) -> (BundleFacts<'_>, Vec<Problem>) {
     let mut facts = BundleFacts {
         bundle,
@@ -110,7 +110,7 @@ fn images(bundle: &Bundle, problems: &mut Vec<Problem>) {
                     format!("/relatedImages/{index}/image"),
                 ),
             };
-            // The library behind opm does not repeat the name.
+            // The library below opm does not repeat the name.
             let error = match error.to_string() {
                 text if text.ends_with("must be lowercase") => {
                     "invalid reference format: repository name must be lowercase".to_owned()
@@ -156,7 +156,7 @@ fn version(bundle: &Bundle, own: &PackageProperty, facts: &mut BundleFacts<'_>, 
     }
 }
 
-/// A release: at most 20 characters, pre-release identifiers with dots between.
+/// A release: at most 20 characters, pre-release identifiers separated by dots.
 fn release(text: &str) -> Result<(), String> {
     const LONGEST: usize = 20;
     if text.is_empty() {

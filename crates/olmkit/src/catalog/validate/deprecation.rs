@@ -1,4 +1,4 @@
-//! Deprecations and what they deprecate.
+//! Deprecations and their targets.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ pub fn without_message(deprecation: DeprecationEntry<'_>, object: &str) -> Optio
     })
 }
 
-/// Assigns deprecations to what they deprecate.
+/// Assigns deprecations to their targets.
 pub fn deprecations<'c>(model: &mut Model<'c>, deprecations: &'c [Deprecation]) {
     let mut seen = BTreeSet::new();
     for (item, blob) in deprecations.iter().enumerate() {

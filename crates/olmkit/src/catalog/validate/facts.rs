@@ -1,4 +1,4 @@
-//! What the blobs of a catalog say, with channels and bundles assigned to their packages.
+//! The blobs of a catalog, with channels and bundles assigned to their packages.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,11 +11,11 @@ use crate::object::Version;
 pub struct DeprecationEntry<'c> {
     /// The blob.
     pub blob: &'c Deprecation,
-    /// Where the entry stands in it.
+    /// Its position in the channel.
     pub index: usize,
 }
 
-/// What a bundle blob says, read by type.
+/// The decoded contents of a bundle blob.
 #[derive(Debug, Clone)]
 pub struct BundleFacts<'c> {
     /// The blob.
@@ -33,20 +33,20 @@ pub struct BundleFacts<'c> {
 /// A channel with its entries.
 #[derive(Debug)]
 pub struct ChannelFacts<'c> {
-    /// The blob; none for the channel that opm makes up for a default channel that does not exist.
+    /// The blob; `None` for the channel that opm creates for a missing default channel.
     pub blob: Option<&'c Channel>,
     /// Its name.
     pub name: &'c str,
     /// The first entry of each name.
     pub entries: Vec<&'c ChannelEntry>,
-    /// Where each of them stands in the blob.
+    /// Position of each entry in the blob.
     pub positions: HashMap<&'c str, usize>,
     /// The entry that deprecates it, if any.
     pub deprecation: Option<DeprecationEntry<'c>>,
 }
 
 impl ChannelFacts<'_> {
-    /// Where the first entry of a name stands in the blob.
+    /// Position of the first entry with a name in the blob.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.positions.get(name).copied()
     }
@@ -70,11 +70,11 @@ pub struct PackageFacts<'c> {
 pub struct Model<'c> {
     /// Packages by name.
     pub packages: BTreeMap<&'c str, PackageFacts<'c>>,
-    /// What did not fit, in opm's order: the first is what it stops at.
+    /// Problems in opm's order: it stops at the first one.
     pub problems: Vec<Problem>,
 }
 
-/// The origin of a channel, or of its package where opm makes the channel up.
+/// The origin of a channel, or of its package if opm created the channel.
 pub fn channel_origin<'m>(package: &'m PackageFacts<'_>, channel: &'m ChannelFacts<'_>) -> &'m Origin {
     channel.blob.map_or(&package.blob.origin, |blob| &blob.origin)
 }

@@ -107,7 +107,7 @@ define_rules! {
     }
 }
 
-/// Looks at every package.
+/// Checks every package.
 pub fn check(model: &Model<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for package in model.packages.values() {

@@ -1,8 +1,8 @@
-//! `catalog validate`: every rule of `opm validate` with its texts, and lints.
+//! `catalog validate`: every rule of `opm validate` with its messages, and lints.
 //!
-//! opm builds a model of the catalog and stops at the first thing that does not fit into it ([`model`]); then it
-//! checks packages, channels and bundles and prints all it finds as a tree ([`package`], [`tree`]). Here all of it
-//! becomes findings with a place, in a fixed order, and [`Verdict::opm_text`] is what opm would have said.
+//! opm builds a model of the catalog and stops at the first blob that does not fit into it ([`model`]); then it checks
+//! packages, channels and bundles and prints all errors as a tree ([`package`], [`tree`]). Here all errors become
+//! findings with a position, in a fixed order, and [`Verdict::opm_text`] is opm's output.
 
 pub(crate) mod blobs;
 pub(crate) mod bundle;
@@ -38,14 +38,14 @@ define_rules! {
     }
 }
 
-/// A finding before its place in the file is known.
+/// A finding before its position in the file is computed.
 #[derive(Debug, Clone)]
 pub struct Problem {
     /// Identifier of the rule.
     pub rule: &'static Rule,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// opm's text; ours for lints.
+    /// opm's message; ours for lints.
     pub message: String,
     /// Package, channel or bundle.
     pub object: String,
@@ -53,7 +53,7 @@ pub struct Problem {
     pub origin: Origin,
     /// JSON pointer to the value in the blob.
     pub pointer: String,
-    /// What to do about it.
+    /// The fix.
     pub hint: Option<Cow<'static, str>>,
 }
 
@@ -100,10 +100,11 @@ impl Problem {
     }
 }
 
-/// What validation found.
+/// Result of validation.
 #[derive(Debug, Clone, Default)]
 pub struct Verdict {
-    /// What `opm validate` prints; none if it accepts the catalog. Siblings in a tree are sorted: opm's order is random.
+    /// The error that `opm validate` prints, or `None` if it accepts the catalog. Siblings in a tree are sorted: opm's
+    /// order is random.
     pub opm_text: Option<String>,
     /// Everything found, including lints.
     pub problems: Vec<Problem>,
@@ -115,7 +116,7 @@ impl Verdict {
         self.opm_text.is_none()
     }
 
-    /// The findings that are at least this bad, with their places in the files, which are read again for it.
+    /// The findings of at least this severity, with their positions in the files, which are read again for this.
     pub fn report(&self, least: Severity) -> Report {
         let problems: Vec<&Problem> = self
             .problems
@@ -145,12 +146,12 @@ impl Verdict {
     }
 }
 
-/// Reads and checks a catalog directory. A directory that cannot be read is a verdict too.
+/// Reads and checks a catalog directory. A directory that cannot be read is a result too.
 pub fn directory(root: &Path) -> Verdict {
     loaded(load::directory(root).as_ref())
 }
 
-/// Validates a catalog that was read, or says why it cannot be.
+/// Validates a loaded catalog, or reports why it cannot be loaded.
 pub fn loaded(catalog: Result<&Catalog, &load::Error>) -> Verdict {
     match catalog {
         Ok(catalog) => catalog_verdict(catalog),
@@ -177,12 +178,12 @@ fn load_failure(error: &load::Error) -> Verdict {
     }
 }
 
-/// What `opm validate` says about a catalog; none if it accepts it.
+/// The error that `opm validate` reports, or `None` if the catalog is valid.
 pub fn opm_text(catalog: &Catalog) -> Option<String> {
     opm_verdict(&model::build(catalog)).0
 }
 
-/// What opm prints, and the problems behind it.
+/// opm's output, and the problems that cause it.
 fn opm_verdict(built: &facts::Model<'_>) -> (Option<String>, Vec<Problem>) {
     let (tree, found) = package::check(built);
     let text = match built.problems.first() {

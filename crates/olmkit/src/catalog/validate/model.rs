@@ -180,7 +180,7 @@ fn packages<'c>(model: &mut Model<'c>, packages: &'c [Package]) {
     }
 }
 
-/// Names of entries by package, of the last channel of each that was read: opm looks at no other.
+/// Names of entries by package, only from the last channel of each: opm ignores the others.
 type Entries<'c> = BTreeMap<&'c str, BTreeSet<&'c str>>;
 
 fn channels<'c>(model: &mut Model<'c>, channels: &'c [Channel]) -> Entries<'c> {
@@ -245,9 +245,9 @@ fn channels<'c>(model: &mut Model<'c>, channels: &'c [Channel]) -> Entries<'c> {
 }
 
 fn bundles<'c>(model: &mut Model<'c>, bundles: &'c [Bundle], mut missing: Entries<'c>) -> Entries<'c> {
-    // Reading properties is the costly part, and no bundle needs another for it.
+    // Reading properties is the expensive part, and bundles are independent.
     let read: Vec<(BundleFacts<'c>, Vec<Problem>)> = bundles.par_iter().map(bundle_facts).collect();
-    // In how many channels of a package a name occurs is asked for every bundle.
+    // Every bundle needs the number of channels that contain its name.
     let mut entries: HashMap<&str, BTreeSet<&str>> = HashMap::new();
     for (name, package) in &model.packages {
         let names = package

@@ -157,7 +157,7 @@ pub fn check(model: &Model<'_>) -> (Option<Tree>, Vec<Problem>) {
     (Tree::over("invalid index", trees), problems)
 }
 
-/// Messages of one thing, for the tree and as problems.
+/// Messages about one item, for the tree and as problems.
 struct Messages<'p> {
     problems: &'p mut Vec<Problem>,
     leaves: Vec<Tree>,
@@ -270,7 +270,7 @@ fn entry_pointer(channel: &ChannelFacts<'_>, name: Option<&str>) -> String {
     index.map_or_else(|| "/entries".into(), |index| format!("/entries/{index}"))
 }
 
-/// One head, no cycle, nothing stranded. An error has the rule, opm's text and the entry to point at.
+/// One head, no cycle, no stranded entries. An error has the rule, opm's message and the entry to report.
 pub(super) fn replaces_chain(entries: &[&ChannelEntry]) -> Result<(), (&'static Rule, String, Option<String>)> {
     let owned: Vec<ChannelEntry> = entries.iter().map(|entry| (*entry).clone()).collect();
     let heads = graph::heads(&owned);

@@ -1,4 +1,4 @@
-//! Finds the places of values in catalog files, which are read again for it.
+//! Finds the positions of values in catalog files, which are read again for this.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,7 +45,7 @@ pub fn find(problems: &[&Problem]) -> Vec<Option<Position>> {
     positions
 }
 
-/// Where some lines of a text begin. The lines come in order.
+/// Start offsets of some lines. The lines are in order.
 fn line_starts(text: &str, wanted: impl Iterator<Item = usize>) -> BTreeMap<usize, usize> {
     let mut starts = BTreeMap::new();
     let mut ends = memchr::memchr_iter(b'\n', text.as_bytes());
@@ -60,7 +60,7 @@ fn line_starts(text: &str, wanted: impl Iterator<Item = usize>) -> BTreeMap<usiz
     starts
 }
 
-/// A document that is parsed only if a place in it cannot be seen without.
+/// A document that is parsed only if a position in it cannot be found otherwise.
 struct Document<'t> {
     text: &'t str,
     line: usize,
@@ -106,8 +106,8 @@ impl<'t> Document<'t> {
     }
 }
 
-/// The value of a plain key that begins a line, if that is all there is to it. Lines of block-style YAML that are not
-/// indented hold nothing but the keys of the outermost map.
+/// The value of a plain key that begins a line, if it is a simple scalar. Unindented lines of block-style YAML contain
+/// only the keys of the outermost map.
 fn top_level(text: &str, key: &str) -> Option<Position> {
     let mut lines = text.lines().zip(1..);
     let (value, line) = lines.find_map(|(line, number)| {
@@ -115,7 +115,7 @@ fn top_level(text: &str, key: &str) -> Option<Position> {
         (value.is_empty() || value.starts_with(' ')).then_some((value, number))
     })?;
     let first = value.trim_start_matches(' ');
-    // What carries an anchor, a tag or a comment, and what follows on further lines, is left to the parser.
+    // Values with an anchor, a tag or a comment, and values over several lines, are left to the parser.
     if first.is_empty() || first.starts_with(['&', '!', '*', '#', '\t']) {
         let (next, line) = lines.next().filter(|_| first.is_empty())?;
         let item = next.trim_start_matches(' ');

@@ -12,7 +12,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// A message of its own.
+    /// A single message.
     pub fn leaf(message: impl Into<String>) -> Self {
         Tree {
             message: limits::message(message),
@@ -20,7 +20,7 @@ impl Tree {
         }
     }
 
-    /// A message over others; none if there are none.
+    /// A parent message, or `None` without children.
     pub fn over(message: impl Into<String>, mut below: Vec<Tree>) -> Option<Self> {
         if below.is_empty() {
             return None;

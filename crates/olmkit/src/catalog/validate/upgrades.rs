@@ -114,13 +114,13 @@ struct Upgrades<'m, 'c> {
     names: BTreeSet<&'c str>,
 }
 
-/// How the upgrades from a bundle end.
+/// Final state of the upgrades from a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Newest,
     Stuck,
     Cycle,
-    /// A version decides that is not known.
+    /// An unknown version decides.
     Unknown,
 }
 
@@ -196,7 +196,7 @@ impl<'m, 'c> Upgrades<'m, 'c> {
             .of(channel_of(self.package, self.channel))
     }
 
-    /// The end of the upgrades from a bundle, and with it that of all on the way.
+    /// The end of the upgrades from a bundle, and of all on the path.
     fn follow(&self, start: &'c str, newest: &str, ends: &mut BTreeMap<&'c str, End>) {
         let (mut way, mut on_way, mut at) = (Vec::new(), BTreeSet::new(), start);
         let end = loop {
@@ -265,7 +265,7 @@ impl<'m, 'c> Upgrades<'m, 'c> {
         names.join(" -> ")
     }
 
-    /// From each bundle OLM v0 takes one edge: other `replaces` edges are never taken.
+    /// OLM v0 uses one edge from each bundle, so other `replaces` edges have no effect.
     fn ignored_edge(&self, entry: &ChannelEntry, problems: &mut Vec<Problem>) {
         if entry.replaces.is_empty() || !self.package.bundles.contains_key(entry.replaces.as_str()) {
             return;
@@ -286,8 +286,8 @@ impl<'m, 'c> Upgrades<'m, 'c> {
         );
     }
 
-    /// The entry that OLM takes instead of one that replaces a bundle. That a `skipRange` of the head overrides the chain of
-    /// `replaces` is usual, and no finding.
+    /// The entry that OLM uses instead of one that replaces a bundle. It is usual that a `skipRange` of the head
+    /// overrides the chain of `replaces`, so this is no finding.
     fn nearer(&self, entry: &ChannelEntry) -> Option<&'c str> {
         let first = self.resolver.by_name(&entry.replaces);
         match first.or_else(|| self.taken.get(entry.replaces.as_str()).copied()) {

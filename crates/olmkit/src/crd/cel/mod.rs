@@ -1,4 +1,4 @@
-//! Expressions of schemas (`x-kubernetes-validations`): what types they see, what values they work on, and whether they compile.
+//! Expressions of schemas (`x-kubernetes-validations`): their types, their values, and whether they compile.
 
 pub(super) mod declare;
 pub(super) mod sizes;
@@ -16,19 +16,19 @@ pub(crate) use versions::{Need, newest_need};
 pub(super) struct Rule {
     /// Must be true.
     pub(super) program: Program,
-    /// Says what is wrong; absent when there is none or it does not compile.
+    /// Computes the message; absent if there is none or it does not compile.
     pub(super) message: Option<Program>,
 }
 
-/// What the API server's compiler refuses in a rule.
+/// Errors of the API server's compiler in a rule.
 pub(super) struct Refusal {
     /// The field with the expression.
     pub(super) field: &'static str,
-    /// What it says.
+    /// The message.
     pub(super) message: String,
 }
 
-/// The most that an expression costs by the API server's estimate; `None` if only the server can tell.
+/// The API server's estimate of an expression's maximum cost; `None` if only the server can compute it.
 #[derive(Default)]
 pub(super) struct Costs {
     pub(super) rule: Option<u64>,
@@ -38,12 +38,12 @@ pub(super) struct Costs {
 /// Compiles a rule for values of type `own`. Without a type nothing is known about the rule.
 ///
 /// # Errors
-/// What the API server refuses; `None` when nothing is known.
+/// The API server's error; `None` if its result is unknown.
 pub(super) fn compile(rule: &Value, own: &Type) -> Result<Rule, Option<Refusal>> {
     compiled(rule, own, &Program::compile)
 }
 
-/// As [`compile`], with what the expressions cost over values of these sizes.
+/// As [`compile`], with the cost of the expressions over values of these sizes.
 pub(super) fn compile_with_costs(rule: &Value, own: &Type, sizes: &Sizes) -> Result<(Rule, Costs), Option<Refusal>> {
     let found = RefCell::new(Vec::new());
     let rule = compiled(rule, own, &|env, text| {
@@ -132,10 +132,10 @@ fn text<'s>(schema: &'s Value, name: &str) -> &'s str {
     schema.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// What rules of whole objects see of `apiVersion`, `kind` and `metadata`, whatever the schema says.
+/// Fields of `apiVersion`, `kind` and `metadata` that rules on whole objects can use, regardless of the schema.
 const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// The schema of one of [`OBJECT_FIELDS`]; `None` for other fields, and when the schema itself declares more.
+/// The schema of one of [`OBJECT_FIELDS`]; `None` for other fields, and if the schema itself declares more.
 pub(super) fn object_field(schema: &Value, name: &str) -> Option<Value> {
     if !OBJECT_FIELDS.contains(&name) || declares_object_fields(schema) {
         return None;

@@ -1,5 +1,5 @@
-//! How large the values of a schema are at most: the numbers that the API server takes when it estimates what rules cost. They
-//! are part of its API, as they decide which rules it accepts.
+//! Maximum sizes of the values of a schema: the numbers in the API server's cost estimate for rules. They are part of
+//! its API, because they decide which rules it accepts.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use serde_json::Value;
 
 use super::{OBJECT_FIELDS, flag, is_embedded, object_field, text};
 
-/// Most bytes of a request.
+/// Maximum bytes of a request.
 const REQUEST: u64 = 3 * 1024 * 1024;
-/// Most characters of a date, a time or a duration, with quotes.
+/// Maximum characters of a date, a time or a duration, with quotes.
 const DATE: u64 = 12;
 const TIME: u64 = 32;
 
 /// The sizes of the values of a schema.
 pub(in crate::crd) struct Sizes {
-    /// Most characters, items or entries; 0 for what has no size.
+    /// Maximum number of characters, items or entries; 0 for values without a size.
     most: u64,
     /// Least bytes of a value in JSON.
     least_bytes: u64,
@@ -118,7 +118,7 @@ impl Sizes {
         }
     }
 
-    /// The most of a value below, see [`olmkit_cel::Sizes`].
+    /// The maximum size of a nested value, see [`olmkit_cel::Sizes`].
     pub(in crate::crd) fn at(&self, path: &[&str]) -> Option<u64> {
         let Some((name, rest)) = path.split_first() else {
             return Some(self.most);
@@ -133,13 +133,13 @@ impl Sizes {
         }
     }
 
-    /// How many such values a request can hold.
+    /// Maximum number of such values in a request.
     pub(in crate::crd) fn most_values(&self) -> u64 {
         REQUEST / self.least_bytes.saturating_add(1)
     }
 }
 
-/// The length of the longest text that an enumeration allows.
+/// The length of the longest string in an enumeration.
 fn longest(schema: &Value) -> Option<u64> {
     let allowed = schema
         .get("enum")

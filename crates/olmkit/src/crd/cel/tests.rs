@@ -8,7 +8,7 @@ use super::*;
 use crate::crd::instance;
 use crate::yaml;
 
-/// What is said about an object whose `spec` has this schema.
+/// Findings for an object whose `spec` has this schema.
 fn findings(spec: Value, object: &Value) -> Vec<String> {
     let schema = json!({"type": "object", "properties": {"spec": spec}});
     let object =
@@ -23,7 +23,7 @@ fn spec(properties: Value, rules: Value) -> Value {
     json!({"type": "object", "properties": properties, "x-kubernetes-validations": rules})
 }
 
-/// Returns true if one rule holds over `spec`.
+/// Returns true if one rule is satisfied by `spec`.
 #[track_caller]
 fn holds(properties: &Value, rule: &str, object: &Value) -> bool {
     let found = findings(
@@ -74,7 +74,7 @@ fn values_have_the_types_of_their_schema() {
         ),
         ("self.list.exists(x, x == 'c')", false),
         ("self.?maybe.orValue('none') == 'some'", false),
-        // What does not compile is not evaluated; CRD-30 says it.
+        // Rules that do not compile are not evaluated; CRD-30 reports them.
         ("self.free.x == 1", true),
         ("self.template.metadata.labels.size() == 0", true),
     ] {
@@ -187,7 +187,7 @@ fn nulls_are_pruned_or_replaced_before_rules_run() {
     ));
 }
 
-/// Rules that hang, exhaust the memory or panic other evaluators say nothing, and the next rule is not lost with them.
+/// Rules that would hang, exhaust the memory or crash other evaluators report nothing, and do not affect the next rule.
 #[test]
 fn hostile_rules_end_soon() {
     let properties = json!({
@@ -223,7 +223,7 @@ fn hostile_rules_end_soon() {
     }
 }
 
-/// Calls `visit` for each schema node of the CRDs in a folder, with the type that its rules see.
+/// Calls `visit` for each schema node of the CRDs in a directory, with the type for its rules.
 fn each_rule(folder: &Path, visit: &mut dyn FnMut(&Path, &Value, &Type)) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -266,7 +266,7 @@ fn each_node(schema: &Value, is_object: bool, visit: &mut dyn FnMut(&Value, &Typ
     }
 }
 
-/// The API server accepts all CRDs of the corpus, so no rule may be refused, and nearly all must be understood.
+/// The API server accepts all CRDs of the corpus, so no rule may be rejected, and nearly all must be supported.
 #[test]
 fn rules_of_real_definitions_compile() {
     let Some(corpus) = corpus("") else { return };

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{flag, is_embedded, object_field, text};
 
-/// Bytes of a value without its text, about.
+/// Approximate bytes of a value without its string.
 const SIZE: usize = 96;
 
 /// Data of a schema as a value.
@@ -65,7 +65,7 @@ fn string(own: &str, budget: &mut Budget) -> Result<Cel, Failure> {
 }
 
 fn formatted(format: &str, own: &str, budget: &mut Budget) -> Result<Cel, Failure> {
-    // The API server's readers of these formats take more than the standards.
+    // The API server's parsers of these formats accept more than the standards.
     let unclear = || Cel::broken(Failure::Undecided(format!("a {format} in an unusual form")));
     Ok(match format {
         "duration" => olmkit_go::time::parse_duration(own).map_or_else(|_| unclear(), Cel::Duration),

@@ -1,16 +1,16 @@
-//! Which Kubernetes versions the expressions of a schema need.
+//! Kubernetes versions that the expressions of a schema need.
 
 use olmkit_cel::{KubernetesVersion, Library, Program};
 use serde_json::Value;
 
 use super::{compile, declare, is_embedded, rules, text};
 
-/// An expression and the library because of which it needs a version of Kubernetes.
+/// An expression and the library that requires a Kubernetes version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Need {
     /// The first version whose API server takes it.
     pub(crate) since: KubernetesVersion,
-    /// What came with that version.
+    /// The library of that version.
     pub(crate) library: Library,
     /// The expression.
     pub(crate) rule: String,

@@ -1,8 +1,7 @@
-//! What a newer CustomResourceDefinition takes away from an older one: versions, fields, values.
+//! Removals from an older to a newer CustomResourceDefinition: versions, fields, values.
 //!
-//! The API server takes nearly every change of a definition. What breaks are the objects that users have stored: OLM refuses
-//! an upgrade under which one of them would no longer be valid or readable, and objects silently lose
-//! a field that was removed.
+//! The API server accepts nearly every change of a CRD, but stored custom resources may break: OLM blocks an upgrade
+//! under which one of them would no longer be valid or readable, and objects silently lose a field that was removed.
 
 mod schema;
 
@@ -12,33 +11,33 @@ use serde_json::Value;
 
 use super::instance::schema_of_version;
 
-/// What is taken away.
+/// Kinds of removals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Loss {
     /// A version that clients use, or that objects are stored in.
     Version,
-    /// What must never change: scope, kind.
+    /// Immutable parts: scope, kind.
     Identity,
     /// Values that were allowed.
     Value,
-    /// A field; objects lose what they have there.
+    /// A field; objects lose its values.
     Field,
     /// The way between versions that differ.
     Conversion,
 }
 
-/// One thing that is taken away.
+/// One removal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Change {
-    /// What kind of thing.
+    /// Kind of removal.
     pub loss: Loss,
-    /// JSON pointer into the newer definition, as far as it has the place.
+    /// JSON pointer into the newer CRD, as far as it has the position.
     pub pointer: String,
-    /// What is taken away, one sentence.
+    /// The removal, as one sentence.
     pub message: String,
-    /// What to do about it.
+    /// The fix.
     pub hint: &'static str,
 }
 
@@ -115,7 +114,7 @@ fn versions(old: &Value, new: &Value) -> Vec<Change> {
             None if before.stored => (
                 "/spec/versions".to_string(),
                 format!(
-                    "version {name}, in which objects are stored, was removed: OLM refuses the upgrade (\"risk of data loss\")"
+                    "version {name}, in which objects are stored, was removed: OLM rejects the upgrade (\"risk of data loss\")"
                 ),
                 "keep the version with `served: true, storage: false`; drop it a release after all objects are stored in another and status.storedVersions no longer names it",
             ),
@@ -141,7 +140,7 @@ fn versions(old: &Value, new: &Value) -> Vec<Change> {
     changes
 }
 
-/// Where a loss is reported, what to do about it, and the versions that share it.
+/// Position of a loss, its fix, and the versions that share it.
 struct ReportedLoss<'v> {
     pointer: String,
     hint: &'static str,

@@ -1,4 +1,4 @@
-//! Two schemas of one version: which objects of the older one does the newer one refuse or cut?
+//! Compares two schemas of one version: finds objects of the older one that the newer one rejects or prunes.
 
 use serde_json::Value;
 
@@ -6,19 +6,19 @@ use super::Loss;
 use crate::crd::instance::{flag, member};
 use crate::limits;
 
-/// What a schema takes away.
+/// A removal from a schema.
 #[derive(Debug)]
 pub(super) struct SchemaChange {
     pub(super) loss: Loss,
-    /// Where in an object: `spec.ports[].name`.
+    /// Path in an object: `spec.ports[].name`.
     pub(super) path: String,
-    /// Where in the newer schema.
+    /// Pointer in the newer schema.
     pub(super) pointer: String,
     pub(super) message: String,
     pub(super) hint: &'static str,
 }
 
-const KEEP_VALUES: &str = "objects in clusters may hold such values: OLM then refuses the upgrade (\"updated validation is too \
+const KEEP_VALUES: &str = "objects in clusters may hold such values: OLM then rejects the upgrade (\"updated validation is too \
                            restrictive\"); allow them still, or make a new version and convert";
 const KEEP_FIELD: &str =
     "keep the field in the schema, marked as deprecated in its description, or convert to a new version";
@@ -29,7 +29,7 @@ pub(super) fn compare(old: &Value, new: &Value) -> Vec<SchemaChange> {
     walk.found
 }
 
-/// Where the walk is, in an object and in the newer schema.
+/// Position of the walk, in an object and in the newer schema.
 #[derive(Debug, Clone, Default)]
 struct Place {
     path: String,
@@ -75,7 +75,7 @@ impl Walk {
     }
 
     fn schema(&mut self, old: &Value, new: &Value, place: &Place, depth: usize) {
-        // Most parts of a definition stay as they are.
+        // Most parts of a CRD do not change.
         if depth > limits::COMPARED_DEPTH.count() || old == new {
             return;
         }
@@ -169,7 +169,7 @@ impl Walk {
                 let before = number(old, keyword);
                 let narrower = before.is_none_or(|before| now * sign < before * sign);
                 let opened = before == Some(now) && flag(new, exclusive) && !flag(old, exclusive);
-                // Every length and number of items is at least 0.
+                // Lengths and numbers of items are always at least 0.
                 let says_nothing = sign < 0.0 && keyword != "minimum" && now <= 0.0;
                 if (narrower || opened) && !says_nothing {
                     let was = before.map_or("without".to_string(), |before| before.to_string());
@@ -189,7 +189,7 @@ impl Walk {
         }
         for keyword in ["pattern", "format"] {
             let of = |schema| text(schema, keyword);
-            // Formats of numbers say how wide they are, which few objects meet.
+            // Formats of numbers specify their width, which few objects exceed.
             if !of(new).is_empty() && of(new) != of(old) && !(keyword == "format" && is_number(new)) {
                 let message = match of(old) {
                     "" => format!("must fit the {keyword} {:?}", of(new)),
@@ -211,13 +211,13 @@ impl Walk {
         }
     }
 
-    /// A rule that is new, or says something else, may refuse what was allowed.
+    /// A new or changed rule may reject values that were allowed.
     fn rules(&mut self, old: &Value, new: &Value, place: &Place) {
         let rules = |schema| list(schema, "x-kubernetes-validations");
         let known: Vec<&str> = rules(old).iter().map(|rule| text(rule, "rule")).collect();
         for (at, rule) in rules(new).iter().enumerate() {
             let says = text(rule, "rule");
-            // A rule about the change from the stored object compares only what is written from now on.
+            // A transition rule only affects future changes.
             if known.contains(&says) || says.contains("oldSelf") {
                 continue;
             }
@@ -242,7 +242,7 @@ impl Walk {
         }
     }
 
-    /// Alternatives cannot be compared; that there are some now can be said.
+    /// Alternatives cannot be compared, but new ones can be reported.
     fn conditions(&mut self, old: &Value, new: &Value, place: &Place) {
         for keyword in ["allOf", "anyOf", "oneOf", "not"] {
             // `anyOf: [integer, string]` belongs to every such field.
@@ -310,7 +310,7 @@ fn is_number(schema: &Value) -> bool {
     matches!(kind(schema), "integer" | "number")
 }
 
-/// The type in words; empty when anything fits.
+/// The type in words; empty if any type fits.
 fn kind(schema: &Value) -> &str {
     if flag(schema, "x-kubernetes-int-or-string") {
         return "integer or string";

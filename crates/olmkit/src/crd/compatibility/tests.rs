@@ -38,7 +38,7 @@ fn messages(old: &Value, new: &Value) -> Vec<(Loss, String)> {
 
 #[test]
 fn each_narrowing_of_a_field_is_reported() {
-    // The field before, the field after, what is reported of it.
+    // The field before, the field after, and the report.
     let rows = [
         (
             json!({"type": "string"}),
@@ -263,7 +263,7 @@ fn versions_that_are_used_stay() {
     let changes = compare(&old, &unserved);
     assert_eq!(changes.len(), 1, "{changes:?}");
     assert_eq!(changes[0].pointer, "/spec/versions/0/served");
-    // Nobody can use a version that was not served.
+    // A version that was not served is unused.
     assert_eq!(
         messages(&unserved, &definition(json!([version("v1", true, &spec)]))),
         []

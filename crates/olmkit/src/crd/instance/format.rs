@@ -1,11 +1,10 @@
-//! The formats of strings that are certain enough to complain about. The API server knows more of them, and ignores
-//! those it does not know.
+//! String formats whose check is certain. The API server supports more of them, and ignores unknown ones.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use base64::Engine as _;
 
-/// Returns true if a text has a format; formats that are not looked at hold any text.
+/// Returns true if a string matches a format; unchecked formats match any string.
 pub(super) fn holds(format: &str, text: &str) -> bool {
     match format {
         "date-time" | "datetime" => is_date_time(text),

@@ -1,4 +1,4 @@
-//! What the API server demands of the metadata of any custom resource.
+//! The API server's requirements for the metadata of any custom resource.
 
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! Checks an object against the schema of its CustomResourceDefinition, as the API server does when the object is
 //! created: defaults are filled in, unknown fields fall away, then types, bounds and CEL rules are checked.
 //!
-//! A quarter of the public bundles carry examples (`alm-examples`) that the API server refuses. They fill the forms of
-//! the OpenShift console, so users meet them first.
+//! A quarter of the public bundles contain examples (`alm-examples`) that the API server rejects. They fill the forms
+//! of the OpenShift console, so users meet them first.
 
 mod defaults;
 mod format;
@@ -25,15 +25,15 @@ pub(crate) use range::impossible_bounds;
 /// The message about a required field that is missing.
 pub(crate) const REQUIRED: &str = "is required";
 
-/// What kind of fault an object has.
+/// Kind of an object's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum InstanceFault {
-    /// A value does not fit the schema; the API server refuses the object.
+    /// A value does not fit the schema; the API server rejects the object.
     Invalid,
-    /// The schema allows no value at all; the API server refuses the object.
+    /// The schema allows no value at all; the API server rejects the object.
     Impossible,
-    /// A CEL rule does not hold; the API server refuses the object.
+    /// A CEL rule is not satisfied; the API server rejects the object.
     Rule,
     /// A field is not in the schema; the API server silently drops it.
     Unknown,
@@ -45,9 +45,9 @@ pub enum InstanceFault {
 pub struct InstanceFinding {
     /// JSON pointer to the value.
     pub pointer: String,
-    /// What kind of fault.
+    /// Kind of fault.
     pub fault: InstanceFault,
-    /// What is wrong, without the path.
+    /// The message, without the path.
     pub message: String,
 }
 
@@ -85,14 +85,15 @@ impl Work {
 
 /// Checks `object` against the root schema (`openAPIV3Schema`) of its version.
 ///
-/// Of `metadata`, names, labels and annotations are checked, which every object has, whatever the schema says. Patterns and
-/// rules that cannot be evaluated here (a syntax that only Go knows, a rule that takes too many steps) count as fulfilled.
+/// In `metadata`, names, labels and annotations are checked, which every object has regardless of the schema. Patterns
+/// and rules that cannot be evaluated here (a syntax that only Go supports, a rule that takes too many steps) count as
+/// satisfied.
 pub fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
     check_within(schema, object, &mut Work::default())
 }
 
-/// As [`check`], for one of many objects. What it takes is taken from the work of all of them. When that is exhausted, patterns and
-/// rules count as fulfilled.
+/// As [`check`], for one of many objects, which share the budget `work`. When it is exhausted, patterns and rules count
+/// as satisfied.
 pub fn check_within(schema: &Value, object: &Value, work: &mut Work) -> Vec<InstanceFinding> {
     let mut findings = unknown::check(schema, object);
     findings.extend(refusals(schema, object, work));
@@ -119,13 +120,13 @@ pub fn check_created(schema: &Value, object: &Value, has_status: bool, work: &mu
     findings
 }
 
-/// Why the server refuses an object.
+/// Why the server rejects an object.
 fn refusals(schema: &Value, object: &Value, work: &mut Work) -> Vec<InstanceFinding> {
     let mut findings = Vec::new();
     let defaulted = defaults::apply(schema, object);
     findings.extend(schema::check(schema, &defaulted, work));
     findings.extend(metadata::check(object));
-    // A rule presumes that types are right; with wrong ones it only says the same in stranger words.
+    // A rule assumes correct types; otherwise it only repeats the type error less clearly.
     if !findings.iter().any(|finding| finding.fault == InstanceFault::Invalid) {
         findings.extend(rules::check(schema, &defaulted, work));
     }

@@ -1,5 +1,5 @@
-//! Numbers that a type and a format can hold, as the API server's validator sees it since Kubernetes 1.36; earlier releases ignore
-//! the formats of numbers.
+//! Numeric ranges of a type and a format, as the API server validates them since Kubernetes 1.36; earlier releases
+//! ignore the formats of numbers.
 
 use serde_json::Value;
 
@@ -28,8 +28,8 @@ impl Range {
         }
     }
 
-    /// Returns true if a number lies in the range. The server writes a floating-point number out and reads it as one of the format, so that the
-    /// bound 9223372036854775807, which it keeps in floating point, does not fit 64 bits.
+    /// Returns true if a number is in the range. The server prints a floating-point number and parses it as one of the
+    /// format, so the bound 9223372036854775807, which it stores in floating point, does not fit 64 bits.
     pub(super) fn holds(self, number: f64) -> bool {
         match self {
             Self::Int32 => number.to_string().parse::<i32>().is_ok(),
@@ -40,7 +40,7 @@ impl Range {
         }
     }
 
-    /// What a number of the range is called.
+    /// Name of a number in the range.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Int32 => "32-bit integer",
@@ -51,7 +51,7 @@ impl Range {
     }
 }
 
-/// Bounds of a schema that its own type and format cannot hold, with their keywords and what they should be.
+/// Bounds of a schema that are outside its own type and format, with their keywords and the correct range.
 pub(crate) fn impossible_bounds(schema: &Value) -> Vec<(&'static str, f64, &'static str)> {
     const KEYWORDS: [&str; 3] = ["minimum", "maximum", "multipleOf"];
     if !KEYWORDS.iter().any(|keyword| schema.get(keyword).is_some()) {

@@ -9,18 +9,18 @@ use serde_json::Value;
 use super::{InstanceFault, InstanceFinding, Work, member};
 use crate::crd::cel::{self, Rule};
 
-/// Most bytes of a message; the API server takes the plain message instead of longer ones.
+/// Maximum bytes of a message; the API server takes the plain message instead of longer ones.
 const MESSAGE: usize = 5 * 1024;
 
-/// Evaluates the rules of a schema over an object that fits it. One budget holds for all of them, as in the API server; when it is
-/// exhausted, the rules that are left count as fulfilled.
+/// Evaluates the rules of a schema over an object that fits it. One budget applies to all of them, as in the API
+/// server; when it is exhausted, the remaining rules count as satisfied.
 pub(super) fn check(schema: &Value, object: &Value, work: &mut Work) -> Vec<InstanceFinding> {
     if !cel::has_rules(schema) {
         return Vec::new();
     }
     let begin = work.budget.at_most(&Budget::for_object());
     let mut walk = Walk::new(begin.clone());
-    // An exhausted budget ends the walk; what was found before holds.
+    // An exhausted budget ends the walk; earlier findings are kept.
     let _ = walk.root(schema, object);
     work.budget.take_used(&begin, &walk.budget);
     walk.findings
@@ -31,7 +31,7 @@ pub(super) fn check_default(schema: &Value, default: &Value, is_object: bool, wo
     for has_old in [true, false] {
         let begin = work.budget.at_most(&Budget::for_object());
         let mut walk = Walk::new(begin.clone());
-        // An exhausted budget ends the walk; what was found before holds.
+        // An exhausted budget ends the walk; earlier findings are kept.
         let _ = walk.value(Place {
             schema,
             rules: schema,
@@ -50,15 +50,15 @@ pub(super) fn check_default(schema: &Value, default: &Value, is_object: bool, wo
 
 struct Walk {
     budget: Budget,
-    /// The programs of the rules of a schema, by where the rules lie: items of a list have the same.
+    /// Compiled rules by schema path; list items share one entry.
     compiled: HashMap<*const Value, Vec<Option<Rule>>>,
     findings: Vec<InstanceFinding>,
 }
 
-/// One value and what holds for it.
+/// One value and its context.
 #[derive(Clone, Copy)]
 struct Place<'w> {
-    /// Says what types there are.
+    /// The schema with its types.
     schema: &'w Value,
     /// Holds rules: the schema itself, or a part of its `allOf`.
     rules: &'w Value,
@@ -197,9 +197,9 @@ impl Walk {
         Ok(())
     }
 
-    /// What the rule says when it does not hold.
+    /// The rule's message if it is not satisfied.
     fn message(&mut self, rule: &Value, compiled: &Rule, variables: &[(&str, Cel)]) -> String {
-        // A message that cannot be made changes nothing: the rule is broken all the same.
+        // If the message cannot be computed, the rule is still broken.
         if let Some(expression) = &compiled.message
             && let Ok(Cel::String(message)) = expression.run(variables, &mut self.budget)
         {

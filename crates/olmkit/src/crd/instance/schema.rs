@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::range::{Range, impossible_bounds};
 use super::{InstanceFault, InstanceFinding, REQUIRED, Work, flag, format, member};
 
-/// Fields that the API server checks by itself, whatever the schema says.
+/// Fields that the API server checks itself, regardless of the schema.
 const OWN: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Checks an object against its root schema.
@@ -91,7 +91,7 @@ impl<'w> Checker<'w> {
             "integer" => is_integer(value),
             _ => true,
         };
-        // The server's validator does not look at the type of a text or a list where the schema has a format, but for numbers.
+        // The server's validator ignores the type of a string or list if the schema has a format, except for numbers.
         let has_format = schema
             .get("format")
             .and_then(Value::as_str)
@@ -191,7 +191,7 @@ impl<'w> Checker<'w> {
         }
     }
 
-    /// Returns true if a text matches a pattern; `None` if only Go can judge it, or the budget is exhausted.
+    /// Returns true if a string matches a pattern; `None` if only Go can decide, or the budget is exhausted.
     fn matches(&mut self, pattern: &str, text: &str) -> Option<bool> {
         let Work { budget, patterns } = &mut *self.work;
         if !patterns.contains_key(pattern) {

@@ -128,7 +128,7 @@ fn a_list_that_keeps_unknown_fields_keeps_those_of_its_items_only() {
     assert_eq!(found, ["/spec/steps/0/run/deeper"]);
 }
 
-/// Counts steps, not seconds: whatever the objects are, all of them take no more than one budget.
+/// Counts steps, not seconds: all objects together use at most one budget.
 #[test]
 fn examples_share_one_budget() {
     // Patterns whose compilation is counted before it is done.
@@ -162,7 +162,7 @@ fn examples_share_one_budget() {
         !work.is_exhausted()
     });
     assert!(checked.count() < 399);
-    // Alternatives share it too, and do not seem to fit when nothing is left.
+    // Alternatives share it too, and do not appear to fit if nothing is left.
     let schema =
         json!({"type": "object", "properties": {"spec": {"oneOf": [{"type": "string"}, {"type": "integer"}]}}});
     assert_eq!(check_within(&schema, &json!({"spec": []}), &mut work), []);

@@ -1,13 +1,13 @@
-//! Fields that the API server drops because the schema does not know them.
+//! Fields that the API server drops because the schema does not declare them.
 
 use serde_json::Value;
 
 use super::{InstanceFault, InstanceFinding, flag, member};
 
-/// What every object has, at the root and in embedded resources.
+/// Fields of every object, at the root and in embedded resources.
 const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Finds unknown fields. Below one, nothing more is said.
+/// Finds unknown fields. Fields below an unknown one are not reported.
 pub(super) fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
     let mut findings = Vec::new();
     walk(schema, object, true, false, "", &mut findings);
@@ -21,7 +21,8 @@ pub(super) fn check_value(schema: &Value, value: &Value, is_object: bool) -> Vec
     findings
 }
 
-/// `keeps` is whether a list around the value keeps unknown fields: that holds for its items, not for what is in their fields.
+/// `keeps` is true if a list around the value keeps unknown fields: that applies to its items, not to their nested
+/// fields.
 fn walk(
     schema: &Value,
     value: &Value,
@@ -101,7 +102,7 @@ fn unknown_message(schema: &Value, name: &str) -> String {
     }
 }
 
-/// Returns true if two names differ in case, or in one character put in, left out or changed.
+/// Returns true if two names differ in case, or in one inserted, omitted or changed character.
 fn is_near(a: &str, b: &str) -> bool {
     if a.eq_ignore_ascii_case(b) {
         return true;

@@ -20,7 +20,7 @@ pub(super) struct Flat<'v> {
     pub properties: BTreeMap<String, Place<'v>>,
 }
 
-/// How many properties a schema has, and the bytes of their paths and pointers.
+/// Number of properties in a schema, and the bytes of their paths and pointers.
 pub(super) fn size(schema: &Value) -> (u64, u64) {
     let mut size = (0, 0);
     if schema.is_object() {

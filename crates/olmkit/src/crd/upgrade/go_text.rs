@@ -1,15 +1,15 @@
-//! Schemas and their differences as Go programs print them: `String` of the generated types, and the report of go-cmp, of which
-//! OLM v1 keeps the lines of the form `Field: value`.
+//! Schemas and their differences as Go programs print them: `String` of the generated types, and the report of go-cmp,
+//! from which OLM v1 keeps the lines of the form `Field: value`.
 
 use serde_json::{Map, Value};
 
 use crate::types::structs::{Custom, Field, Type, newer};
 use olmkit_go::strconv;
 
-/// Lists longer than this are printed on lines of their own.
+/// Longer lists are printed on separate lines.
 const COLUMNS: usize = 80;
 
-/// A schema as its `String` method prints it; what is nested deeper is left out.
+/// A schema as its `String` method prints it; deeper levels are omitted.
 pub(super) fn schema(schema: &Value) -> String {
     let Some(Type::Struct(at)) = newer().get("v1.JSONSchemaProps") else {
         return String::new();
@@ -63,7 +63,7 @@ fn keys(value: Option<&Value>) -> String {
     fields.map(|(key, value)| format!("{key}: {value},")).collect()
 }
 
-/// A JSON value in its Go type: the bytes of its text.
+/// A JSON value in its Go type: the bytes of its JSON.
 fn raw(value: &Value) -> String {
     let text = olmkit_go::json::marshal(value);
     let bytes: Vec<String> = text.bytes().map(|byte| byte.to_string()).collect();
@@ -100,7 +100,7 @@ fn go_name(field: &str) -> String {
         .collect()
 }
 
-/// What OLM v1 says of differences that no check knows: the fields of go-cmp's report, each with its values.
+/// OLM v1's message for differences without a specific check: the fields of go-cmp's report, each with its values.
 pub(super) fn unhandled(old: &Map<String, Value>, new: &Map<String, Value>) -> String {
     let mut report = Report { lines: Vec::new() };
     if let Some(Type::Struct(at)) = newer().get("v1.JSONSchemaProps") {
@@ -109,7 +109,7 @@ pub(super) fn unhandled(old: &Map<String, Value>, new: &Map<String, Value>) -> S
     report.summary()
 }
 
-/// A value before or after: as it is shown, and as it was printed.
+/// A value before or after: its displayed form, and its printed form.
 type Side = Option<(String, String)>;
 
 /// The lines of a report that were removed or added.
@@ -143,7 +143,7 @@ impl Report {
             },
             (Type::Map(inner), Some(Value::Object(old)), Some(Value::Object(new))) => self.entries(inner, old, new),
             (Type::List(inner), Some(Value::Array(old)), Some(Value::Array(new))) => self.items(inner, old, new),
-            // Long texts are compared letter by letter, which leaves no line of this form.
+            // Long strings are compared character by character, which leaves no line of this form.
             (Type::Text(_), Some(Value::String(old)), Some(Value::String(new)))
                 if old.len() >= 32 && new.len() >= 32 => {}
             _ => {
@@ -202,7 +202,7 @@ impl Report {
         }
     }
 
-    /// The summary that OLM v1 makes of the lines.
+    /// OLM v1's summary of the lines.
     fn summary(&self) -> String {
         let mut fields: Vec<(String, [Side; 2])> = Vec::new();
         for (added, line) in &self.lines {
@@ -271,7 +271,7 @@ enum Node {
 }
 
 impl Node {
-    /// `level` is go-cmp's verbosity, which falls with the depth; `typed` whether the type's name stands in front.
+    /// `level` is go-cmp's verbosity, which decreases with the depth; `typed` prints the type's name in front.
     fn of(kind: &Type, named: Option<&str>, value: &Value, level: u32, typed: bool) -> Self {
         match (kind, value) {
             (Type::Pointer(inner), _) => match &**inner {
@@ -353,7 +353,7 @@ impl Node {
         }
     }
 
-    /// Puts what fits on one line.
+    /// Joins lines that fit on one.
     fn compact(self) -> Self {
         let Self::Wrap(name, parts) = self else { return self };
         let parts: Vec<(String, Node)> = parts.into_iter().map(|(key, node)| (key, node.compact())).collect();
@@ -384,7 +384,7 @@ impl Node {
     }
 }
 
-/// How many members are printed at a level.
+/// Maximum number of members printed at a level.
 fn limit(level: u32) -> usize {
     ((1_usize << level.min(16)) >> 1) << 2
 }
@@ -406,7 +406,7 @@ fn type_name(kind: &Type, named: Option<&str>) -> String {
     }
 }
 
-/// A text in quotes, cut at the length of a level.
+/// A quoted string, truncated to the length of a level.
 fn quoted(text: &str, level: u32) -> String {
     let most = (1_usize << level.min(16)) << 5;
     if text.len() > most + 3 {
@@ -416,7 +416,7 @@ fn quoted(text: &str, level: u32) -> String {
     plain(text)
 }
 
-/// A text in the quotes that need fewer escapes.
+/// A string in the quotes that need fewer escapes.
 fn plain(text: &str) -> String {
     let quoted = strconv::quote(text);
     let printable = |letter: char| letter == '\t' || olmkit_go::unicode::is_print(letter);

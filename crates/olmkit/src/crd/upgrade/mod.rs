@@ -1,7 +1,8 @@
-//! Whether OLM v1 lets a definition take the place of an earlier one: the checks of crdify, as operator-controller configures them.
+//! Checks if OLM v1 allows replacing a CRD by a newer one: the checks of crdify, as operator-controller configures
+//! them.
 //!
-//! They are stricter than [`compatibility`](super::compatibility), which asks what stored objects lose: every difference that no check
-//! knows blocks.
+//! They are stricter than [`compatibility`](super::compatibility), which finds losses in stored objects: every
+//! difference without a specific check blocks.
 
 mod flatten;
 mod go_text;
@@ -18,10 +19,10 @@ use crate::types::encode::encode_with;
 use crate::types::structs::newer;
 use flatten::Flat;
 
-/// Which of the two definitions has the place that a problem points at.
+/// The definition that contains a problem's position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
-    /// The earlier one: what is there was removed.
+    /// The earlier one: the item was removed.
     Old,
     /// The later one.
     New,
@@ -31,15 +32,15 @@ pub enum Side {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// The version, or the two served versions that differ: `v1 -> v2`. None for what concerns the whole definition.
+    /// The version, or the two served versions that differ: `v1 -> v2`. `None` for problems of the whole CRD.
     pub version: Option<String>,
     /// The property: `^.spec.size`.
     pub property: Option<String>,
     /// The name of crdify's validation.
     pub validation: &'static str,
-    /// What it says.
+    /// The message.
     pub text: String,
-    /// Which definition has the place.
+    /// The definition that contains the position.
     pub side: Side,
     /// JSON pointer into that definition.
     pub pointer: String,
@@ -74,7 +75,7 @@ impl<'v> Version<'v> {
     }
 }
 
-/// The versions of a definition in the form in which Go prints it.
+/// The versions of a CRD in Go's printed form.
 fn versions(definition: &Value) -> Vec<Version<'_>> {
     list(definition)
         .iter()
@@ -93,7 +94,7 @@ fn list(definition: &Value) -> &[Value] {
     versions.map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The version in which a definition stores objects: what `status.storedVersions` is on a cluster that never had another.
+/// The version in which a CRD stores objects: the value of `status.storedVersions` on a cluster that never had another.
 #[must_use]
 pub fn stored_versions(definition: &Value) -> Vec<String> {
     list(definition)
@@ -114,7 +115,7 @@ pub fn stored_versions(definition: &Value) -> Vec<String> {
 pub struct TooManyProperties {
     /// The name of the definition.
     pub definition: String,
-    /// How many there are.
+    /// Their number.
     pub count: u64,
     /// True if the bytes of their paths are counted.
     pub in_bytes: bool,
@@ -165,8 +166,8 @@ fn check_size(new: &Value, before: &[Version<'_>], now: &[Version<'_>]) -> Resul
     Ok(())
 }
 
-/// What blocks the upgrade from one definition of `apiextensions.k8s.io/v1` to another of the same name. `stored` are the
-/// versions in which the cluster has objects.
+/// Problems that block the upgrade from one CRD of `apiextensions.k8s.io/v1` to another with the same name. `stored`
+/// are the versions in which the cluster has objects.
 ///
 /// # Errors
 /// See [`TooManyProperties`].
@@ -275,7 +276,7 @@ mod tests {
 
     use super::*;
 
-    /// A definition with so many served versions, each with so many properties.
+    /// A CRD with this number of served versions, each with this number of properties.
     fn definition(versions: usize, properties: usize, name: &str) -> Value {
         let schemas: Map<String, Value> = (0..properties)
             .map(|number| (format!("{name}{number}"), json!({"type": "string"})))

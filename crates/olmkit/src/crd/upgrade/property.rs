@@ -9,7 +9,7 @@ use super::flatten::Flat;
 use super::{Problem, Side, go_text};
 use olmkit_go::strconv::quote;
 
-/// What a check says of a property.
+/// A check's result for a property.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Found {
     pub validation: &'static str,
@@ -17,7 +17,7 @@ pub(super) struct Found {
     /// The two schemas without the keywords that have a check, if they differ: two such differences are the same problem only if
     /// these are equal.
     rest: Option<(Schema, Schema)>,
-    /// The keyword that the text is about.
+    /// The keyword of the message.
     keyword: &'static str,
 }
 
@@ -46,7 +46,7 @@ impl Found {
     }
 }
 
-/// What the checks say of the properties of the old schema, those that are gone included.
+/// The checks' results for the properties of the old schema, including removed ones.
 pub(super) fn compare(old: &Flat<'_>, new: &Flat<'_>) -> BTreeMap<String, Vec<Found>> {
     let mut found = BTreeMap::new();
     for (path, place) in &old.properties {
@@ -78,7 +78,7 @@ fn are_alone_equal(one: &Value, other: &Value) -> bool {
     own(one) == own(other) && one.into_iter().flatten().all(is_in)
 }
 
-/// A schema without the schemas of its properties and items, which are compared on their own.
+/// A schema without the schemas of its properties and items, which are compared separately.
 fn alone(schema: &Value) -> Schema {
     let fields = schema.as_object().into_iter().flatten();
     fields
@@ -139,13 +139,13 @@ fn default((old, new): Both) -> Option<String> {
     }
 }
 
-/// The texts of a list; `raw` gives each.
+/// The strings of a list; `raw` converts each.
 fn set(list: Option<Value>, raw: impl Fn(&Value) -> String) -> BTreeSet<String> {
     let list = list.as_ref().and_then(Value::as_array);
     list.into_iter().flatten().map(raw).collect()
 }
 
-/// As Go prints a list of texts.
+/// A list of strings in Go's printed form.
 fn listed<'s>(texts: impl IntoIterator<Item = &'s String>) -> String {
     let texts: Vec<&str> = texts.into_iter().map(String::as_str).collect();
     format!("[{}]", texts.join(" "))

@@ -1,4 +1,4 @@
-//! Versions that are served side by side: an object of one is read as the other, so they may not differ more than before.
+//! Versions that are served together: an object of one is read as the other, so they must not differ more than before.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use super::{Problem, Version};
 /// The versions of a definition with their properties.
 type Versions<'a, 'v> = (&'a [Version<'v>], &'a [Flat<'v>]);
 
-/// What differs between two served versions now and did not before. A webhook that converts makes all of it fine.
+/// Differences between two served versions that are new. A conversion webhook makes all of them acceptable.
 pub(super) fn check(new: &Value, before: Versions<'_, '_>, now: Versions<'_, '_>) -> Vec<Problem> {
     let strategy = new.pointer("/spec/conversion/strategy").and_then(Value::as_str);
     if strategy == Some("Webhook") {

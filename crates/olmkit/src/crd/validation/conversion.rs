@@ -109,7 +109,7 @@ fn check_path(url_path: &str, path: &str, findings: &mut Findings) {
     if !url_path.starts_with('/') {
         fault("must start with a '/'".to_owned());
     }
-    // As in the API server, the first character goes whatever it is.
+    // As in the API server, the first character is removed regardless of its value.
     let mut rest = url_path.chars();
     rest.next();
     let rest = rest.as_str();

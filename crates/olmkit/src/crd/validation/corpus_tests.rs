@@ -10,7 +10,7 @@ use super::*;
 use crate::yaml;
 use test_support::corpus;
 
-/// What operator-sdk said about the CRDs of a bundle; `None` when it never came to check them.
+/// operator-sdk's recorded findings for the CRDs of a bundle; `None` if it did not check them.
 fn recorded(file: &Path) -> Option<Vec<String>> {
     let record: Value = serde_json::from_str(&std::fs::read_to_string(file).ok()?).expect("record");
     let outputs = record["default"]["stdout"]["outputs"].as_array()?;
@@ -95,8 +95,8 @@ fn findings_agree_with_operator_sdk() {
     assert!(differing.is_empty(), "{}", differing.join("\n"));
 }
 
-/// CRDs of published bundles are installed on clusters, so the API server takes their schemas. Those that it does not
-/// take are named here with the reason.
+/// CRDs of published bundles are installed on clusters, so the API server accepts their schemas. Rejected ones are
+/// listed here with the reason.
 #[test]
 fn schemas_of_published_bundles_are_sound() {
     let Some(corpus) = corpus("") else { return };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What kind of fault a field has, in apimachinery's words.
+/// Error type of a field, in apimachinery's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FindingKind {
@@ -14,7 +14,7 @@ pub enum FindingKind {
     Invalid,
     /// The value is not one of the supported values.
     NotSupported,
-    /// The field may not be set.
+    /// The field must not be set.
     Forbidden,
     /// The value has too many bytes.
     TooLong,
@@ -44,13 +44,14 @@ impl FindingKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CrdFinding {
-    /// What kind of fault.
+    /// Error type.
     pub kind: FindingKind,
     /// Path of the field in the internal version: `spec.versions[0].name`.
     pub field: String,
     /// The value as Go's `%v` prints it.
     pub value: String,
-    /// The whole text of apimachinery's error: `spec.group: Invalid value: "x": should be a domain with at least one dot`.
+    /// apimachinery's complete error message: `spec.group: Invalid value: "x": should be a domain with at least one
+    /// dot`.
     pub message: String,
     /// The part of the message after kind and value.
     pub detail: String,
@@ -96,7 +97,7 @@ impl BadValue {
         }
     }
 
-    /// A value behind a pointer: `%v` prints the address, which is different in every run.
+    /// A value that is a pointer: `%v` prints the address, which is different in every run.
     pub(super) fn behind_pointer(self) -> Self {
         Self {
             plain: POINTER.to_owned(),
@@ -114,13 +115,13 @@ impl BadValue {
     }
 }
 
-/// Replaces addresses in texts of Go.
+/// Replaces pointer addresses in Go's output.
 pub(super) const POINTER: &str = "0x0";
 
-/// Bytes of the texts of all findings of a definition: each has its path, whose keys may be of any length.
+/// Maximum bytes of all findings of a CRD: each has its path, whose keys may be of any length.
 const MOST_BYTES: usize = 16 << 20;
 
-/// Collects findings. Those past [`MOST_BYTES`] are left out, but never the first.
+/// Collects findings. Those after [`MOST_BYTES`] are dropped, except for the first.
 #[derive(Debug, Default)]
 pub(super) struct Findings(pub(super) Vec<CrdFinding>, usize);
 
@@ -137,7 +138,7 @@ impl Findings {
         self.add(FindingKind::NotSupported, field, BadValue::text(value), detail);
     }
 
-    /// The value of a field is there twice.
+    /// The value of a field is duplicated.
     pub(super) fn duplicate(&mut self, field: &str, value: &str) {
         self.add(FindingKind::Duplicate, field, BadValue::text(value), String::new());
     }
@@ -157,7 +158,7 @@ impl Findings {
         self.bare(FindingKind::Required, field, String::new(), detail.into());
     }
 
-    /// A field may not be set.
+    /// A field must not be set.
     pub(super) fn forbidden(&mut self, field: &str, detail: impl Into<String>) {
         self.bare(FindingKind::Forbidden, field, String::new(), detail.into());
     }
@@ -173,7 +174,7 @@ impl Findings {
         self.bare(FindingKind::TooLong, field, "<value omitted>".to_owned(), detail);
     }
 
-    /// Returns true if a finding at a field is left out.
+    /// Returns true if a finding at a field is dropped.
     fn is_full(&self, field: &str) -> bool {
         !self.0.is_empty() && self.1.saturating_add(field.len()) > MOST_BYTES
     }

@@ -1,4 +1,4 @@
-//! Go's `%v` and `%#v` of a list of versions, which some messages hold.
+//! Go's `%v` and `%#v` of a list of versions, which some messages contain.
 
 use serde_json::Value;
 

@@ -4,14 +4,14 @@ use serde_json::{Map, Value};
 
 use super::ApiVersion;
 
-/// A CRD as the API server's checks see it; what is large stays where it was decoded.
+/// A CRD in the API server's internal form; large parts are borrowed.
 pub(super) struct Crd<'a> {
     pub(super) metadata: &'a Value,
     pub(super) spec: Spec<'a>,
     pub(super) status: &'a Value,
 }
 
-/// `spec`. What is identical in all versions of a v1 CRD is here and no longer in the versions.
+/// `spec`. Parts that are identical in all versions of a v1 CRD are stored here and not in the versions.
 #[derive(Default)]
 pub(super) struct Spec<'a> {
     pub(super) group: String,
@@ -19,7 +19,7 @@ pub(super) struct Spec<'a> {
     pub(super) names: Names,
     pub(super) scope: String,
     pub(super) versions: Vec<Version<'a>>,
-    /// True if the list is there at all; Go prints an absent one otherwise than an empty one.
+    /// True if the list exists; Go prints an absent one differently from an empty one.
     pub(super) lists_versions: bool,
     pub(super) shared: Shared<'a>,
     pub(super) conversion: Conversion<'a>,
@@ -37,7 +37,7 @@ pub(super) struct Names {
     pub(super) categories: Vec<String>,
 }
 
-/// What may be in a version or in the spec. `None` is Go's nil.
+/// Fields that may be in a version or in the spec. `None` is Go's nil.
 #[derive(Default, Clone, Copy, PartialEq)]
 pub(super) struct Shared<'a> {
     pub(super) validation: Option<&'a Value>,

@@ -6,7 +6,7 @@ use super::finding::{BadValue, CrdFinding, Findings};
 use super::internal::{text, texts};
 use crate::object::{dns1123_subdomain_problems, label_value_problems, qualified_name_problems};
 
-/// Most bytes that keys and values of all annotations may have together.
+/// Maximum bytes that keys and values of all annotations may have together.
 const ANNOTATIONS_LIMIT: usize = 256 << 10;
 
 /// Checks the metadata of a cluster-scoped object whose name is a sub-domain and equals `required_name`.

@@ -1,7 +1,7 @@
 //! The API server's checks of a CustomResourceDefinition at its creation, as pure functions.
 //!
-//! operator-sdk runs these checks over the CRDs of a bundle and keeps those findings whose field holds neither
-//! `openAPIV3Schema` nor `status` ([`CrdFinding::kept_by_operator_sdk`]); the others are ours to report.
+//! operator-sdk runs these checks over the CRDs of a bundle and keeps those findings whose field contains neither
+//! `openAPIV3Schema` nor `status` ([`CrdFinding::kept_by_operator_sdk`]); olmkit reports the others.
 
 mod conversion;
 mod finding;
@@ -65,8 +65,8 @@ pub fn validate(crd: &Node, version: ApiVersion) -> Result<Vec<CrdFinding>, Erro
     Ok(findings)
 }
 
-/// As [`validate`], for a CRD that was decoded already (exact field names, no nulls, see [`crate::types::decode`]), and
-/// without what concerns the inside of schemas, see [`validate_schemas`].
+/// As [`validate`], for a decoded CRD (exact field names, no nulls, see [`crate::types::decode`]), and without checks
+/// of the schemas, see [`validate_schemas`].
 pub fn validate_decoded(crd: &Value, version: ApiVersion) -> Vec<CrdFinding> {
     let crd = Crd::new(crd, version);
     let mut findings = Findings::default();
@@ -87,8 +87,8 @@ pub fn validate_decoded(crd: &Value, version: ApiVersion) -> Vec<CrdFinding> {
     findings.0
 }
 
-/// What the API server says about the schemas of a decoded CRD: whether they are structural, their defaults, list types,
-/// and their CEL rules with what these cost. operator-sdk shows none of this.
+/// The API server's findings for the schemas of a decoded CRD: structural form, defaults, list types, and CEL rules
+/// with their cost. operator-sdk reports none of them.
 pub fn validate_schemas(crd: &Value, version: ApiVersion) -> Vec<CrdFinding> {
     let mut findings = Findings::default();
     schema::check(&Crd::new(crd, version), &mut findings);

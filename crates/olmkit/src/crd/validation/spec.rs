@@ -9,10 +9,10 @@ use super::internal::{Crd, Names, Shared, Spec, Version, same, same_items, text}
 use super::selectable_fields;
 use crate::object::{dns1035_label_problems, dns1123_subdomain_problems};
 
-/// What a printer column may show.
+/// Allowed types of a printer column.
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 
-/// How a printer column may be laid out.
+/// Allowed formats of a printer column.
 const COLUMN_FORMATS: [&str; 8] = [
     "byte",
     "date",

@@ -1,7 +1,7 @@
-//! Changes of a YAML file in place: lines that are not concerned stay as they are, with their comments and their order.
+//! Changes a YAML file in place: unrelated lines keep their comments and their order.
 //!
-//! Each change is proven before it counts: the new text, read again, must be the old value with that change, and hold the
-//! same comments. What cannot be changed so (other documents behind, JSON, aliases) is left alone.
+//! Each change is verified: the new file, parsed again, must contain the old value with that change, and the same
+//! comments. Parts that cannot be changed this way (further documents, JSON, aliases) are not changed.
 
 use serde_json::Value;
 
@@ -10,7 +10,8 @@ use super::pointer_part;
 use super::scalars::each_scalar;
 use crate::yaml::{self, Node, Style};
 
-/// One YAML file that is changed in place. The methods that change it give `None`, and leave it as it is, where they cannot.
+/// One YAML file that is changed in place. The methods that change it return `None`, and leave it unchanged, if they
+/// cannot.
 #[derive(Debug, Clone)]
 pub struct Document {
     text: String,
@@ -18,7 +19,7 @@ pub struct Document {
     value: Value,
 }
 
-/// The text from its first `---`, if only comments stand before that line. To the splitter they are a document.
+/// The file from its first `---`, if only comments precede that line. The splitter treats them as a document.
 fn without_head_comment(text: &str) -> &str {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -72,17 +73,17 @@ impl Document {
         Ok(Self { text, node, value })
     }
 
-    /// The text.
+    /// The content.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What the text says.
+    /// The current value.
     pub fn value(&self) -> &Value {
         &self.value
     }
 
-    /// Takes a new text if it says what is wanted.
+    /// Accepts a new source if it has the expected value.
     fn accept(&mut self, text: String, expected: &Value) -> Option<()> {
         let new = Self::read(text.as_bytes())?;
         let same = new.value == *expected && new.comments() == self.comments();
@@ -99,7 +100,7 @@ impl Document {
         self.text.split_inclusive('\n').map(str::to_owned).collect()
     }
 
-    /// Puts lines behind line `at` (counted from 1; 0 is the start of the file).
+    /// Inserts lines after line `at` (counted from 1; 0 is the start of the file).
     fn insert(&self, at: usize, indent: usize, block: &str) -> String {
         let mut lines = self.lines();
         let end = if self.text.contains("\r\n") { "\r\n" } else { "\n" };
@@ -115,7 +116,7 @@ impl Document {
         lines.concat()
     }
 
-    /// Adds a key to a map. A map whose keys are sorted stays so.
+    /// Adds a key to a map. A map with sorted keys remains sorted.
     pub fn add(&mut self, pointer: &str, key: &str, value: &Value) -> Option<()> {
         let map = self.node.pointer(pointer)?;
         let mut expected = self.value.clone();
@@ -140,7 +141,7 @@ impl Document {
             .iter()
             .rposition(|(name, _)| name.key().is_some_and(|name| *name < *key))
         {
-            // A first entry may stand behind a dash.
+            // A first entry may follow a dash.
             at if is_sorted => entries.get(at.unwrap_or(0))?,
             _ => entries.last()?,
         };
@@ -163,7 +164,7 @@ impl Document {
         }
         lines.drain(first - 1..self.last_line(value, first, indent));
         let new = Self::read(lines.concat().as_bytes())?;
-        // Every comment that is left was there, in this order.
+        // Every remaining comment existed before, in this order.
         let old = self.comments();
         let mut old = old.iter();
         let kept = new.comments();
@@ -171,7 +172,7 @@ impl Document {
         is_same.then(|| *self = new)
     }
 
-    /// Adds items to a list of a map, which is made if it is not there.
+    /// Adds items to a list of a map, which is created if it does not exist.
     pub fn append(&mut self, pointer: &str, key: &str, items: &[Value]) -> Option<()> {
         let list = format!("{pointer}/{}", pointer_part(key));
         if self.value.pointer(&list).is_none() {
@@ -199,7 +200,7 @@ impl Document {
         self.accept(self.insert(at, indent, &block), &expected)
     }
 
-    /// Puts text before the end of a collection in brackets.
+    /// Inserts text before the end of a collection in brackets.
     fn with_flow_entry(&self, node: &Node, entry: &str) -> Option<String> {
         if node.style != Style::Flow {
             return None;
@@ -212,7 +213,7 @@ impl Document {
         Some(format!("{head}{entry}{tail}"))
     }
 
-    /// Gives a text another value. It stays quoted as it is if it is on one line; else it becomes a literal block.
+    /// Replaces a string. It keeps its quotes if it is on one line; otherwise it becomes a literal block.
     pub fn replace(&mut self, pointer: &str, text: &str) -> Option<()> {
         let node = self.node.pointer(pointer)?;
         let mut expected = self.value.clone();
@@ -242,7 +243,7 @@ impl Document {
         self.accept(format!("{head}{written}{tail}"), &expected)
     }
 
-    /// Takes blanks off the ends of lines and puts a line end at the end of the file, except in texts that would change.
+    /// Removes trailing spaces and adds a line end at the end of the file, except in strings that would change.
     pub fn strip_blanks(&mut self) -> Option<()> {
         let literals = literals(&self.node);
         let mut lines = Vec::new();
@@ -261,7 +262,7 @@ impl Document {
         let expected = self.value.clone();
         let whole = self.text.trim_end_matches(['\n', '\r']).len();
         if self.clone().accept(text.clone(), &expected).is_none() && !self.text.ends_with('\n') {
-            // The file ends within a text, which a line end would change.
+            // The file ends inside a string, which a line end would change.
             let same_end = self.text.get(whole..)?;
             let text = format!("{}{same_end}", text.trim_end_matches('\n'));
             return (text != self.text).then(|| self.accept(text, &expected))?;
@@ -282,7 +283,7 @@ impl Document {
         Some(before + within)
     }
 
-    /// The last line of a value, counted from 1. Its key or dash stands on the line `first`, indented by `indent`.
+    /// The last line of a value, counted from 1. Its key or dash is on the line `first`, indented by `indent`.
     fn last_line(&self, node: &Node, first: usize, indent: usize) -> usize {
         let lines: Vec<&str> = self.text.lines().collect();
         match (&node.value, node.style) {
@@ -323,7 +324,7 @@ fn column(column: u32) -> usize {
     column.saturating_sub(1) as usize
 }
 
-/// The lines behind the heads of block texts: the first one and the one behind the last one.
+/// The line ranges of block scalars, after their headers: the first line and the one after the last.
 fn literals(node: &Node) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     each_scalar(node, &mut |scalar| {

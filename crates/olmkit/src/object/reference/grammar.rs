@@ -1,11 +1,11 @@
-//! The rules of the grammar one by one, so that an error can name the one that a text breaks.
+//! The rules of the grammar one by one, so that an error can name the broken one.
 
 /// The longest repository name the grammar allows, registry included.
 const NAME_LIMIT: usize = 255;
 /// The longest tag the grammar allows.
 const TAG_LIMIT: usize = 128;
 
-/// The first component is a registry if it could not be a path component: it holds a dot, a colon or an upper-case
+/// The first component is a registry if it could not be a path component: it contains a dot, a colon or an uppercase
 /// letter, or is `localhost`.
 pub(super) fn split_registry(name: &str) -> (Option<&str>, &str) {
     match name.split_once('/') {

@@ -7,10 +7,10 @@ use regex::Regex;
 use super::{Reference, ReferenceError};
 use crate::object::Digest;
 
-/// What Docker prefixes to names without a registry.
+/// Docker's prefix for names without a registry.
 pub(super) const DEFAULT_REGISTRY: &str = "docker.io";
 
-/// Where Docker Hub keeps images without a namespace.
+/// Docker Hub's namespace for images without one.
 pub(super) const OFFICIAL: &str = "library/";
 
 /// Longest repository path.
@@ -68,8 +68,8 @@ static GRAMMAR: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&whole).ok()
 });
 
-/// Splits off the registry the way Docker guesses it: the first part is one if it is `localhost`, holds a dot or a
-/// colon, or has upper-case letters.
+/// Splits off the registry as Docker does: the first part is one if it is `localhost`, contains a dot or a colon, or
+/// has uppercase letters.
 fn split_registry(text: &str) -> (&str, String) {
     let (registry, rest) = match text.split_once('/') {
         None => return (DEFAULT_REGISTRY, format!("{OFFICIAL}{text}")),

@@ -1,4 +1,4 @@
-//! What the roles and bindings of a bundle grant.
+//! Permissions in the roles and bindings of a bundle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::limits;
 use crate::olmv1::list;
 use crate::rbac::PolicyRule;
 
-/// A role of a bundle whose rights are too many to be compared one by one.
+/// A role of a bundle with too many permissions to be compared one by one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the rules of {kind} {name:?} are too many: written one by one, with those of the bundle's other roles, they are larger than \
@@ -25,13 +25,14 @@ pub struct TooManyRights {
     pub name: String,
 }
 
-/// What the API server requires for writing a role or a binding: all that it grants, or the right to grant it.
+/// The API server's requirement for writing a role or a binding: all permissions in it, or the permission to grant
+/// them.
 pub(super) struct Granted<'o> {
     /// Roles by kind, namespace and name; ClusterRoles are in none.
     roles: BTreeMap<(&'o str, &'o str, &'o str), &'o Value>,
     /// The roles whose rules a namespace, or the cluster, has already: many bindings may name one role.
     known: BTreeSet<(&'o str, (&'o str, &'o str, &'o str))>,
-    /// How much the rules may still take, written one by one.
+    /// Remaining size for the expanded rules.
     left: u64,
 }
 
@@ -48,12 +49,12 @@ impl<'o> Granted<'o> {
         }
     }
 
-    /// What a role or a binding grants in a namespace; an empty one is the cluster.
+    /// The permissions that a role or a binding grants in a namespace; an empty one means the cluster.
     pub(super) fn by(&mut self, object: &'o Value, namespace: &'o str) -> Result<Vec<PolicyRule>, TooManyRights> {
         let name = text(object, "/metadata/name");
         let kind = text(object, "/kind");
         if kind == "ClusterRole" && is_aggregated(object) {
-            // Its rules are those of others, any.
+            // Its rules are aggregated from other roles and can be anything.
             return Ok(vec![rule(RBAC, "clusterroles", &["escalate"], [name])]);
         }
         if ["Role", "ClusterRole"].contains(&kind) {
@@ -67,7 +68,7 @@ impl<'o> Granted<'o> {
         let key = (of_kind, near, role);
         match self.roles.get(&key).copied() {
             Some(found) if !is_aggregated(found) => self.rules(key, found, namespace),
-            // It comes from elsewhere, with rules that are not known.
+            // It is defined elsewhere, with unknown rules.
             _ => Ok(vec![rule(RBAC, &resource(of_kind), &["bind"], [role])]),
         }
     }

@@ -1,14 +1,14 @@
-//! The rights of rules one by one, which shows those that another one includes.
+//! Expands rules to single permissions, which shows those that another one includes.
 
 use std::collections::BTreeSet;
 
 use super::rule;
 use crate::rbac::PolicyRule;
 
-/// The bytes of a rule whose rights are written one by one: their texts, and some for each.
+/// The bytes of a rule after expansion: its strings, and a constant for each permission.
 pub(super) fn size(rule: &PolicyRule) -> u64 {
     const EACH: u64 = 32;
-    /// How many, and their bytes.
+    /// Number, and their bytes.
     type Sum = (u64, u64);
     let number = |size: usize| u64::try_from(size).unwrap_or(u64::MAX);
     let sum = |texts: &[String]| -> Sum { (number(texts.len()), number(texts.iter().map(String::len).sum())) };
@@ -47,7 +47,7 @@ enum On<'r> {
 }
 
 impl<'r> Right<'r> {
-    /// The rights that include this one, and itself: each part may be `*`, and the name left out.
+    /// The permissions that include this one, and itself: each part may be `*`, and the name may be omitted.
     fn wider(self) -> impl Iterator<Item = Self> {
         let on: Vec<On<'r>> = match self.on {
             On::Url(url) => [url, "*"].map(On::Url).to_vec(),
@@ -74,7 +74,7 @@ impl<'r> Right<'r> {
     }
 }
 
-/// The rights of rules one by one. [`size`] has bounded their number.
+/// Expands rules to single permissions. [`size`] has bounded their number.
 pub(super) fn singles(rules: &[PolicyRule]) -> BTreeSet<Right<'_>> {
     let mut all = BTreeSet::new();
     for rule in rules {
@@ -95,7 +95,7 @@ pub(super) fn singles(rules: &[PolicyRule]) -> BTreeSet<Right<'_>> {
     all
 }
 
-/// The rights one by one, without those that another right, of the same scope or wider, includes.
+/// The single permissions, without those that another permission, of the same scope or wider, includes.
 pub(super) fn without_covered(rules: &[PolicyRule], wider: &BTreeSet<Right<'_>>) -> Vec<PolicyRule> {
     let own = singles(rules);
     let covered = |one: Right<'_>| {

@@ -1,21 +1,21 @@
-//! C7: whether a ClusterCatalog has what is installed.
+//! C7: checks that a ClusterCatalog has the installed bundle.
 
 use std::collections::BTreeSet;
 
 use super::{Installation, Obstacle};
 use crate::olmv1::text;
 
-/// What the ClusterCatalogs of a cluster have of a package.
+/// The ClusterCatalogs' contents for a package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Offered {
     /// The ClusterCatalogs that have the package.
     pub by: Vec<Offer>,
-    /// Why others could not be asked.
+    /// Why other catalogs could not be queried.
     pub unknown: Vec<String>,
 }
 
-/// What one ClusterCatalog has of a package.
+/// One ClusterCatalog's contents for a package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Offer {

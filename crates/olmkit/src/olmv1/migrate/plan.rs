@@ -1,4 +1,4 @@
-//! The objects of OLM v1 that would take the place of Subscriptions.
+//! The objects of OLM v1 that would replace Subscriptions.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,10 @@ use super::{Installation, text};
 /// The label by which a ClusterExtension selects its catalog.
 const NAME_LABEL: &str = "olm.operatorframework.io/metadata.name";
 
-/// The ClusterCatalogs and ClusterExtensions that would take the place of Subscriptions, without those that have no catalog image.
-/// Each ClusterExtension has its package's name, so leave out those that [`assess`](super::assess) finds in conflict. Two CatalogSources of one name and different images become two ClusterCatalogs, the later one with its namespace in the name.
+/// The ClusterCatalogs and ClusterExtensions that would replace Subscriptions, without those that have no catalog
+/// image. Each ClusterExtension has its package's name, so omit those that [`assess`](super::assess) finds in conflict.
+/// Two CatalogSources of one name and different images become two ClusterCatalogs, the later one with its namespace in
+/// the name.
 #[must_use]
 pub fn plan(installations: &[Installation<'_>]) -> Vec<Value> {
     let mut catalogs: BTreeMap<String, Value> = BTreeMap::new();
@@ -46,7 +48,7 @@ pub fn plan(installations: &[Installation<'_>]) -> Vec<Value> {
 fn catalog_spec(catalog: &Value) -> Option<Value> {
     let image = Some(text(catalog, "/spec/image")).filter(|image| !image.is_empty())?;
     let mut source = json!({"ref": image});
-    // OLM v1 refuses an interval for what cannot change.
+    // OLM v1 rejects an interval for immutable sources.
     let interval = text(catalog, "/spec/updateStrategy/registryPoll/interval");
     if let Some(minutes) = minutes(interval).filter(|_| !image.contains('@')) {
         set(&mut source, "pollIntervalMinutes", minutes.into());
@@ -103,7 +105,7 @@ fn set(object: &mut Value, field: &str, value: Value) {
     }
 }
 
-/// An interval such as `1h30m` in whole minutes, at least one; `None` for other texts.
+/// An interval such as `1h30m` in whole minutes, at least one; `None` for other strings.
 fn minutes(interval: &str) -> Option<u64> {
     const MINUTE: u64 = 60_000_000_000;
     let nanoseconds = u64::try_from(olmkit_go::time::parse_duration(interval).ok()?).ok()?;

@@ -1,4 +1,4 @@
-//! The bundles of a package in one catalog: which are eligible, and in which order.
+//! The bundles of a package in one catalog: the eligible ones, and their order.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -49,7 +49,7 @@ impl<'c> Blobs<'c> {
         !self.named && self.channels.is_empty() && self.bundles.is_empty()
     }
 
-    /// The bundles in OLM v1's order, those that are excluded behind.
+    /// The bundles in OLM v1's order, followed by the excluded ones.
     pub(super) fn candidates(&self, catalog: &str, request: &Request) -> Vec<Candidate> {
         let channels: Vec<&Channel> = self
             .channels
@@ -96,7 +96,7 @@ impl<'c> Blobs<'c> {
         all.into_iter().map(|(candidate, _)| candidate).collect()
     }
 
-    /// What the catalog says of the package, of the channels that have the bundle, and of the bundle.
+    /// The catalog's deprecation messages for the package, for the channels with the bundle, and for the bundle.
     pub(super) fn deprecations(&self, bundle: &str) -> Vec<String> {
         let has = |channel: &&&Channel| channel.entries().iter().any(|entry| entry.name == bundle);
         let channels: Vec<&str> = self.channels.iter().filter(has).map(|one| one.name.as_str()).collect();
@@ -114,7 +114,7 @@ impl<'c> Blobs<'c> {
             .collect()
     }
 
-    /// Why OLM v1 does not install a bundle though it chose it.
+    /// Why OLM v1 does not install a bundle although it chose it.
     pub(super) fn refusal(&self, name: &str) -> Option<Refusal> {
         let bundle = self.bundles.iter().find(|bundle| bundle.name == name)?;
         let quoted = quote(name);
@@ -141,7 +141,7 @@ impl<'c> Blobs<'c> {
     }
 }
 
-/// Says of each eligible bundle but the first why another goes before it.
+/// Explains for each eligible bundle except the first why another one precedes it.
 fn behind(all: &mut [(Candidate, Result<VersionRelease, String>)]) {
     let Some(((best, best_version), rest)) = all.split_first_mut() else {
         return;
@@ -161,7 +161,7 @@ fn behind(all: &mut [(Candidate, Result<VersionRelease, String>)]) {
         } else if lower {
             format!("{name} is newer")
         } else {
-            format!("it has the version of {name}, which comes first in the catalog")
+            format!("it has the same version as {name}, which precedes it in the catalog")
         }];
     }
 }
@@ -221,7 +221,7 @@ fn or(names: &[String]) -> String {
     }
 }
 
-/// How a bundle follows what is installed.
+/// How a bundle succeeds the installed one.
 fn successor(
     version: Result<&VersionRelease, &String>,
     entries: &[Entry<'_>],
@@ -231,7 +231,7 @@ fn successor(
         return Some("it has the installed version".to_owned());
     }
     entries.iter().find_map(|(channel, entry)| {
-        // A name that is not known is empty, as that of an entry without `replaces`; OLM v1 always knows it.
+        // An unknown name is empty, like the `replaces` of an entry without it; OLM v1 always has a name.
         let name = Some(installed.name()).filter(|name| !name.is_empty());
         if name == Some(entry.replaces.as_str()) {
             return Some(format!("it replaces {} in channel {channel}", entry.replaces));

@@ -1,4 +1,4 @@
-//! What is installed, and versions with the release that OLM v1 reads in their build metadata.
+//! The installed bundle, and versions with the release that OLM v1 reads from their build metadata.
 
 use std::cmp::Ordering;
 
@@ -8,10 +8,10 @@ use crate::object::{PreRelease, Version};
 
 use super::Source;
 
-/// Bytes of a release at most.
+/// Maximum bytes of a release.
 const LONGEST_RELEASE: usize = 20;
 
-/// A version, and the release of it: `1.2.0+3` is release 3 of version 1.2.0.
+/// A version with its release: `1.2.0+3` is release 3 of version 1.2.0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct VersionRelease {
     pub version: Version,
@@ -64,16 +64,16 @@ pub struct Installed {
     pub(super) version: VersionRelease,
 }
 
-/// Why it is not known what is installed.
+/// Why the installed bundle is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InstalledError {
     /// The version cannot be parsed.
     #[error("invalid version {given:?} of the installed bundle: {reason}")]
     Version {
-        /// The text.
+        /// The input.
         given: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// A name that no catalog has.
@@ -81,7 +81,7 @@ pub enum InstalledError {
         "no bundle {given:?} of package {package:?} in the catalogs, and it is not a version; write NAME@VERSION, as in the status of the ClusterExtension"
     )]
     Unknown {
-        /// The text.
+        /// The input.
         given: String,
         /// The package.
         package: String,
@@ -105,8 +105,8 @@ impl Installed {
         })
     }
 
-    /// Looks a bundle up: `NAME`, `VERSION` or `NAME@VERSION`. A version that no catalog has gives a bundle without a name, to which no
-    /// entry but one with a `skipRange` leads.
+    /// Looks a bundle up: `NAME`, `VERSION` or `NAME@VERSION`. A version that is in no catalog gives a bundle without a
+    /// name, which only an entry with a `skipRange` can upgrade.
     ///
     /// # Errors
     /// See [`InstalledError`].

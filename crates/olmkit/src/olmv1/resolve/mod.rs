@@ -1,4 +1,4 @@
-//! The bundle that OLM v1 installs for a ClusterExtension, from a set of catalogs, and why it is not one of the others.
+//! The bundle that OLM v1 installs for a ClusterExtension from a set of catalogs, and the reasons against the others.
 
 mod candidate;
 mod installed;
@@ -21,7 +21,7 @@ pub struct Source {
     pub name: String,
     /// `spec.priority` of the ClusterCatalog.
     pub priority: i32,
-    /// What it holds.
+    /// Its contents.
     pub catalog: Catalog,
 }
 
@@ -35,36 +35,36 @@ pub enum Policy {
     SelfCertified,
 }
 
-/// What a ClusterExtension asks for.
+/// A ClusterExtension's selection.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// The package.
     pub package: String,
-    /// The versions that it may be; any if not given.
+    /// The allowed versions; all if not given.
     pub version: Option<VersionRange>,
-    /// The channels that it may come from; any if empty.
+    /// The allowed channels; all if empty.
     pub channels: Vec<String>,
-    /// What is installed.
+    /// The installed bundle.
     pub installed: Option<Installed>,
     /// True if upgrades need edges.
     pub policy: Policy,
 }
 
-/// Why nothing is installed, in OLM v1's words.
+/// Why nothing is installed, with OLM v1's message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unresolved(String);
 
-/// What becomes of a bundle.
+/// Result for a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Outcome {
     /// OLM v1 installs it.
     Chosen,
-    /// It would be chosen, if the choice were not refused.
+    /// It is the choice, which is then rejected.
     Refused,
-    /// It was eligible, and another one goes before it.
+    /// It was eligible, but another one precedes it.
     Behind,
     /// The request or the edges of the catalog exclude it.
     Excluded,
@@ -86,9 +86,9 @@ pub struct Candidate {
     pub image: String,
     /// True if the catalog deprecates it.
     pub deprecated: bool,
-    /// What becomes of it.
+    /// The result.
     pub outcome: Outcome,
-    /// Why. Several reasons if several things exclude it.
+    /// The reasons. Several if several conditions exclude it.
     pub reasons: Vec<String>,
 }
 
@@ -96,7 +96,8 @@ pub struct Candidate {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Resolution {
-    /// All bundles of the package: the catalogs as given, in each the eligible bundles in OLM v1's order, then the others.
+    /// All bundles of the package: the catalogs as given, in each the eligible bundles in OLM v1's order, then the
+    /// others.
     pub candidates: Vec<Candidate>,
     /// Why nothing is installed.
     pub refusal: Option<Unresolved>,
@@ -119,12 +120,12 @@ impl Resolution {
 /// The best bundle of a catalog.
 struct Best<'s> {
     source: &'s Source,
-    /// Its place among all candidates.
+    /// Its index among all candidates.
     at: usize,
     deprecated: bool,
 }
 
-/// What OLM v1 installs.
+/// Determines the bundle that OLM v1 installs.
 #[must_use]
 pub fn resolve(request: &Request, sources: &[Source]) -> Resolution {
     let mut resolution = Resolution {
@@ -194,7 +195,7 @@ impl Resolution {
         }
     }
 
-    /// Asks of the only choice what OLM v1 asks of it.
+    /// Checks the only choice as OLM v1 does.
     fn settle(&mut self, request: &Request, best: &Best<'_>) {
         let blobs = Blobs::of(&best.source.catalog, &request.package);
         let Some(candidate) = self.candidates.get_mut(best.at) else {

@@ -124,7 +124,7 @@ fn deprecated_bundles_come_last_and_priorities_settle_between_catalogs() {
     assert_eq!(resolution.deprecations, ["channel c is deprecated: use d"]);
     request.version = Some(VersionRange::parse("4").unwrap());
     assert_eq!(chosen(&request, &deprecating), "p.v4 from a");
-    // Not deprecated goes before priority.
+    // Deprecation takes precedence over priority.
     let both = [source("a", 9, CHAIN, deprecates), source("b", 0, CHAIN, "")];
     assert_eq!(chosen(&request, &both), "p.v4 from b");
     request.version = None;
@@ -183,7 +183,7 @@ fn build_metadata_is_a_release() {
     // Not the same release, and no edge from it.
     request.installed = Some(Installed::new("p.other", "4.0.0+2").unwrap());
     assert!(refused(&request, &sources).starts_with("error upgrading from currently installed version \"4.0.0+2\""));
-    // No release, since it has a leading zero: only the version counts.
+    // No release, because it has a leading zero: only the version counts.
     request.installed = Some(Installed::new("p.other", "4.0.0+02").unwrap());
     assert_eq!(chosen(&request, &sources), "p.v4 from a");
 }

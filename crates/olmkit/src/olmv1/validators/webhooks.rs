@@ -141,7 +141,7 @@ pub(super) fn conversions_are_owned(bundle: &Bundle, _: u64) -> Vec<(String, Pla
     said
 }
 
-/// Resources of `admissionregistration.k8s.io` that no webhook may stand in front of.
+/// Resources of `admissionregistration.k8s.io` that webhooks may not intercept.
 const FORBIDDEN: [&str; 5] = [
     "*",
     "mutatingwebhookconfiguration",

@@ -1,4 +1,4 @@
-//! CERT: certificates of webhooks, which OLM makes itself.
+//! CERT: certificates of webhooks, which OLM creates itself.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::Olm,
-            "nobody creates the Secret, and a container still mounts it",
+            "nothing creates the Secret, and a container still mounts it",
             "OLM 0.46",
             "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
         ),
@@ -53,7 +53,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     findings
 }
 
-/// Secrets that OpenShift creates for Services of the bundle that ask for a certificate.
+/// Secrets that OpenShift creates for Services of the bundle that request a certificate.
 fn serving_certificates<'c>(context: &Context<'c>) -> BTreeSet<&'c str> {
     let annotations = context
         .bundle
@@ -66,7 +66,7 @@ fn serving_certificates<'c>(context: &Context<'c>) -> BTreeSet<&'c str> {
     asked.filter_map(|(_, name)| name.as_str()).collect()
 }
 
-/// The Secret that OLM v0 makes for the webhooks of a Deployment.
+/// The Secret that OLM v0 creates for the webhooks of a Deployment.
 fn certificate_secret(deployment: &str) -> String {
     format!("{}-service-cert", deployment.replace('.', "-"))
 }

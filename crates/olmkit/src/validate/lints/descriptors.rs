@@ -1,5 +1,5 @@
-//! DESC: the descriptors of owned APIs against the schemas of their CRDs. Consoles make form fields of them, and silently
-//! leave out one whose path does not exist.
+//! DESC: compares the descriptors of owned APIs with the schemas of their CRDs. Consoles create form fields from them,
+//! and silently omit one whose path does not exist.
 
 use serde_json::Value;
 
@@ -65,7 +65,7 @@ fn schema<'c>(context: &Context<'c>, api: &Value) -> Option<&'c Value> {
     schema_of_version(crd.typed.as_ref()?, field(api, "version"))?.0
 }
 
-/// Where a step into a schema leads.
+/// Target of a step in a schema.
 enum Step<'s> {
     /// To a schema.
     Into(&'s Value),
@@ -77,7 +77,7 @@ enum Step<'s> {
 
 /// The first part of a path (`pools[0].size`) that the schema does not have below `root`.
 fn missing_part<'p>(schema: &Value, root: &'p str, path: &'p str) -> Option<&'p str> {
-    // A quoted part may hold dots; such paths are rare.
+    // A quoted part may contain dots; such paths are rare.
     if path.is_empty() || path.contains(['"', '\'']) {
         return None;
     }
@@ -96,7 +96,7 @@ fn missing_part<'p>(schema: &Value, root: &'p str, path: &'p str) -> Option<&'p 
 fn step<'s>(schema: &'s Value, part: &str) -> Step<'s> {
     let is_index = part.bytes().all(|byte| byte.is_ascii_digit()) || part == "*";
     if let Some(items) = schema.get("items") {
-        // The index may be left out.
+        // The index is optional.
         return if is_index { Step::Into(items) } else { step(items, part) };
     }
     if let Some(property) = schema.pointer("/properties").and_then(|map| map.get(part)) {
@@ -108,7 +108,7 @@ fn step<'s>(schema: &'s Value, part: &str) -> Step<'s> {
         Some(values @ Value::Object(_)) => return Step::Into(values),
         _ => {}
     }
-    // A schema of v1beta1 without a type says nothing about its fields.
+    // A schema of v1beta1 without a type does not restrict its fields.
     let open = is_true("x-kubernetes-preserve-unknown-fields")
         || is_true("x-kubernetes-embedded-resource")
         || schema.get("type").is_none() && schema.get("properties").is_none();

@@ -1,5 +1,5 @@
-//! EX: the examples (`alm-examples`) against the schemas of the CRDs in the bundle. Consoles fill their forms with them, so an
-//! example that the API server refuses is what a user tries first.
+//! EX: validates the examples (`alm-examples`) against the schemas of the CRDs in the bundle. Consoles fill their forms
+//! with them, so users try an invalid example first.
 
 use serde_json::Value;
 
@@ -16,13 +16,13 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "Each example in `alm-examples` should be valid against the schema and the CEL rules of its CRD, after defaulting.",
-        why: "The API server refuses the first object that a user tries to create.",
+        why: "The API server rejects the first object that a user tries to create.",
         bad: "\"spec\": {\"size\": \"3\"}   # the schema requires an integer",
         good: "\"spec\": {\"size\": 3}",
         since: "0.1.0",
         proof: Proof::new(
             Witness::ApiServer,
-            "the API server refuses the object",
+            "the API server rejects the object",
             "Kubernetes 1.36; since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
@@ -48,13 +48,13 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "Each example should have a name, and a version that its CRD serves.",
-        why: "Users cannot create the example as it is.",
+        why: "Users cannot create the example without changes.",
         bad: "\"apiVersion\": \"example.com/v1alpha1\"   # served: false",
         good: "\"apiVersion\": \"example.com/v1\"",
         since: "0.1.0",
         proof: Proof::new(
             Witness::ApiServer,
-            "the API server refuses an object without a name, and does not serve the version",
+            "the API server rejects an object without a name, and does not serve the version",
             "Kubernetes 1.36; since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
@@ -73,7 +73,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let Some(text) = csv.annotation("alm-examples") else {
         return Vec::new();
     };
-    // What cannot be read at all is reported by CSV-6 and CSV-7.
+    // CSV-6 and CSV-7 report an annotation that cannot be parsed.
     let Some(Ok(list)) = yaml::documents(text.as_bytes()).next() else {
         return Vec::new();
     };
@@ -145,10 +145,10 @@ fn check_example(
     if let Some(first) = lacking.first() {
         let fields = enumerated(&lacking);
         let message = match lacking.len() {
-            1 => format!("the API server refuses {title}: {fields}: {}", instance::REQUIRED),
-            _ => format!("the API server refuses {title}: {fields} are required"),
+            1 => format!("the API server rejects {title}: {fields}: {}", instance::REQUIRED),
+            _ => format!("the API server rejects {title}: {fields} are required"),
         };
-        // The way out names the fields, so that only examples that lack the same are reported together.
+        // The fix names the fields, so that only examples with the same missing fields are grouped.
         let checked = Checked::new(&EX_1, message).hint(format!("add {fields}"));
         found.push(place(checked, nearest(example, &first.pointer)));
     }
@@ -163,9 +163,9 @@ fn check_example(
                 Checked::new(&EX_2, format!("{title}: {fault}")).hint(hint)
             }
             InstanceFault::Invalid | InstanceFault::Rule => {
-                Checked::new(&EX_1, format!("the API server refuses {title}: {fault}"))
+                Checked::new(&EX_1, format!("the API server rejects {title}: {fault}"))
             }
-            InstanceFault::Impossible => Checked::new(&EX_1, format!("the API server refuses {title}: {fault}"))
+            InstanceFault::Impossible => Checked::new(&EX_1, format!("the API server rejects {title}: {fault}"))
                 .hint("repair the schema (CRD-37)"),
         };
         found.push(place(checked, node));
@@ -209,7 +209,7 @@ fn definition<'c>(context: &Context<'c>, example: &'c Value) -> Option<(&'c Valu
     Some((typed, version))
 }
 
-/// The node at a pointer, or its nearest parent that is there.
+/// The node at a pointer, or its nearest existing parent.
 fn nearest<'n>(root: &'n Node, pointer: &str) -> &'n Node {
     let mut shorter = pointer;
     loop {
@@ -221,7 +221,7 @@ fn nearest<'n>(root: &'n Node, pointer: &str) -> &'n Node {
     }
 }
 
-/// Where the text of the annotation is in its file, if it is a literal block, whose lines are those of the file.
+/// The position of the annotation's value in its file, if it is a literal block, whose lines are those of the file.
 struct InAnnotation(Option<(u32, u32)>);
 
 impl InAnnotation {
@@ -241,7 +241,7 @@ impl InAnnotation {
             .lines()
             .nth(first_line)
             .map_or(0, |line| line.len() - line.trim_start_matches(' ').len());
-        // A list that starts with blanks hides how deep the text itself is indented.
+        // If a list starts with spaces, the block's own indentation is not visible.
         Self(Some((annotation.start.line, u32::try_from(indentation).unwrap_or(0))))
     }
 

@@ -48,7 +48,7 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "An object with the kind name of an OLM-installed kind should be of that kind's API group.",
-        why: "OLM looks at the kind alone: it takes the object for its own kind, and the object that was meant is never created.",
+        why: "OLM matches by kind only: it treats the object as its own kind, and never creates the intended object.",
         bad: "apiVersion: demo.example.com/v1\nkind: Service",
         good: "let the operator create the object, or give it as an example in alm-examples",
         since: "0.1.0",
@@ -64,8 +64,8 @@ define_rules! {
 /// The keyword of CEL rules.
 const VALIDATIONS: &str = "x-kubernetes-validations";
 
-/// Keywords of CRD schemas, the minor release of Kubernetes 1 that first knows them without a feature gate, and what older ones
-/// do.
+/// Keywords of CRD schemas, the minor release of Kubernetes 1 that first supports them without a feature gate, and the
+/// behavior of older ones.
 const KEYWORDS: [(&str, u64, &str); 3] = [
     (VALIDATIONS, 25, "older releases drop the rules and check nothing"),
     (
@@ -86,7 +86,7 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 /// Objects that older releases do not serve.
 const KINDS: [(&str, &str, u64); 1] = [("policy/v1", "PodDisruptionBudget", 21)];
 
-/// Kinds whose APIs are not part of Kubernetes, and what provides them.
+/// Kinds whose APIs are not part of Kubernetes, and their providers.
 const FOREIGN_KINDS: [(&str, &str); 8] = [
     ("ConsoleCLIDownload", "OpenShift"),
     ("ConsoleLink", "OpenShift"),
@@ -121,8 +121,8 @@ fn foreign_kinds(context: &Context<'_>) -> Vec<Checked> {
     found
 }
 
-/// Objects that have the name of a kind which OLM decodes into a type of its own, and another group. It creates objects of the other
-/// kinds as they are.
+/// Objects with the name of a kind that OLM decodes into a dedicated type, and another group. It creates objects of the
+/// other kinds unchanged.
 fn other_groups(context: &Context<'_>) -> Vec<Checked> {
     let objects = context.bundle.objects.iter();
     objects
@@ -137,8 +137,7 @@ fn other_groups(context: &Context<'_>) -> Vec<Checked> {
             } else {
                 known.group
             };
-            let message =
-                format!("OLM takes this {kind} of {api_version} for one of {own}, since it looks at the kind alone");
+            let message = format!("OLM matches by kind only and treats this {api_version} {kind} as a {own} {kind}");
             let hint = "let the operator create the object, or give it as an example in `alm-examples`";
             Some(Checked::new(&KUBE_3, message).at(object, "/apiVersion").hint(hint))
         })

@@ -18,13 +18,13 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "Each manifest should fit into one request to the API server (1.5 MB as JSON).",
-        why: "etcd refuses a larger request, so the object cannot be created.",
+        why: "etcd rejects a larger request, so the object cannot be created.",
         bad: "a CRD of 2 MB",
         good: "a CRD without descriptions",
         since: "0.1.0",
         proof: Proof::new(
             Witness::ApiServer,
-            "etcd refuses the request: request is too large",
+            "etcd rejects the request: request is too large",
             "Kubernetes 1.36; since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
@@ -34,13 +34,13 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "The annotations of an object should have at most 256 KiB in total.",
-        why: "The API server refuses the object, so the installation fails.",
+        why: "The API server rejects the object, so the installation fails.",
         bad: "alm-examples of 300 kB",
         good: "short examples",
         since: "0.1.0",
         proof: Proof::new(
             Witness::ApiServer,
-            "the API server refuses the object: annotations are too long",
+            "the API server rejects the object: annotations are too long",
             "Kubernetes 1.36; since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
@@ -123,11 +123,11 @@ define_rules! {
 
 /// The annotation with the OpenShift versions of a bundle.
 const OPENSHIFT_VERSIONS: &str = "com.redhat.openshift.versions";
-/// Bytes of one request that etcd accepts.
+/// Maximum bytes of one request to etcd.
 const MOST_REQUEST_BYTES: usize = 1_500_000;
 /// At most this many duplicate keys are shown for one file.
 const SHOWN: usize = 10;
-/// Bytes of all annotations of one object.
+/// Maximum bytes of all annotations of one object.
 const MOST_ANNOTATION_BYTES: usize = 256 << 10;
 
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
@@ -227,7 +227,7 @@ fn annotations(context: &Context<'_>) -> Vec<Checked> {
         .collect()
 }
 
-/// The labels of the image repeat the annotations: some tools read the labels, others the annotations.
+/// The image labels must repeat the annotations: some tools read the labels, others the annotations.
 fn labels(context: &Context<'_>) -> Vec<Checked> {
     let metadata = &context.bundle.metadata;
     let Some(labels) = &context.options.image_labels else {
@@ -244,7 +244,7 @@ fn labels(context: &Context<'_>) -> Vec<Checked> {
     }
     let keys = labels.keys().chain(metadata.annotations.keys()).map(String::as_str);
     let mut keys: BTreeSet<&str> = keys.filter(|key| key.starts_with(PREFIX)).collect();
-    // Generated Dockerfiles have no such label, and hosted pipelines add their own.
+    // Generated Dockerfiles have no such label, and pipelines add it.
     keys.extend(labels.get_key_value(OPENSHIFT_VERSIONS).map(|(key, _)| key.as_str()));
     let shown = |value: Option<&str>| value.map_or("missing".to_string(), |value| format!("{value:?}"));
     keys.into_iter()

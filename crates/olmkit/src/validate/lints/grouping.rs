@@ -1,14 +1,14 @@
-//! One defect in many places is one finding: the first place, and the names of the others.
+//! Merges one defect in many positions into one finding: the first position, and the names of the others.
 
 use std::collections::BTreeMap;
 
 use super::super::checked::Checked;
 use crate::diagnostics::{Finding, folded};
 
-/// Rules whose findings each need a change of its own, so that each is shown.
+/// Rules whose findings each need a separate change, so that each is shown.
 const EACH_SHOWN: [&str; 7] = ["CRD-30", "CSV-23", "EX-1", "EX-2", "EX-3", "OBJ-3", "POD-5"];
 
-/// Folds findings of one rule with one way out into the first of them.
+/// Folds findings of one rule with the same fix into the first of them.
 pub fn fold(findings: Vec<Checked>) -> Vec<Checked> {
     let mut groups: BTreeMap<(&'static str, Option<String>), usize> = BTreeMap::new();
     let mut kept: Vec<(Checked, Vec<Checked>)> = Vec::new();

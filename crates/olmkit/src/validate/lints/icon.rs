@@ -20,7 +20,8 @@ define_rules! {
     }
 }
 
-/// First bytes of the image formats that consoles show, and their media types. SVG is text and is found by its element.
+/// First bytes of the image formats that consoles support, and their media types. SVG is text and is detected by its
+/// element.
 const FORMATS: [(&[u8], &str); 3] = [
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),

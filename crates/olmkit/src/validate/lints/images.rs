@@ -45,13 +45,13 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "Each image should be a valid reference.",
-        why: "The kubelet refuses the image and the pod never starts.",
+        why: "The kubelet rejects the image and the pod never starts.",
         bad: "image: https://quay.io/x/a",
         good: "image: quay.io/x/a:1.0",
         since: "0.1.0",
         proof: Proof::new(
             Witness::Tools,
-            "the library with which the kubelet reads references refuses it",
+            "the library with which the kubelet parses references rejects it",
             "operator-sdk 1.42",
             "crates/olmkit/src/object/corpus_tests.rs: image_references_agree_with_distribution",
         ),
@@ -93,7 +93,7 @@ define_rules! {
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let Some(csv) = context.csv() else { return Vec::new() };
     let mut findings = images(&csv);
-    // What digests are for is mirroring: who does not claim to be mirrored loses nothing.
+    // Digests are needed for mirroring, so bundles that do not claim to support it are skipped.
     if !is_for_disconnected_clusters(&csv) {
         let of_mirrors = [IMG_1.id, IMG_2.id, IMG_4.id];
         for checked in &mut findings {
@@ -151,7 +151,7 @@ fn images(csv: &Csv<'_>) -> Vec<Checked> {
     findings
 }
 
-/// What is wrong with the image that consoles show, beside those that the operator uses.
+/// The problem of the image that consoles show, compared with those that the operator uses.
 fn unused(image: &str, used: &[&str]) -> Option<String> {
     if image.is_empty() || used.is_empty() || used.contains(&image) {
         return None;
@@ -164,7 +164,7 @@ fn unused(image: &str, used: &[&str]) -> Option<String> {
         .filter_map(|other| parsed(other))
         .filter(|other| other.name() == own.name())
         .collect();
-    // Only the registry knows whether a tag and a digest are the same image.
+    // Only the registry can resolve whether a tag and a digest are the same image.
     let may_be =
         |other: &Reference| other.version() == own.version() || other.digest().is_some() != own.digest().is_some();
     let is_bare = own.tag().is_none() && own.digest().is_none();
@@ -177,7 +177,7 @@ fn unused(image: &str, used: &[&str]) -> Option<String> {
     }
 }
 
-/// Every image of a container or of an environment variable like RELATED_IMAGE_…, with its first place.
+/// Every image of a container or of an environment variable like RELATED_IMAGE_…, with its first position.
 fn used<'v>(csv: &Csv<'v>) -> BTreeMap<&'v str, String> {
     let mut used = BTreeMap::new();
     for (pointer, container) in csv.all_containers() {

@@ -1,4 +1,4 @@
-//! Lints: rules that operator-sdk does not have. They warn and never change operator-sdk's verdict.
+//! Lints: rules that operator-sdk does not have. They warn and never change operator-sdk's result.
 
 pub(crate) mod admission;
 pub(crate) mod certificates;
@@ -24,7 +24,7 @@ pub(crate) mod webhooks;
 use super::checked::Checked;
 use super::context::Context;
 
-/// Runs all lints; of those that nothing proves only if they are asked for.
+/// Runs all lints; those without evidence only on request.
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let families: [fn(&Context<'_>) -> Vec<Checked>; 19] = [
         admission::check,

@@ -1,4 +1,4 @@
-//! V1: what OLM v1 does not install.
+//! V1: features that OLM v1 does not install.
 
 use super::super::checked::Checked;
 use super::super::context::{Context, Csv, field};
@@ -12,7 +12,7 @@ define_rules! {
         severity: Severity::Info,
         origin: Origin::Lint,
         summary: "The bundle should not own API services.",
-        why: "OLM v1 up to 1.11 refuses to install bundles with API services.",
+        why: "OLM v1 up to 1.11 does not install bundles with API services.",
         bad: "apiservicedefinitions: {owned: […]}",
         good: "a CustomResourceDefinition",
         since: "0.1.0",
@@ -34,7 +34,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::OlmV1,
-            "OLM v1 refuses the bundle: it has a dependency",
+            "OLM v1 rejects the bundle: it has a dependency",
             "OLM v1 1.11",
             "crates/olmkit/tests/library/rules/recorded.rs: olm_v1_refuses_what_rules_say",
         ),
@@ -44,13 +44,13 @@ define_rules! {
         severity: Severity::Info,
         origin: Origin::Lint,
         summary: "The operator should support AllNamespaces.",
-        why: "OLM v1 has no OperatorGroups: with its standard manifests it installs operators for all namespaces and refuses others.",
+        why: "OLM v1 has no OperatorGroups: with its standard manifests it installs only operators for all namespaces.",
         bad: "- type: AllNamespaces\n  supported: false",
         good: "- type: AllNamespaces\n  supported: true",
         since: "0.1.0",
         proof: Proof::new(
             Witness::OlmV1,
-            "OLM v1 refuses the bundle with its standard manifests: it does not support AllNamespaces",
+            "OLM v1 rejects the bundle with its standard manifests: it does not support AllNamespaces",
             "OLM v1 1.11",
             "crates/olmkit/tests/library/rules/recorded.rs: olm_v1_refuses_what_rules_say",
         ),
@@ -73,14 +73,14 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     if !modes.is_empty() && !all {
         let checked = note(
             &V1_3,
-            "the operator does not support AllNamespaces: OLM v1 with its standard manifests refuses it",
+            "the operator does not support AllNamespaces: OLM v1 rejects it with its standard manifests",
         );
         findings.push(checked.at(csv.object, "/spec/installModes"));
     }
     findings
 }
 
-/// Types of entries that OLM v1 refuses, as dependencies and as properties.
+/// Types of entries that OLM v1 rejects, as dependencies and as properties.
 const REQUIREMENTS: [(&str, [&str; 3]); 2] = [
     ("dependencies", ["olm.package", "olm.gvk", "olm.constraint"]),
     (
@@ -89,7 +89,7 @@ const REQUIREMENTS: [(&str, [&str; 3]); 2] = [
     ),
 ];
 
-/// What the bundle requires. As opm does, any file of the directory is read, and the first that has entries counts.
+/// The bundle's requirements. As in opm, any file of the directory is read, and the first one with entries counts.
 fn dependencies(context: &Context<'_>, csv: &Csv<'_>) -> Option<Checked> {
     let note = |message: &str| Checked::new(&V1_2, message);
     let files: Vec<(String, Node)> = context
@@ -112,7 +112,7 @@ fn dependencies(context: &Context<'_>, csv: &Csv<'_>) -> Option<Checked> {
             kind.is_some_and(|kind| types.contains(&kind))
         };
         if let Some(entry) = entries.iter().find(requires) {
-            let message = "OLM v1 does not resolve dependencies, and refuses bundles that declare them";
+            let message = "OLM v1 does not resolve dependencies, and rejects bundles that declare them";
             let mut checked = note(message).in_file(path);
             checked.finding = checked.finding.at_node(entry);
             return Some(checked);
@@ -122,7 +122,7 @@ fn dependencies(context: &Context<'_>, csv: &Csv<'_>) -> Option<Checked> {
         .annotation("olm.properties")
         .is_some_and(crate::olmv1::is_in_annotation)
     {
-        let message = "OLM v1 does not resolve dependencies, and refuses bundles that declare them";
+        let message = "OLM v1 does not resolve dependencies, and rejects bundles that declare them";
         return Some(note(message).at(csv.object, "/metadata/annotations/olm.properties"));
     }
     ["customresourcedefinitions", "apiservicedefinitions"]
@@ -130,6 +130,6 @@ fn dependencies(context: &Context<'_>, csv: &Csv<'_>) -> Option<Checked> {
         .map(|kind| format!("/spec/{kind}/required"))
         .find(|pointer| !csv.list(pointer).is_empty())
         .map(|pointer| {
-            note("OLM v1 does not resolve required APIs, and refuses bundles that have them").at(csv.object, &pointer)
+            note("OLM v1 does not resolve required APIs, and rejects bundles that have them").at(csv.object, &pointer)
         })
 }

@@ -1,4 +1,4 @@
-//! META-5: texts that a generator wrote and nobody replaced.
+//! META-5: unreplaced placeholders of generators.
 
 use serde_json::Value;
 
@@ -12,21 +12,21 @@ define_rules! {
         id: "META-5",
         severity: Severity::Info,
         origin: Origin::Lint,
-        summary: "Texts and contacts that users see should not be placeholders.",
-        why: "Catalogs and consoles show the placeholder, and users reach nobody.",
+        summary: "Descriptions and contacts for users should not be placeholders.",
+        why: "Catalogs and consoles show the placeholder, and users cannot reach the maintainers.",
         bad: "description: Demo description. TODO.\nmaintainers:\n- name: Maintainer Name\n  email: your@email.com",
         good: "description: Runs demo servers.\nmaintainers:\n- name: Demo team\n  email: demo@redhat.com",
         since: "0.2.0",
         proof: Proof::new(
             Witness::Convention,
-            "descriptions and contacts are for users; example domains belong to nobody (RFC 2606)",
+            "descriptions and contacts are for users; example domains are reserved (RFC 2606)",
             "any",
             "https://olm.operatorframework.io/docs/best-practices/common/",
         ),
     }
 }
 
-/// Beginnings of texts that generators write, in lower case.
+/// Prefixes of generated placeholders, in lowercase.
 const BEGINNINGS: [&str; 12] = [
     "describe here ",
     "describe your operator",
@@ -45,7 +45,7 @@ const BEGINNINGS: [&str; 12] = [
 /// Words that mark an unfinished text, as whole words in this spelling.
 const MARKS: [&str; 5] = ["TODO", "FIXME", "TBD", "CHANGEME", "CHANGE_ME"];
 
-/// Longer texts may mention the marks for other reasons.
+/// Longer texts may contain the words for other reasons.
 const SHORT: usize = 200;
 
 /// Names that operator-sdk writes.
@@ -57,7 +57,7 @@ const NAMES: [&str; 5] = [
     "your organization",
 ];
 
-/// Domains that belong to nobody or are obviously made up.
+/// Reserved or obviously invented domains.
 const DOMAINS: [&str; 12] = [
     "example.com",
     "example.org",

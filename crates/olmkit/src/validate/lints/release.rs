@@ -1,4 +1,4 @@
-//! CHAN, NAME, COPY and UPG: the place of the bundle among the others of its package.
+//! CHAN, NAME, COPY and UPG: the bundle's position among the others of its package.
 
 use super::super::checked::Checked;
 use super::super::context::{Context, Csv, strings};
@@ -38,7 +38,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::Tools,
-            "opm refuses the catalog: invalid package name",
+            "opm rejects the catalog: invalid package name",
             "opm 1.73",
             "crates/olmkit/tests/library/catalogs/answers.rs: catalogs_get_the_verdicts_of_opm",
         ),
@@ -80,13 +80,13 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "A bundle should not replace or skip itself.",
-        why: "The channel then has a cycle or no head, and opm refuses it.",
+        why: "The channel then has a cycle or no head, and opm rejects it.",
         bad: "replaces: demo.v1.0.0   # in demo.v1.0.0",
         good: "replaces: demo.v0.9.0",
         since: "0.1.0",
         proof: Proof::new(
             Witness::Tools,
-            "opm refuses the catalog: no channel head found in graph",
+            "opm rejects the catalog: no channel head found in graph",
             "opm 1.73",
             "crates/olmkit/tests/library/catalogs/answers.rs: catalogs_get_the_verdicts_of_opm",
         ),
@@ -102,7 +102,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::Tools,
-            "opm refuses the catalog: invalid skipRange",
+            "opm rejects the catalog: invalid skipRange",
             "opm 1.73",
             "crates/olmkit/tests/library/catalogs/answers.rs: catalogs_get_the_verdicts_of_opm",
         ),
@@ -171,7 +171,7 @@ fn channels(context: &Context<'_>) -> Vec<Checked> {
     findings
 }
 
-/// The marks by which OLM knows the copies of a ClusterServiceVersion in other namespaces.
+/// The marks by which OLM identifies the copies of a ClusterServiceVersion in other namespaces.
 fn copy(csv: &Csv<'_>) -> Option<Checked> {
     let label = "/metadata/labels/olm.copiedFrom";
     let (place, message) = match csv.annotation("olm.operatorNamespace") {
@@ -224,7 +224,7 @@ fn upgrades(csv: &Csv<'_>) -> Vec<Checked> {
         findings.push(
             Checked::new(&UPG_1, "the bundle skips itself")
                 .at(csv.object, "/spec/skips")
-                .hint("remove its own name"),
+                .hint("remove the bundle's own name from it"),
         );
     }
     let Some(range) = csv.annotation("olm.skipRange").filter(|range| !range.is_empty()) else {

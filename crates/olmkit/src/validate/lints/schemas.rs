@@ -1,5 +1,5 @@
-//! CRD-30: what the API server refuses in the schema of a CRD and operator-sdk does not check. CRD-37: what it accepts there, and then
-//! refuses in every object.
+//! CRD-30: errors in the schema of a CRD that the API server reports and operator-sdk does not check. CRD-37: schemas
+//! that it accepts but for which it rejects every object.
 
 use serde_json::Value;
 
@@ -18,13 +18,13 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "The API server should accept the schema of a CRD: structural, with valid defaults, list types and CEL rules that are cheap enough.",
-        why: "OLM cannot install the bundle if the API server refuses the schema.",
+        why: "OLM cannot install the bundle if the API server rejects the schema.",
         bad: "properties:\n  spec: {}   # no type",
         good: "properties:\n  spec: {type: object}",
         since: "0.1.0",
         proof: Proof::new(
             Witness::ApiServer,
-            "the API server refuses the definition",
+            "the API server rejects the definition",
             "Kubernetes 1.36; since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
@@ -34,13 +34,13 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "The bounds of a number should be values of its type and format.",
-        why: "Since Kubernetes 1.36 the API server refuses every object in which the field has a value.",
+        why: "Since Kubernetes 1.36 the API server rejects every object in which the field has a value.",
         bad: "type: integer\nformat: int32\nmaximum: 4294967295",
         good: "type: integer\nformat: int64\nmaximum: 4294967295",
         since: "0.2.0",
         proof: Proof::new(
             Witness::ApiServer,
-            "the API server refuses an object with any value in the field",
+            "the API server rejects an object with any value in the field",
             "Kubernetes 1.36; since 1.36",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
@@ -65,12 +65,12 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
         }
         let findings = validate_schemas(typed, ApiVersion::V1);
         for finding in findings.iter().take(SHOWN) {
-            let message = format!("the API server refuses the schema: {}", finding.message);
+            let message = format!("the API server rejects the schema: {}", finding.message);
             checked.push(Checked::new(&CRD_30, message).at(crd, &pointer(&finding.field)));
         }
         if findings.len() > SHOWN {
             let message = format!(
-                "the API server refuses the schema for {} more reasons",
+                "the API server rejects the schema for {} more reasons",
                 findings.len() - SHOWN
             );
             checked.push(Checked::new(&CRD_30, message).at(crd, "/spec/versions"));
@@ -93,7 +93,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     checked
 }
 
-/// Returns true if there is anything to say: nearly never, and finding the places costs more.
+/// Returns true if there is any finding: they are rare, and finding the positions is expensive.
 fn has_impossible_bounds(schema: &Value) -> bool {
     let Some(keywords) = schema.as_object() else {
         return false;
@@ -108,11 +108,12 @@ fn has_impossible_bounds(schema: &Value) -> bool {
     })
 }
 
-/// Bounds of numbers that are none. `pointer` is the place of the schema in the CRD, `path` that of the value in an object.
+/// Bounds that are outside the format's range. `pointer` is the position of the schema in the CRD, `path` that of the
+/// value in an object.
 fn bounds(crd: &Object, schema: &Value, (pointer, path): (&str, &str), checked: &mut Vec<Checked>) {
     for (keyword, bound, wanted) in impossible_bounds(schema) {
         let message = format!(
-            "{}: the {keyword} {bound} is not a {wanted}: since Kubernetes 1.36 the API server refuses every value",
+            "{}: the {keyword} {bound} is not a {wanted}: since Kubernetes 1.36 the API server rejects every value",
             dotted(path)
         );
         let hint = "use a format that can hold the bound, such as int64 for 4294967295, or remove the bound";
@@ -144,8 +145,8 @@ fn bounds(crd: &Object, schema: &Value, (pointer, path): (&str, &str), checked: 
     }
 }
 
-/// The place of a field. What all versions share appears once in the API server's internal form, and in every version in
-/// the file.
+/// The pointer of a field. Parts that all versions share appear once in the API server's internal form, and in every
+/// version in the file.
 fn pointer(field: &str) -> String {
     let field = field.replace(
         "spec.validation.openAPIV3Schema",
@@ -154,7 +155,7 @@ fn pointer(field: &str) -> String {
     let mut pointer = String::new();
     let mut rest = field.as_str();
     while !rest.is_empty() {
-        // Names in brackets may hold dots.
+        // Names in brackets may contain dots.
         let (part, following) = match rest.strip_prefix('[') {
             Some(inner) => inner.split_once(']').unwrap_or((inner, "")),
             None => rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len())),

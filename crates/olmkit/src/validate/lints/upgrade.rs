@@ -1,6 +1,5 @@
-//! UPG-4 to UPG-6, CRD-31 to CRD-36, EX-4, V1-13: what an upgrade from an earlier bundle does to existing objects, and whether
-//! OLM v1
-//! lets it pass.
+//! UPG-4 to UPG-6, CRD-31 to CRD-36, EX-4, V1-13: effects of an upgrade from an earlier bundle on existing custom
+//! resources, and whether OLM v1 allows it.
 
 use serde_json::Value;
 
@@ -92,7 +91,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::ApiServer,
-            "the API server refuses a definition that lacks a stored version",
+            "the API server rejects a definition that lacks a stored version",
             "Kubernetes 1.36; since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
@@ -102,13 +101,13 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "An upgrade should keep scope and kind of a CRD (`--against`). The API server rejects their change.",
-        why: "The upgrade stops; the only way out is to delete the CRD with all its objects.",
+        why: "The upgrade stops; the only fix is to delete the CRD with all its custom resources.",
         bad: "scope: Cluster   # was Namespaced",
         good: "scope: Namespaced",
         since: "0.1.0",
         proof: Proof::new(
             Witness::ApiServer,
-            "the API server refuses the change",
+            "the API server rejects the change",
             "Kubernetes 1.36; since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
@@ -292,7 +291,7 @@ fn definition(crd: &Object, old: &Value, new: &Value, earlier: &Earlier) -> Vec<
     findings
 }
 
-/// What OLM v1 blocks beyond the changes that the other rules report. OLM v0 does not refuse the bundle for it, so it warns.
+/// Changes that OLM v1 blocks and the other rules do not report. OLM v0 does not reject the bundle, so it is a warning.
 fn blocked(crd: &Object, old: &Value, earlier: &Earlier, changes: &[Change]) -> Vec<Checked> {
     let as_applied = |definition: &Value| restore(definition, "v1.CustomResourceDefinition").ok();
     let (Some(old), Some(new)) = (as_applied(old), as_applied(&crd.value)) else {
@@ -331,7 +330,7 @@ fn blocked(crd: &Object, old: &Value, earlier: &Earlier, changes: &[Change]) -> 
     findings
 }
 
-/// Returns true if a change that is reported already is what OLM v1 blocks.
+/// Returns true if OLM v1 blocks a change that is already reported.
 fn is_known(problem: &Problem, changes: &[Change]) -> bool {
     let loss = match problem.validation {
         "existingFieldRemoval" => return changes.iter().any(|change| change.loss == Loss::Field),
@@ -347,7 +346,7 @@ fn is_known(problem: &Problem, changes: &[Change]) -> bool {
     changes.iter().any(|change| change.loss == loss)
 }
 
-/// The schema that a pointer leads to or into, whatever the place of its version.
+/// The schema that contains a pointer, regardless of the index of its version.
 fn schema_of(pointer: &str) -> &str {
     let rest = pointer
         .strip_prefix("/spec/versions/")
@@ -361,7 +360,8 @@ fn schema_of(pointer: &str) -> &str {
     if is_schema { pointer } else { parent }
 }
 
-/// An example of the earlier bundle stands for the objects in clusters, which OLM checks against the new schemas.
+/// An example of the earlier bundle represents the custom resources in clusters, which OLM validates against the new
+/// schemas.
 fn stored(context: &Context<'_>, example: &Value, earlier: &Earlier, work: &mut Work) -> Option<Checked> {
     let (group, version) = field(example, "apiVersion").split_once('/')?;
     let kind = field(example, "kind");
@@ -373,7 +373,7 @@ fn stored(context: &Context<'_>, example: &Value, earlier: &Earlier, work: &mut 
             let text = |pointer: &str| typed.pointer(pointer).and_then(Value::as_str);
             text("/spec/group") == Some(group) && text("/spec/names/kind") == Some(kind)
         })?;
-    // CRD-32 reports a version that is gone.
+    // CRD-32 reports a removed version.
     let (schema, _) = instance::schema_of_version(typed, version)?;
     let was_fine = earlier.definitions.iter().any(|old| {
         let same = old.pointer("/metadata/name") == typed.pointer("/metadata/name");
@@ -387,7 +387,7 @@ fn stored(context: &Context<'_>, example: &Value, earlier: &Earlier, work: &mut 
         .and_then(|versions| versions.iter().position(|own| field(own, "name") == version));
     let pointer = at.map_or("/spec".to_string(), |at| format!("/spec/versions/{at}/schema"));
     let message = format!("the example {kind} of {} is no longer valid: {fault}", earlier.name);
-    let hint = "users have such objects; OLM refuses an upgrade that makes one invalid (\"updated validation is too restrictive\")";
+    let hint = "users have such objects; OLM rejects an upgrade that makes one invalid (\"updated validation is too restrictive\")";
     Some(Checked::new(&EX_4, message).at(crd, &pointer).hint(hint))
 }
 

@@ -31,7 +31,7 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "Webhooks of one type should have different names.",
-        why: "OLM refuses two webhooks of one type with the same name.",
+        why: "OLM rejects two webhooks of one type with the same name.",
         bad: "generateName: a.example.com, twice",
         good: "generateName: a.example.com, b.example.com",
         since: "0.1.0",
@@ -47,13 +47,13 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "A webhook's name should be a DNS subdomain. Admission webhooks need at least three segments.",
-        why: "The API server refuses the webhook configuration.",
+        why: "The API server rejects the webhook configuration.",
         bad: "generateName: My_Hook",
         good: "generateName: my-hook.example.com",
         since: "0.1.0",
         proof: Proof::new(
             Witness::Olm,
-            "the API server refuses the webhook configuration, and the ClusterServiceVersion never succeeds",
+            "the API server rejects the webhook configuration, and the ClusterServiceVersion never succeeds",
             "OLM 0.46",
             "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
         ),
@@ -89,7 +89,7 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "A conversion webhook should convert CRDs that the operator owns.",
-        why: "OLM refuses to configure the conversion of a CRD that the operator does not own.",
+        why: "OLM does not configure the conversion of a CRD that the operator does not own.",
         bad: "conversionCRDs: [gadgets.example.com]",
         good: "conversionCRDs: [widgets.example.com]",
         since: "0.1.0",
@@ -127,7 +127,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::ApiServer,
-            "the API server refuses pods while the webhook does not answer",
+            "the API server rejects pods while the webhook does not answer",
             "Kubernetes 1.36; since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
@@ -244,7 +244,7 @@ fn missing_port(csv: &Csv<'_>, webhook: &Value, pointer: &str) -> Option<Checked
     )
 }
 
-/// OLM refuses to install webhooks that could stop it.
+/// OLM does not install webhooks that could stop it.
 fn forbidden_rules(csv: &Csv<'_>, webhook: &Value, pointer: &str) -> Option<Checked> {
     for (at, rule) in items(webhook, "rules").iter().enumerate() {
         let group = strings(rule, "apiGroups").find(|group| {
@@ -261,7 +261,7 @@ fn forbidden_rules(csv: &Csv<'_>, webhook: &Value, pointer: &str) -> Option<Chec
             }
         });
         if let Some(group) = group {
-            let message = format!("the webhook intercepts API group {group:?}; OLM refuses to install it");
+            let message = format!("the webhook intercepts API group {group:?}; OLM does not install it");
             let hint = "list the API groups that the operator owns";
             return Some(
                 Checked::new(&HOOK_4, message)
@@ -273,7 +273,7 @@ fn forbidden_rules(csv: &Csv<'_>, webhook: &Value, pointer: &str) -> Option<Chec
     None
 }
 
-/// A webhook that must answer before its own pods are created does not recover once they are gone.
+/// A webhook that must answer before its own pods are created does not recover after they are deleted.
 fn blocks_itself(csv: &Csv<'_>, webhook: &Value, pointer: &str) -> Option<Checked> {
     let selects = |key: &str| {
         webhook
@@ -290,7 +290,7 @@ fn blocks_itself(csv: &Csv<'_>, webhook: &Value, pointer: &str) -> Option<Checke
         let owners = has("apiGroups", &["apps"]) && has("resources", &["*", "*/*", "deployments", "replicasets"]);
         (pods || owners) && has("operations", &["*", "CREATE", "UPDATE"])
     })?;
-    let message = "the webhook blocks the creation of its own pods: once they are gone, it cannot recover";
+    let message = "the webhook blocks the creation of its own pods: after they are deleted, it cannot recover";
     let hint = "set `failurePolicy: Ignore`, or an `objectSelector` that excludes the pods of the operator";
     Some(
         Checked::new(&HOOK_8, message)

@@ -1,4 +1,4 @@
-//! What opm says about catalogs: validate, list, graph.
+//! opm's output for catalogs: validate, list, graph.
 
 use olmkit::catalog::{listing, load, mermaid, selection};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Catalog commands against the recorded answers of opm 1.73.0.
 //!
-//! The inputs and answers stand outside the repository: in `$OLMKIT_CORPUS`, else in `../shared/corpus` beside the
-//! workspace. Where they are absent the tests say so and pass.
+//! The inputs and answers are outside the repository: in `$OLMKIT_CORPUS`, else in `../shared/corpus` relative to the
+//! workspace. If they are absent the tests print this and pass.
 
 mod answers;
 mod render;

@@ -114,7 +114,7 @@ fn broken_catalogs_render_or_fail_as_in_opm() {
     tally.finish("broken catalogs, render");
 }
 
-/// As opm words it: without the file.
+/// opm's message, without the file.
 fn render_text(path: &Path) -> Result<String, String> {
     let catalog = olmkit::catalog::load::directory(path).map_err(|error| error.opm_text())?;
     let mut catalog = catalog;
@@ -149,7 +149,7 @@ fn micro_bundles_render_or_fail_as_in_opm() {
                     record["stdout"].as_str().unwrap_or_default(),
                     record["stderr"].as_str().unwrap_or_default()
                 );
-                // Which of several invalid files opm names depends on its threads.
+                // If several files are invalid, the one that opm names depends on its threads.
                 let cut = |text: &str| match text.split_once(": object '") {
                     Some((before, _)) if text.contains("is missing root schema field") => before.to_owned(),
                     _ => text.to_owned(),

@@ -105,7 +105,7 @@ fn templates_render_as_opm_renders_them() {
                     tally.compare(&case, &ours.unwrap_or_else(|error| error), &theirs);
                 }
                 _ => {
-                    // The registry's own words, and which of two equal versions is named first, are left out.
+                    // The registry's message, and the choice between two equal versions, are ignored.
                     let cut = |text: &str| {
                         let text = text.split("bundle version ").next().unwrap_or_default();
                         text.split("failed to pull image")

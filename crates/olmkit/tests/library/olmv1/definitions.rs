@@ -1,4 +1,4 @@
-//! Whether OLM v1 lets definitions take the place of earlier ones.
+//! Checks if OLM v1 allows replacing CRDs by newer ones.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ struct Counts {
     definitions: usize,
     messages: usize,
     wrong: Vec<String>,
-    /// Messages that differ in their text alone.
+    /// Messages that differ only in their wording.
     texts: Vec<String>,
 }
 
@@ -153,7 +153,7 @@ fn real_upgrades_are_blocked_as_in_olm_v1() {
     }
     counts.report("upgrades of real bundles");
     assert!(counts.pairs >= 28, "{}", counts.pairs);
-    // docs/reference/compatibility.md says why: go-cmp compares long texts letter by letter.
+    // docs/reference/compatibility.md has the reason: go-cmp compares long strings character by character.
     let known = ["open-liberty-certified/1.4.4", "stackable-superset-operator/24.7.0"];
     for text in &counts.texts {
         assert!(known.iter().any(|name| text.contains(name)), "{text}");

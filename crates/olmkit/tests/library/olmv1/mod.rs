@@ -1,4 +1,4 @@
-//! OLM v1's rules against what its own code says of real and made-up bundles.
+//! OLM v1's rules compared with the results of its code for real and synthetic bundles.
 
 mod definitions;
 mod profile;
@@ -23,7 +23,7 @@ fn made_up(files: &Value) -> Tree {
     Tree::from_files(files.map(|(path, text)| (path.as_str(), text.as_str().unwrap_or_default().as_bytes().to_vec())))
 }
 
-/// A real bundle, where it stands here, or below the folder of `OLMKIT_OLMV1_BUNDLES` by its name.
+/// A real bundle, if it exists here, or by its name below the directory of `OLMKIT_OLMV1_BUNDLES`.
 fn real(root: &Path, line: &Value, name: &str, input: &str) -> Option<Tree> {
     let folder = match line.get(input).and_then(Value::as_str) {
         Some(input) => root.join(input),

@@ -1,4 +1,4 @@
-//! `bundle validate --profile olmv1`: the verdict, and the rule that each refusal belongs to.
+//! `bundle validate --profile olmv1`: the result, and the rule of each error.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn rules(outcome: &Outcome, severity: Severity) -> BTreeSet<&'static str> {
     of_severity.map(|finding| finding.rule).collect()
 }
 
-/// Returns true if OLM v1 as shipped refuses a bundle.
+/// Returns true if the released OLM v1 rejects a bundle.
 fn is_refused(check: &Value) -> bool {
     ["load", "validators", "standard", "resolve"]
         .iter()
@@ -42,7 +42,7 @@ fn the_verdict_is_that_of_olm_v1() {
     let Some(root) = corpus("olmv1") else { return };
     let (mut asked, mut wrong) = (0, Vec::new());
     let mut ask = |name: &Value, check: &Value, tree: Tree| {
-        // What opm cannot render has no properties there, so the resolver was not asked.
+        // Bundles that opm cannot render have no properties there, so the resolver did not run.
         if check.get("catalog").is_some() && !is_refused(check) {
             return;
         }

@@ -1,4 +1,4 @@
-//! What OLM v1 refuses, and why.
+//! OLM v1's rejections and their reasons.
 
 use olmkit::bundle::load::{self, Tree};
 use olmkit::olmv1::{self, Bundle, Gates, InstallMode, Options};
@@ -7,11 +7,11 @@ use test_support::corpus;
 
 use super::{count, lines, made_up, real};
 
-/// Our answer in the form of the recording. An empty text, for what is accepted, is recorded of real bundles only.
+/// Our answer in the recorded form. An empty string, for accepted bundles, is recorded only for real bundles.
 fn answer(tree: &Tree, asked_of_real_bundles: bool) -> Value {
     let mut said = Map::new();
     let read = Bundle::read(tree);
-    // What the other loader has parsed serves as well.
+    // The other loader's parsed objects are reused.
     let loaded = load::read(tree.clone(), "bundle").bundle;
     assert_eq!(format!("{:?}", Bundle::of_loaded(&loaded)), format!("{read:?}"));
     let bundle = match read {
@@ -87,7 +87,7 @@ fn answer(tree: &Tree, asked_of_real_bundles: bool) -> Value {
     Value::Object(said)
 }
 
-/// The recorded answer without what is not asked here: what opm cannot render never gets into a catalog.
+/// The recorded answer without parts that are not tested here: a bundle that opm cannot render is never in a catalog.
 fn recorded(line: &Value) -> Value {
     let mut said = line.as_object().unwrap().clone();
     for key in ["bundle", "input", "catalog", "duplicates"] {

@@ -18,7 +18,7 @@ fn hex(text: &str) -> String {
         .collect()
 }
 
-/// Long texts as the recording has them.
+/// Long strings in the recorded form.
 fn shortened(value: &Value) -> Value {
     match value {
         Value::String(text) if text.chars().count() > 1000 => format!("sha256:{}", hex(text)).into(),
@@ -48,7 +48,7 @@ const FALSE: [&str; 6] = [
     "x-kubernetes-int-or-string",
 ];
 
-/// A schema without what says nothing, as the recording has it.
+/// A schema without keywords that have no effect, in the recorded form.
 fn cleaned(schema: &Value) -> Value {
     let empty = |value: &Value| match value {
         Value::Null => true,
@@ -88,7 +88,7 @@ fn cleaned(schema: &Value) -> Value {
     }
 }
 
-/// An object in the form in which it is compared: definitions with the checksum of their schemas.
+/// An object for the comparison: CRDs with the checksum of their schemas.
 fn compared(object: &Value) -> Value {
     let mut object = object.clone();
     let fields = object.as_object_mut().unwrap();

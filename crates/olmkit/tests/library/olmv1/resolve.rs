@@ -1,5 +1,5 @@
-//! `olmv1::resolve`: which bundle, or which refusal, operator-controller 1.11's resolver gives for requests to the catalogs of the
-//! recordings. The answers stand here, the catalogs in `../shared/corpus/catalogs`.
+//! `olmv1::resolve`: the bundle or the error that operator-controller 1.11's resolver returns for requests to the
+//! catalogs of the recordings. The answers are stored here, the catalogs in `../shared/corpus/catalogs`.
 
 use olmkit::catalog::load;
 use olmkit::olmv1::{Installed, Policy, Request, Source, VersionRange, resolve};
@@ -16,7 +16,7 @@ struct Recording {
     answers: Vec<Answer>,
 }
 
-/// What was asked, and the answer: a bundle, or a refusal after `!`.
+/// The request, and the answer: a bundle, or an error after `!`.
 #[derive(Deserialize)]
 struct Answer(String, String, String, String, u8, String);
 

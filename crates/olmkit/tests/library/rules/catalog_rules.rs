@@ -1,11 +1,12 @@
-//! Rules of catalogs: one small valid catalog, changed in one way at a time. Each change breaks the rules beside it and no others.
+//! Rules of catalogs: one small valid catalog, changed in one way at a time. Each change must break exactly the listed
+//! rules.
 
 use std::collections::BTreeSet;
 
 use olmkit::catalog::validate::{self, Verdict};
 use olmkit::rules::{self, Origin};
 
-/// A text of the catalog, its replacement (an empty text: something is appended), rules that break.
+/// A part of the catalog, its replacement (if the part is empty, the replacement is appended), and the broken rules.
 pub type Change = (&'static str, &'static str, &'static [&'static str]);
 
 const CATALOG: &str = "\
@@ -255,7 +256,7 @@ pub const CHANGES: &[Change] = &[
 ];
 
 fn verdict(text: &str) -> Verdict {
-    let folder = tempfile::tempdir().expect("folder");
+    let folder = tempfile::tempdir().expect("temporary directory");
     std::fs::write(folder.path().join("catalog.yaml"), text).expect("catalog");
     validate::directory(folder.path())
 }

@@ -8,9 +8,9 @@ use olmkit::validate::{self, Options, Outcome, Selector};
 
 pub use test_support::demo_bundle::{ANNOTATIONS, CRD, CSV, DIGEST, SERVICE};
 
-/// The selector with which rules are tried unless they belong to another validator.
+/// The selector for rules that belong to no other validator.
 pub const SUITE: &str = "suite=operatorframework";
-/// In place of a replacement: the file is left out.
+/// In place of a replacement: the file is omitted.
 pub const REMOVED: &str = "\0";
 
 /// File, text, its replacement (an empty text: something is appended), rules that break.
@@ -53,12 +53,12 @@ pub fn ids(outcome: &Outcome) -> BTreeSet<&'static str> {
     outcome.findings().map(|finding| finding.rule).collect()
 }
 
-/// What a bundle's findings are.
+/// The findings for a bundle.
 pub fn outcome(tree: Tree, options: &Options) -> Outcome {
     validate::validate(&load::read(tree, "demo"), options)
 }
 
-/// Tries changes: which of them break other rules than those beside them, or let lints change the verdict.
+/// Applies changes and returns those that break other rules than listed, or for which a lint changes the result.
 pub fn wrong(changes: &[Change], selector: &str) -> Vec<String> {
     let options = options(selector);
     // The committed bundle has no icon.

@@ -1,4 +1,4 @@
-//! The rules of operator-sdk's optional validators, tried as the others are.
+//! The rules of operator-sdk's optional validators, tested as the others are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -159,7 +159,7 @@ fn removed_apis_are_errors_from_the_named_release_on() {
 
 #[test]
 fn another_list_of_categories_is_read_from_a_file() {
-    let folder = tempfile::tempdir().expect("folder");
+    let folder = tempfile::tempdir().expect("temporary directory");
     let file = folder.path().join("categories.json");
     std::fs::write(&file, r#"{"categories": ["Toys"]}"#).expect("write");
     let with = |file: &std::path::Path| Options {
@@ -185,7 +185,7 @@ fn a_bundle_with_removed_apis_says_which_openshift_it_is_for() {
         let old = text.replace("apiextensions.k8s.io/v1\n", "apiextensions.k8s.io/v1beta1\n");
         tree.insert(CRD, old.into_bytes());
     };
-    let folder = tempfile::tempdir().expect("folder");
+    let folder = tempfile::tempdir().expect("temporary directory");
     let dockerfile = folder.path().join("bundle.Dockerfile");
     let community = |properties: &str, label: &str| {
         let mut tree = changed(

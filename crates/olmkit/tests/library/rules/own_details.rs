@@ -1,4 +1,4 @@
-//! When lints speak and when they are silent, where one change of the bundle does not show it.
+//! Lint edge cases that one change of the bundle cannot show.
 
 use olmkit::diagnostics::{Severity, fold_repeated};
 use olmkit::validate::{Options, Outcome};
@@ -6,7 +6,7 @@ use olmkit::validate::{Options, Outcome};
 use super::changes::{CRD, CSV, bundle, changed, options, outcome};
 use super::own_rules::MANAGER;
 
-/// Returns true if CERT-1 speaks of a volume with a Secret that is mounted at a path, or nowhere.
+/// Returns true if CERT-1 reports a volume with a Secret that is mounted at a path, or nowhere.
 fn waits(volume: &str, secret: &str, path: Option<&str>, service: Option<&str>) -> bool {
     let mount = path.map_or(String::new(), |path| {
         format!("\n                volumeMounts: [{{name: {volume}, mountPath: {path}}}]")
@@ -29,7 +29,8 @@ fn the_certificate_of_olm_is_not_missing() {
     }
 }
 
-/// OLM mounts its certificate in place of what a container mounts at two places, and the kubelet ignores a volume without mounts.
+/// OLM mounts its certificate in place of a container's mount at two paths, and the kubelet ignores a volume without
+/// mounts.
 #[test]
 fn a_certificate_that_gives_way_to_that_of_olm_is_not_missing() {
     for (volume, path, is_missing) in [
@@ -47,7 +48,7 @@ fn a_certificate_that_gives_way_to_that_of_olm_is_not_missing() {
     }
 }
 
-/// OpenShift makes the Secret that a Service of the bundle asks for.
+/// OpenShift creates the Secret that a Service of the bundle requests.
 #[test]
 fn a_certificate_of_openshift_is_not_missing() {
     for (annotation, is_missing) in [
@@ -75,11 +76,11 @@ fn what_an_example_lacks_is_one_finding() {
     for (required, message) in [
         (
             "[size, a]",
-            "the API server refuses example 1 of Widget: spec.a: is required",
+            "the API server rejects example 1 of Widget: spec.a: is required",
         ),
         (
             "[size, a, b, c]",
-            "the API server refuses example 1 of Widget: spec.a, spec.b and spec.c are required",
+            "the API server rejects example 1 of Widget: spec.a, spec.b and spec.c are required",
         ),
     ] {
         let properties = format!(
@@ -95,7 +96,8 @@ fn what_an_example_lacks_is_one_finding() {
     }
 }
 
-/// An API of a group in which the operator writes no status, while it writes others', belongs to another controller.
+/// An API of a group in which the operator writes no status, while it writes that of other groups, belongs to another
+/// controller.
 #[test]
 fn a_status_of_another_controller_is_not_missed() {
     let is_missed = |group: &str, served: &str| {
@@ -118,8 +120,8 @@ fn a_status_of_another_controller_is_not_missed() {
     assert!(!is_missed("dns.example.org", "'*'"));
 }
 
-/// An image without the tag that the operator uses is another one, but its author sees the same; whether a tag and a digest are one
-/// image only the registry knows.
+/// An image without the operator's tag is another one, but looks the same to its author; only the registry can resolve
+/// whether a tag and a digest are one image.
 #[test]
 fn the_shown_image_is_one_that_the_operator_uses() {
     for (image, words) in [
@@ -141,7 +143,8 @@ fn the_shown_image_is_one_that_the_operator_uses() {
     }
 }
 
-/// Verbs with which an account raises its own rights are one finding for each account; with the names of objects they raise little.
+/// Verbs for privilege escalation are one finding for each service account; with the names of objects they allow
+/// little.
 #[test]
 fn escalation_is_one_finding() {
     let rules = "verbs: [get, list, watch, update]\n        - {apiGroups: [a], resources: [b], verbs: [bind]}\n        \
@@ -155,7 +158,7 @@ fn escalation_is_one_finding() {
     );
 }
 
-/// A definition whose only version is stored is never converted, whatever its conversion says.
+/// A CRD whose only version is stored is never converted, regardless of its conversion settings.
 #[test]
 fn only_several_versions_are_converted() {
     for (served, is_missing) in [("true", true), ("false", false)] {
@@ -213,7 +216,7 @@ fn an_unknown_field_is_told_once() {
     );
 }
 
-/// What RBAC-5 says of a rule under `permissions` where the operator supports all install modes.
+/// RBAC-5 findings for a rule under `permissions` if the operator supports all install modes.
 fn not_granted(rule: &str) -> Vec<String> {
     let csv = String::from_utf8(bundle().file(CSV).unwrap_or_default().to_vec()).expect("text");
     let permissions = format!(
@@ -241,7 +244,7 @@ fn install_modes_are_named_in_a_sentence() {
     );
 }
 
-/// The API server asks for the namespace of the RoleBinding whether its author may bind a ClusterRole.
+/// The API server checks the permission to bind a ClusterRole in the namespace of the RoleBinding.
 #[test]
 fn a_role_lets_cluster_roles_be_bound_in_its_namespace() {
     let of = |verb: &str| {
@@ -253,7 +256,7 @@ fn a_role_lets_cluster_roles_be_bound_in_its_namespace() {
     assert_eq!(of("get").len(), 1);
 }
 
-/// What two examples have in common is reported once to people.
+/// A common defect of two examples is reported once in text output.
 #[test]
 fn examples_with_one_defect_are_told_together() {
     let example = |name: &str, spec: &str| {

@@ -1,5 +1,5 @@
-//! Lints: one small valid bundle, changed in one way at a time. Each change breaks the rules that are named beside it, no
-//! others, and never changes operator-sdk's verdict.
+//! Lints: one small valid bundle, changed in one way at a time. Each change must break exactly the listed rules, and
+//! never changes operator-sdk's result.
 
 use olmkit::diagnostics::Severity;
 
@@ -75,7 +75,7 @@ pub const CHANGES: &[Change] = &[
         "serviceAccount: demo\n              ",
         &[],
     ),
-    // An account of what the operator starts.
+    // A service account of a workload that the operator starts.
     (
         CSV,
         "clusterPermissions:\n",
@@ -132,7 +132,7 @@ pub const CHANGES: &[Change] = &[
     ),
     (CSV, "deploymentName: demo", "deploymentName: hook", &["HOOK-1"]),
     (CSV, "generateName: vwidget", "generateName: V_widget", &["HOOK-3"]),
-    // The API server wants three segments.
+    // The API server requires three segments.
     (CSV, "generateName: vwidget.", "generateName: ", &["HOOK-3"]),
     (
         "metadata/properties.yaml",
@@ -400,5 +400,5 @@ fn tags_are_a_warning_for_disconnected_clusters() {
 /// The end of the install modes, in front of the permissions.
 const IN_SOME_NAMESPACES: &str = "  - type: MultiNamespace\n    supported: false\n  - type: AllNamespaces\n    supported: true\n  install:\n    strategy: deployment\n    spec:\n";
 
-/// The start of the containers, in front of which there is room for volumes.
+/// The start of the containers, before which volumes can be inserted.
 pub const MANAGER: &str = "              containers:\n              - name: manager";

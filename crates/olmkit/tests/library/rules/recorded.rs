@@ -1,5 +1,5 @@
-//! The rules about OLM v1 against what its own code says of real and made-up bundles, and those about OLM against what the real one made
-//! of bundles of our own.
+//! Compares the rules about OLM v1 with the results of its code for real and synthetic bundles, and those about OLM
+//! with its recorded behavior for our bundles.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use test_support::{corpus, demo_bundle};
 
 use super::changes::{ids, options, outcome};
 
-/// Which of the rules OLM v1 confirms.
+/// The rules that OLM v1 confirms.
 fn refused(check: &Value) -> BTreeSet<&'static str> {
     let text = |key: &str| check[key].as_str().unwrap_or_default();
     let mut rules = BTreeSet::new();
@@ -28,7 +28,7 @@ fn olm_v1_refuses_what_rules_say() {
     let Some(root) = corpus("olmv1") else { return };
     let (mut asked, mut seen, mut wrong) = (0, BTreeSet::new(), Vec::new());
     let mut compare = |name: &str, check: &Value, tree: Tree| {
-        // What cannot be loaded is not asked anything.
+        // Bundles that cannot be loaded are not tested further.
         if check.get("load").is_some() || check.get("catalog").is_some() {
             return;
         }
@@ -60,8 +60,8 @@ fn olm_v1_refuses_what_rules_say() {
     assert_eq!(seen, BTreeSet::from(["V1-2", "V1-3"]));
 }
 
-/// The claims of `olm.json` about OLM, with the rules that make them. RBAC-1 says of an account that it does not exist: it has no pods
-/// and no rights.
+/// The statements of `olm.json` about OLM, with the corresponding rules. RBAC-1 reports a missing service account: it
+/// has no pods and no permissions.
 const CLAIMS: &[(&str, &[&str])] = &[
     ("CERT-1", &["CERT-1"]),
     (
@@ -80,7 +80,7 @@ const CLAIMS: &[(&str, &[&str])] = &[
     ("RBAC-9", &["RBAC-9"]),
 ];
 
-/// `dev/rules/precision.sh --olm --record` installs these bundles with the real OLM and writes down what happens.
+/// `dev/rules/precision.sh --olm --record` installs these bundles with the real OLM and records the results.
 #[test]
 fn olm_did_what_rules_say() {
     let rows: Vec<Value> = serde_json::from_str(include_str!("olm.json")).unwrap();

@@ -1,5 +1,5 @@
-//! operator-sdk's rules of a default run: one small valid bundle, changed in one way at a time. Each change breaks the rules that are
-//! named beside it, no others.
+//! operator-sdk's rules of a default run: one small valid bundle, changed in one way at a time. Each change must break
+//! exactly the listed rules.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::changes::{
     ANNOTATIONS, CRD, CSV, Change, REMOVED, SERVICE, SUITE, bundle, changed, ids, options, outcome, wrong,
 };
 
-/// Where the annotations, the manifests and the metadata are, and what is in them.
+/// Locations and contents of the annotations, the manifests and the metadata.
 pub const FILES: &[Change] = &[
     (ANNOTATIONS, "annotations:", "annotations: []\nx:", &["LOC-1"]),
     (ANNOTATIONS, "manifests/", "../manifests/", &["LOC-5", "META-1"]),
@@ -254,7 +254,7 @@ fn each_wrong_dependency_breaks_its_own_rule() {
         );
         let outcome = outcome(tree, &options(""));
         let mut found = ids(&outcome);
-        // OLM v1 refuses entries of these types, whatever is wrong with them.
+        // OLM v1 rejects entries of these types, even if they have other errors.
         let is_known = ["olm.gvk", "olm.package", "olm.constraint"]
             .iter()
             .any(|kind| entry.contains(kind));

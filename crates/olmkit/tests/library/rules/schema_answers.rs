@@ -51,7 +51,7 @@ fn compare(line: &str) -> (bool, Option<Difference>) {
     (theirs.is_some(), Some(difference))
 }
 
-/// The common part of messages of one cause: the words after the field, without values.
+/// The common part of messages with one cause: the words after the field, without values.
 fn cause(message: &str) -> String {
     let detail = message.split_once(": ").map_or(message, |(_, detail)| detail);
     let detail = detail.rsplit_once("\": ").map_or(detail, |(_, detail)| detail);

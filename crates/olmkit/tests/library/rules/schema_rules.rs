@@ -1,5 +1,5 @@
-//! CRD-30: what the API server refuses in a schema. Each row is the schema of one field, and words of the refusal; the rows without
-//! words are taken.
+//! CRD-30: schemas that the API server rejects. Each row is the schema of one field, and a part of the message; the
+//! rows without a message are accepted.
 
 use super::changes::{CRD, changed, options, outcome};
 
@@ -74,7 +74,7 @@ const ROWS: &[(&str, &str)] = &[
         "{type: object, properties: {a: {type: string}}, anyOf: [{properties: {a: {type: string}}}]}",
         "to be structural",
     ),
-    // The API server asks that of alternatives at the root alone, see below.
+    // The API server requires that only of alternatives at the root, see below.
     ("{type: object, anyOf: [{properties: {b: {minLength: 1}}}]}", ""),
     ("{type: string, anyOf: [{pattern: '['}]}", "missing closing ]"),
     (
@@ -265,7 +265,7 @@ const ROWS: &[(&str, &str)] = &[
 fn each_schema_is_judged_as_the_api_server_does() {
     let mut wrong = Vec::new();
     for (schema, words) in ROWS {
-        // Another field than that of the example, so that it stays fine.
+        // Not a field of the example, so that the example remains valid.
         let field = format!("                type: integer\n              odd: {schema}\n");
         let outcome = outcome(changed(CRD, "                type: integer\n", &field), &options(""));
         let messages: Vec<&str> = outcome

@@ -27,7 +27,7 @@ fn the_bundle_is_counted_as_olm_stores_it() {
     // Alphanumeric noise compresses to three quarters, and base64 makes four thirds of that.
     assert_eq!(with_config_map(800_000), BTreeSet::new());
     assert_eq!(with_config_map(950_000), BTreeSet::from(["BND-6"]));
-    // A ConfigMap has a limit of its own, 1 MiB.
+    // A ConfigMap has a separate limit, 1 MiB.
     assert_eq!(with_config_map(1_150_000), BTreeSet::from(["BND-5", "OBJ-3"]));
 }
 

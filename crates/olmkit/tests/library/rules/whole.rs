@@ -1,4 +1,4 @@
-//! What is true of all rules together, and of the bundle of this repository.
+//! Properties of all rules together, and of the bundle of this repository.
 
 use std::collections::BTreeSet;
 
@@ -74,8 +74,9 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("V1-16", "olmv1: profile"),
 ];
 
-/// Rules that no test breaks. HUB-11 repeats CSV-16 and CSV-17, which are shown instead. CSV-22: only its kind makes a file a ClusterServiceVersion. CRD-21 is for what the API server refuses
-/// beside the fields of the other CRD rules, which no known definition reaches.
+/// Rules that no test breaks. HUB-11 repeats CSV-16 and CSV-17, which are shown instead. CSV-22: only its kind makes a
+/// file a ClusterServiceVersion. CRD-21 is for errors of the API server that belong to no field of the other CRD rules;
+/// no known CRD causes one.
 const UNREACHABLE: &[&str] = &["CSV-22", "CRD-21", "HUB-11"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! What operatorhub.io asks of a bundle's manifests.
+//! operatorhub.io's requirements for a bundle's manifests.
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 use olmkit::object::Version;
@@ -87,7 +87,7 @@ static UPDATE_GRAPH: Rule = rule(
     "A bundle in semver-mode must not have spec.replaces or spec.skips",
 )
 .because(
-    "Here semver-mode is what holds without updateGraph in ci.yaml; the versions alone make the update graph.",
+    "Without updateGraph in ci.yaml semver-mode applies; only the versions determine the upgrade graph.",
     "0.2.0",
 )
 .example(
@@ -100,7 +100,7 @@ static VERSION: Rule = rule(
     Severity::Error,
     "The directory of a bundle must have the name of its spec.version",
 )
-.because("The pipeline finds a bundle by the name of its folder.", "0.2.0")
+.because("The pipeline finds a bundle by its directory name.", "0.2.0")
 .example(
     "# operators/hello/v0.0.3/manifests/hello.clusterserviceversion.yaml\nspec:\n  version: 0.0.3",
     "# operators/hello/0.0.3/manifests/hello.clusterserviceversion.yaml\nspec:\n  version: 0.0.3",
@@ -130,7 +130,7 @@ fn categories(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rais
     let categories = annotation(context, "categories")?;
     if shown(categories.node).trim().is_empty() || categories.is_none() {
         let message = "metadata.annotations.categories is missing or empty";
-        let hint = "name a category of https://operatorhub.io, such as Database";
+        let hint = "use a category of https://operatorhub.io, such as Database";
         found.push(at(Finding::of(&CATEGORIES, message), categories).hint(hint));
     }
     Ok(())
@@ -152,7 +152,8 @@ fn kubernetes(text: &str) -> Option<(u64, u64)> {
     Some((version.major, version.minor))
 }
 
-/// What operator-sdk says with one selection of its optional validators; both are made at once, since most rules run for both.
+/// operator-sdk's result with one selection of its optional validators. Both selections are computed together, because
+/// most rules apply to both.
 fn verdict<'a>(context: &'a BundleContext<'_>, selection: &str) -> Result<&'a Outcome, Raise> {
     let validate = || {
         let selections = [REMOVED_APIS, FRAMEWORK_SUITE];
@@ -190,7 +191,7 @@ fn max_version(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rai
         } else {
             format!("{MAX_KUBERNETES} is {text}, but Kubernetes 1.22 removed APIs that the bundle has")
         };
-        let hint = format!("move the bundle to their successors ({})", removed.message);
+        let hint = format!("migrate the bundle to the newer API versions ({})", removed.message);
         found.push(at(Finding::of(&MAX_VERSION, message), most).hint(hint));
     } else if let Some(version) = version.filter(|version| *version < OLDEST_CLUSTER) {
         let message = format!(
@@ -266,7 +267,7 @@ fn update_graph(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Ra
 fn below_head(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
     let mode = context.operator.config()?.view().get("updateGraph")?;
     if mode.node.as_str() != Some("replaces-mode") {
-        // The versions make the graph, and no bundle is left behind.
+        // The versions form the graph, and no bundle is stranded.
         return Ok(());
     }
     let mut channels = context.bundle.channels()?.clone();
@@ -287,7 +288,7 @@ fn below_head(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rais
     Ok(())
 }
 
-/// The version that the bundle leaves behind in a channel, which may be its own, and the newest version.
+/// The version that the bundle strands in a channel, which may be its own, and the newest version.
 fn left_behind(context: &BundleContext<'_>, channel: &str) -> Result<Option<(String, String)>, Raise> {
     let bundles = channel_bundles(context.operator, channel)?;
     let graph = graph::update_graph(context.operator, channel)?;
@@ -296,7 +297,7 @@ fn left_behind(context: &BundleContext<'_>, channel: &str) -> Result<Option<(Str
         return Ok(None);
     };
     let candidate = if same(context.bundle, newest)? {
-        // The release of a new head can leave the former one behind.
+        // The release of a new head can strand the previous one.
         newest_first.next().filter(|_| context.options.pull_request)
     } else {
         bundles.iter().find(|one| one.version == context.bundle.version)
@@ -310,11 +311,11 @@ fn version(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> 
     let version = context.csv()?.get_or("spec", &EMPTY)?.get("version")?;
     if version.node.as_str() != Some(bundle.version.as_str()) {
         let message = format!(
-            "spec.version is {}, the folder is called {}",
+            "spec.version is {}, the directory name is {}",
             shown(version.node),
             bundle.version
         );
-        let hint = "rename the folder, or set spec.version as text";
+        let hint = "rename the directory, or set spec.version as a string";
         found.push(at(Finding::of(&VERSION, message), version).hint(hint));
     }
     Ok(())

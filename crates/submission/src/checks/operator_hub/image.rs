@@ -1,4 +1,4 @@
-//! What operatorhub.io asks of images: that of the operator and that of the bundle.
+//! operatorhub.io's requirements for the operator image and the bundle image.
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
@@ -32,7 +32,7 @@ static LABELS: Rule = rule(
     "The labels of the bundle image must equal its annotations",
 )
 .because(
-    "OLM reads the labels of the image, people the annotations; the pipeline refuses an image in which they differ.",
+    "OLM reads the labels of the image, users the annotations; the pipeline rejects an image with different ones.",
     "0.2.0",
 )
 .example(
@@ -86,7 +86,7 @@ fn labels(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
                     shown(annotation.node)
                 );
                 let finding = at(Finding::of(&LABELS, message), labels.inside(label));
-                found.push(finding.hint("remove the label: the annotations become labels by themselves"));
+                found.push(finding.hint("remove the label: the annotations become labels automatically"));
             }
         }
     }
@@ -105,15 +105,14 @@ fn labels(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
         }
         let message = match (label, &wanted) {
             (Some((_, label)), Some(wanted)) => format!("the label {key} is {label:?}, the annotation {wanted:?}"),
-            (Some((_, label)), None) => format!("the label {key} is {label:?}, there is no such annotation"),
-            (None, _) => format!("the label {key} is missing, which is an annotation"),
+            (Some((_, label)), None) => format!("the label {key} is {label:?}, but the annotation does not exist"),
+            (None, _) => format!("the label {key} is missing, but the annotation exists"),
         };
         let mut finding = Finding::new(&LABELS, Severity::Warning, message).file(&path);
         if let Some((line, _)) = label {
             finding = finding.at(olmkit_yaml::Position { line: *line, column: 1 });
         }
-        let hint =
-            "the pipeline makes a Dockerfile of its own from the annotations; who builds this one gets another image";
+        let hint = "the pipeline generates its Dockerfile from the annotations; building this one gives another image";
         found.push(finding.hint(hint));
     }
     Ok(())

@@ -1,6 +1,7 @@
-//! operatorhub.io: what its own pipeline asks of an operator and its bundles.
+//! operatorhub.io: requirements of its pipeline for an operator and its bundles.
 //!
-//! The originals are Ansible roles without names of checks, messages or positions; the rules are theirs, the words are ours.
+//! The originals are Ansible roles without check names, messages or positions. The rules are theirs, the wording is
+//! ours.
 
 mod bundle;
 mod image;
@@ -40,7 +41,7 @@ static FORMAT: Rule = rule(
     "Every version of an operator must be in the bundle format",
 )
 .because(
-    "The package manifest format is refused, and a mix of both formats cannot be added to the index.",
+    "The package manifest format is rejected, and a mix of both formats cannot be added to the index.",
     "0.2.0",
 )
 .example(
@@ -53,7 +54,7 @@ static NAMES: Rule = rule(
     Severity::Error,
     "Names of operators and versions must contain only letters, digits, dots, underscores and dashes",
 )
-.because("The scripts of the pipeline do not find other names.", "0.2.0")
+.because("The pipeline's scripts do not find other names.", "0.2.0")
 .example("operators/hello world/0.0.1", "operators/hello-world/0.0.1");
 
 static PACKAGE: Rule = rule(
@@ -61,7 +62,7 @@ static PACKAGE: Rule = rule(
     Severity::Error,
     "All bundles of an operator must be of the package that its directory is named after",
 )
-.because("A folder is one package of the index.", "0.2.0")
+.because("A directory is one package of the index.", "0.2.0")
 .example(
     "# operators/hello/0.0.1/metadata/annotations.yaml\noperators.operatorframework.io.bundle.package.v1: hello-operator",
     "operators.operatorframework.io.bundle.package.v1: hello",
@@ -88,31 +89,31 @@ pub(crate) fn is_sound(name: &str) -> bool {
 pub(crate) fn unsound(what: &str, name: &str) -> Finding {
     let message =
         format!("the name of the {what}, {name:?}, has other characters than letters, digits, '.', '_' and '-'");
-    Finding::of(&NAMES, message).hint("rename the folder")
+    Finding::of(&NAMES, message).hint("rename the directory")
 }
 
 fn names(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), Raise> {
-    let folder = join("operators", &operator.name);
+    let directory = join("operators", &operator.name);
     if !is_sound(&operator.name) {
-        found.push(unsound("operator", &operator.name).file(&folder));
+        found.push(unsound("operator", &operator.name).file(&directory));
     }
     for version in operator.versions().iter().filter(|version| !is_sound(version)) {
-        found.push(unsound("version", version).file(join(&folder, version)));
+        found.push(unsound("version", version).file(join(&directory, version)));
     }
     Ok(())
 }
 
 fn format(context: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), Raise> {
     let files = context.repository.files();
-    let folder = join("operators", &operator.name);
-    let names = files.list(&folder);
+    let directory = join("operators", &operator.name);
+    let names = files.list(&directory);
     if let Some(name) = names.iter().find(|name| name.ends_with(".package.yaml")) {
-        let message = "the operator is in the package manifest format, which is refused";
+        let message = "the operator is in the package manifest format, which is rejected";
         let hint = "convert it with `olmkit generate bundle` or `operator-sdk pkgman-to-bundle`, and remove this file";
-        found.push(Finding::of(&FORMAT, message).file(join(&folder, name)).hint(hint));
+        found.push(Finding::of(&FORMAT, message).file(join(&directory, name)).hint(hint));
     }
     for name in names {
-        let version = join(&folder, &name);
+        let version = join(&directory, &name);
         let annotated = || files.is_file(&join(&version, "metadata/annotations.yaml"));
         if name != "catalog-templates" && files.is_directory(&version) && !annotated() {
             let message = "the version is not in the bundle format: it has no metadata/annotations.yaml";
@@ -135,7 +136,7 @@ fn package(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<()
                 format!("{bundle} names no package")
             } else {
                 format!(
-                    "{bundle} is of the package {package}, the folder is called {}",
+                    "{bundle} belongs to package {package}, the directory name is {}",
                     operator.name
                 )
             };

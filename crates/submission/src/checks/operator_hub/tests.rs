@@ -40,7 +40,7 @@ fn each_rule_finds_its_defect_and_nothing_else() {
             vec!["format"],
         ),
         (
-            "a folder of manifests",
+            "a directory of manifests",
             vec![("operators/hello/0.0.2/a.yaml", "", "x")],
             vec!["format"],
         ),
@@ -205,8 +205,8 @@ fn names_with_other_characters_are_refused() {
     );
 }
 
-/// The versions that a check of all bundles 0.0.1, 0.0.2 and 0.0.3 reports as left behind. `spec` and `annotations` are lines of
-/// the newest one.
+/// The versions that a check of all bundles 0.0.1, 0.0.2 and 0.0.3 reports as stranded. `spec` and `annotations` are
+/// lines of the newest one.
 fn left_behind(mode: &str, spec: &str, annotations: &str, pull_request: bool) -> Vec<String> {
     let csv = |version: &str, spec: &str, annotations: &str| {
         include_str!("../fixture.yaml")
@@ -260,7 +260,7 @@ fn a_bundle_that_no_newer_one_replaces_is_below_the_head() {
     let modes = "replaces-mode";
     // As a patch release of an older minor version.
     assert_eq!(left_behind(modes, "replaces: hello.v0.0.1", "", false), ["0.0.2"]);
-    // The release of the head itself leaves it behind.
+    // The release of the head itself strands it.
     assert_eq!(
         left_behind(modes, "replaces: hello.v0.0.1", "", true),
         ["0.0.2", "0.0.3"]

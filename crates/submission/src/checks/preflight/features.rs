@@ -1,4 +1,4 @@
-//! Annotations that say what an operator supports.
+//! Annotations that declare the features that an operator supports.
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
@@ -9,7 +9,7 @@ use crate::python::text::shown;
 use crate::python::{EMPTY, Raise, View};
 
 const PREFIX: &str = "features.operators.openshift.io/";
-/// The annotation that said so before.
+/// The previous annotation for this.
 const LEGACY: &str = "operators.openshift.io/infrastructure-features";
 
 const REQUIRED_FEATURES: [&str; 7] = [
@@ -29,7 +29,7 @@ pub(super) static REQUIRED: Rule = rule(
     "The annotations for features must be present, each \"true\" or \"false\"",
 )
 .because(
-    "The catalog shows which environments the operator supports; a certified operator must say so.",
+    "The catalog shows the supported environments; a certified operator must declare them.",
     "0.2.0",
 )
 .example(
@@ -105,7 +105,7 @@ pub(super) fn restricted(context: &BundleContext<'_>, found: &mut Found) -> Resu
         let text = shown(image.node);
         if !is_pinned(&text) {
             let message = format!("the related image {text} has no digest");
-            found.push(at(Finding::of(&RESTRICTED, message), image).hint("name it by digest: IMAGE@sha256:…"));
+            found.push(at(Finding::of(&RESTRICTED, message), image).hint("reference it by digest: IMAGE@sha256:…"));
             return Ok(());
         }
     }

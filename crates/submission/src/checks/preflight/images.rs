@@ -15,7 +15,7 @@ pub(super) static CERTIFIED: Rule = rule(
     "Every image should be referenced by digest",
 )
 .because(
-    "Only an image with a digest can be looked up; whether it is certified a hosted service knows, which is not asked here. Not enforced.",
+    "Only an image with a digest can be looked up in the hosted service for certified images, which olmkit does not query. Not enforced.",
     "0.2.0",
 )
 .example("image: quay.io/example/hello:v0.0.1", "image: quay.io/example/hello@sha256:…");
@@ -26,7 +26,7 @@ pub(super) static RELATED: Rule = rule(
     "spec.relatedImages should list every image",
 )
 .because(
-    "Mirroring copies spec.relatedImages only. preflight passes all the same and announces that it will not for ever.",
+    "Mirroring copies only spec.relatedImages. preflight passes anyway, and announces that a later release will fail.",
     "0.2.0",
 )
 .example(
@@ -41,7 +41,7 @@ pub(super) fn certified(context: &BundleContext<'_>, found: &mut Found) -> Resul
         if !named.is_pinned() && seen.insert(named.image.clone()) {
             let message = format!("{} ({}) has no digest", named.image, named.place);
             let finding = Finding::of(&CERTIFIED, message).file(csv.file).at(named.at);
-            found.push(finding.hint("name it by digest: IMAGE@sha256:…"));
+            found.push(finding.hint("reference it by digest: IMAGE@sha256:…"));
         }
     }
     Ok(())
@@ -57,7 +57,7 @@ pub(super) fn related(context: &BundleContext<'_>, found: &mut Found) -> Result<
         if listed.insert(named.image.clone()) {
             let message = format!("{} ({}) is not in spec.relatedImages", named.image, named.place);
             let finding = Finding::of(&RELATED, message).file(csv.file).at(named.at);
-            found.push(finding.hint("add it there; preflight passes nevertheless, for now"));
+            found.push(finding.hint("add it there; preflight passes anyway, for now"));
         }
     }
     Ok(())

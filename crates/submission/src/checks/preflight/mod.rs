@@ -1,6 +1,6 @@
-//! preflight's operator policy, but for the deployment on a cluster and the question whether images are certified.
+//! preflight's operator policy, except for the deployment on a cluster and the certification of images.
 //!
-//! The rules are those of preflight 1.21.0; the words are ours. What preflight does not enforce is a warning.
+//! The rules are those of preflight 1.21.0, the wording is ours. Rules that preflight does not enforce are warnings.
 
 mod features;
 mod images;
@@ -36,7 +36,7 @@ static CONSTRAINTS: Rule = rule(
     "The cluster permissions should name at most one security context constraint",
 )
 .because(
-    "preflight gives up on several; with one the operator may need an administrator to apply it. Not enforced.",
+    "preflight stops at several; with one, an administrator may need to apply it. Not enforced.",
     "0.2.0",
 )
 .example(
@@ -60,19 +60,16 @@ fn constraints(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rai
             match requested.as_slice() {
                 [] => {}
                 [one] => {
-                    let message = format!("the operator asks for the constraint {}", one.text()?);
+                    let message = format!("the operator requests the constraint {}", one.text()?);
                     let finding = at(Finding::new(&CONSTRAINTS, Severity::Info, message), *one);
-                    found.push(finding.hint("say in its documentation whether an administrator must apply it"));
+                    found.push(finding.hint("document whether an administrator must apply it"));
                 }
                 [_, second, ..] => {
-                    let message = format!(
-                        "the operator asks for {} constraints at a time, one is allowed",
-                        requested.len()
-                    );
+                    let message = format!("the operator requests {} constraints, one is allowed", requested.len());
                     found.push(at(Finding::of(&CONSTRAINTS, message), *second).hint("keep the one it needs"));
                 }
             }
-            // preflight looks at the first such rule only.
+            // preflight checks only the first such rule.
             return Ok(());
         }
     }

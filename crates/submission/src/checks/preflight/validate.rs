@@ -19,13 +19,13 @@ pub(super) static BUNDLE: Rule = rule(
     "The validators of operator-framework must report no error",
 )
 .because(
-    "OLM would refuse or misrepresent the bundle; `olmkit bundle validate` explains each finding.",
+    "OLM would reject or misrepresent the bundle; `olmkit bundle validate` explains each finding.",
     "0.2.0",
 );
 
 /// The optional validators that preflight adds to the usual ones.
 const SELECTION: &str = "name in (operatorhubv2, capabilities, categories, alpha-deprecated-apis)";
-/// What a bare version of OpenShift means to preflight 1.21.0.
+/// The meaning of a bare OpenShift version for preflight 1.21.0.
 const LATEST: (u64, u64) = (4, 22);
 
 pub(super) fn bundle(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
@@ -34,7 +34,7 @@ pub(super) fn bundle(context: &BundleContext<'_>, found: &mut Found) -> Result<(
     if annotation.is_true() {
         let text = shown(annotation.node);
         let target = target(&text).map_err(|problem| annotation.raise(problem))?;
-        // preflight looks one release ahead: what the Kubernetes of the next OpenShift removes counts already.
+        // preflight checks one release ahead: APIs that the Kubernetes of the next OpenShift removes count already.
         if let (4, minor @ 9..=23) = target {
             values.insert("k8s-version".to_owned(), format!("1.{}", minor + 13));
         }
@@ -51,7 +51,7 @@ pub(super) fn bundle(context: &BundleContext<'_>, found: &mut Found) -> Result<(
     };
     let root = context.bundle.root();
     for checked in &validate(reading, &options).checked {
-        // These validators do not look at the layout of the bundle or the kinds of its objects.
+        // These validators ignore the layout of the bundle and the kinds of its objects.
         let is_foreign = ["FMT-", "OBJ-"]
             .iter()
             .any(|family| checked.finding.rule.starts_with(family));

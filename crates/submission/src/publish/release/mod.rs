@@ -1,5 +1,6 @@
-//! Adding a bundle to templates and catalogs as its `release-config.yaml` says: what `add_bundle_to_fbc.py` of operator-pipelines does
-//! after a bundle is merged. Templates keep their layout and comments, which the original does not promise; what they say is the same.
+//! Adds a bundle to templates and catalogs according to its `release-config.yaml`, as `add_bundle_to_fbc.py` of
+//! operator-pipelines does after a bundle is merged. Templates keep their layout and comments, which the original does
+//! not guarantee; their content is the same.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,11 +21,11 @@ use crate::overlay::Changes;
 use crate::python::bytes;
 use crate::repository::Repository;
 
-/// What adding a bundle changes.
+/// Changes for adding a bundle.
 pub struct Additions {
     /// The files to write.
     pub changes: Changes,
-    /// What changes in each catalog.
+    /// Changes in each catalog.
     pub differences: BTreeMap<String, Vec<PackageChange>>,
 }
 
@@ -37,8 +38,8 @@ struct Wanted<'a> {
     catalogs: Vec<&'a str>,
 }
 
-/// Adds a bundle of the repository, whose image is `image`, to templates and catalogs. Bundles that no catalog of the operator has
-/// come from `others`.
+/// Adds a bundle of the repository, whose image is `image`, to templates and catalogs. Bundles that are in no catalog
+/// of the operator come from `others`.
 ///
 /// # Errors
 /// See [`PublishError`].
@@ -51,7 +52,7 @@ pub fn add_to_catalogs(
     let folder = format!("operators/{operator}/{version}");
     let path = join(&folder, "release-config.yaml");
     if !repository.files().is_file(&path) {
-        let problem = format!("{path} does not exist; it says which templates and channels take the bundle");
+        let problem = format!("{path} does not exist; it lists the templates and channels for the bundle");
         return Err(PublishError::Refused(problem));
     }
     let config = settings(repository, &path)?;
@@ -189,7 +190,7 @@ fn wrong(path: &str, text: impl Into<String>) -> PublishError {
     }
 }
 
-/// The texts of a list.
+/// The strings of a list.
 fn texts<'a>(value: &'a Value, key: &str) -> Vec<&'a str> {
     let items = value.get(key).and_then(Value::as_array).into_iter().flatten();
     items.filter_map(Value::as_str).collect()
@@ -341,7 +342,7 @@ fn basic(document: &mut Document, wanted: &Wanted<'_>, operator: &str, new: &Bun
     Some(())
 }
 
-/// Where a rendered template goes.
+/// Output of a rendered template.
 struct Target<'a> {
     operator: &'a str,
     catalog: &'a str,

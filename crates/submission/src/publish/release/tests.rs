@@ -1,4 +1,4 @@
-//! Templates that take a bundle.
+//! Templates that accept a bundle.
 
 use super::*;
 
@@ -76,7 +76,7 @@ fn what_does_not_fit_names_its_file() {
     assert!(wanted(&entry, &json!({}), "r", "c").is_err_and(|error| error.to_string().contains("no template a.yaml")));
 }
 
-/// What `dev/submission/templates.py` wrote; it says how.
+/// Output of `dev/submission/templates.py`, which documents how to run it.
 #[test]
 #[ignore = "needs the answers of operator-pipelines: run dev/submission/templates.py"]
 fn templates_of_the_pipeline_say_the_same() {
@@ -86,7 +86,7 @@ fn templates_of_the_pipeline_say_the_same() {
         let case: Value = serde_json::from_str(line).unwrap();
         let text = |key: &str| case[key].as_str().unwrap_or_default();
         let ci = json!({"fbc": {"catalog_mapping": [case["mapping"]]}});
-        // What the schema refuses does not come so far in the pipeline.
+        // The pipeline's schema rejects such an entry earlier.
         let wanted = match wanted(&case["entry"], &ci, "r", "c") {
             Ok(wanted) => wanted,
             Err(error) => {

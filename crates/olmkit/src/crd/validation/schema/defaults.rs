@@ -1,4 +1,4 @@
-//! Defaults must fit the schema they are in and its rules, and hold no field that it does not know.
+//! Defaults must fit their schema and its rules, and contain no undeclared field.
 
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ fn forbid(schema: &Value, name: &str, path: &Path<'_>, findings: &mut Findings) 
     each_below(schema, path, &mut |below, path| forbid(below, name, path, findings));
 }
 
-/// Where a default is.
+/// Position of a default.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// It is a whole object.
@@ -45,7 +45,7 @@ fn check_below(schema: &Value, path: &Path<'_>, place: Place, work: &mut Work, f
     if let Some(default) = schema.get("default") {
         let mut faults = instance::check_default(schema, default, place == Place::Object, work);
         if place == Place::ObjectFields {
-            // The server knows the fields of metadata itself.
+            // The server declares the fields of metadata itself.
             faults.retain(|fault| fault.fault != InstanceFault::Unknown);
         }
         for fault in faults {

@@ -1,4 +1,4 @@
-//! Checks of `openAPIV3Schema`. operator-sdk leaves out all their findings, so authors learn of them from the API server,
+//! Checks of `openAPIV3Schema`. operator-sdk omits all their findings, so authors learn of them from the API server,
 //! when the operator is installed.
 
 mod defaults;
@@ -14,13 +14,13 @@ use self::path::Path;
 use super::finding::{BadValue, Findings};
 use super::internal::{Crd, Shared};
 
-/// Fields of a schema that hold one schema.
+/// Schema fields with one schema.
 const ONE: [&str; 2] = ["items", "not"];
 
-/// Fields of a schema that are set even if they hold an empty map.
+/// Schema fields that are set even if they contain an empty map.
 const POINTERS: [&str; 3] = ["default", "example", "externalDocs"];
 
-/// Fields of a schema that hold lists of alternatives.
+/// Schema fields with lists of alternatives.
 const LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// Checks the schemas of all versions.
@@ -85,7 +85,7 @@ fn check_root(shared: &Shared, path: &str, has_status: bool, findings: &mut Find
     }
 }
 
-/// With a status subresource the schema of the status is taken out of the root, so nothing may be said about the root
+/// With a status subresource, the schema of the status is separated from the root, so the root may not have keywords
 /// that would be lost.
 fn root_with_status(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
     const FORBIDDEN: [&str; 22] = [
@@ -126,7 +126,7 @@ fn root_with_status(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
     }
 }
 
-/// Where a schema stands in the structure.
+/// Level of a schema in the structure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -134,11 +134,12 @@ enum Level {
     Item,
 }
 
-/// One way through all schemas of a version. The API server goes it twice, so what the second check finds comes last.
+/// One traversal of all schemas of a version. The API server traverses them twice, so the findings of the second check
+/// come last.
 struct Walk<'f> {
-    /// What holds for every schema, also below `allOf` and the like.
+    /// Checks of every schema, also below `allOf` and the like.
     findings: &'f mut Findings,
-    /// What makes the schema structural.
+    /// Checks of the structural form.
     structure: Findings,
     /// True if there are defaults: most schemas have none.
     has_defaults: bool,
@@ -147,7 +148,7 @@ struct Walk<'f> {
 }
 
 impl Walk<'_> {
-    /// Checks a schema and those below it. What is below `allOf` and the like has no level in the structure.
+    /// Checks a schema and those below it. Schemas below `allOf` and the like have no structural level.
     fn schema(&mut self, schema: &Value, level: Option<Level>, path: &Path<'_>) {
         let plain = match level {
             Some(Level::Root) => None,
@@ -193,7 +194,7 @@ impl Walk<'_> {
     }
 }
 
-/// A schema that has nothing which a check looks for, as nine in ten: a type, texts and bounds.
+/// A schema that no check applies to, as nine in ten: a type, descriptions and bounds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Plain {
     /// No schemas are below it.
@@ -202,7 +203,7 @@ enum Plain {
     Branch,
 }
 
-/// Returns true if a schema is so, by its keywords alone.
+/// Returns true if a schema is plain, only by its keywords.
 fn plain(schema: &Value) -> Option<Plain> {
     let mut kind = "";
     let (mut has_items, mut has_fields) = (false, false);
@@ -267,7 +268,7 @@ fn unsupported(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
     }
 }
 
-/// Visits the schemas below a schema that say which fields there are: properties, items, additionalProperties.
+/// Visits the schemas below a schema that declare fields: properties, items, additionalProperties.
 fn each_below(schema: &Value, path: &Path<'_>, visit: &mut dyn FnMut(&Value, &Path<'_>)) {
     for name in ["items", "additionalProperties"] {
         if let Some(below) = schema.get(name).filter(|below| below.is_object()) {
@@ -296,7 +297,7 @@ fn flag(schema: &Value, name: &str) -> bool {
     schema.get(name).and_then(Value::as_bool).unwrap_or(false)
 }
 
-/// Returns true if a field holds something: empty lists, maps and texts count as nothing.
+/// Returns true if a field is not empty: empty lists, maps and strings count as unset.
 fn is_set(schema: &Value, name: &str) -> bool {
     match schema.get(name) {
         None | Some(Value::Null | Value::Bool(false)) => false,

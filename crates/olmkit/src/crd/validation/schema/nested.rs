@@ -1,4 +1,4 @@
-//! What may not be below `allOf`, `anyOf`, `oneOf` and `not`: all that belongs to the structure itself.
+//! Keywords that are not allowed below `allOf`, `anyOf`, `oneOf` and `not`: all that belong to the structure itself.
 
 use serde_json::{Value, json};
 
@@ -6,8 +6,8 @@ use super::super::finding::Findings;
 use super::path::Path;
 use super::{LISTS, is_set, properties, structural};
 
-/// Checks the alternatives of a schema. At the root what they name must exist in the structure; the server does not ask that of
-/// alternatives further below.
+/// Checks the alternatives of a schema. At the root, the structure must declare the fields that they name; the server
+/// does not require that of alternatives further below.
 pub(super) fn check(schema: &Value, is_root: bool, path: &Path<'_>, findings: &mut Findings) {
     let skips = Skips {
         any_of: is_int_or_string(schema.get("anyOf")),
@@ -23,7 +23,7 @@ struct Skips {
     first_of_all: bool,
 }
 
-/// `skeleton` is the structural schema for the same value, if what an alternative names must exist there.
+/// `skeleton` is the structural schema for the same value, if it must declare the fields of an alternative.
 fn alternatives(schema: &Value, skeleton: Option<&Value>, skips: Skips, path: &Path<'_>, findings: &mut Findings) {
     for name in LISTS {
         if name == "anyOf" && skips.any_of {
@@ -98,7 +98,7 @@ fn alternative(schema: &Value, skeleton: Option<&Value>, skips: Skips, path: &Pa
     }
 }
 
-/// The one place where types are allowed in alternatives: what `x-kubernetes-int-or-string` means.
+/// The only case in which types are allowed in alternatives: the form of `x-kubernetes-int-or-string`.
 fn is_int_or_string(alternatives: Option<&Value>) -> bool {
     alternatives.is_some_and(|alternatives| *alternatives == json!([{"type": "integer"}, {"type": "string"}]))
 }

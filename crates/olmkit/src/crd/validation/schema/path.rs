@@ -1,4 +1,4 @@
-//! Where a schema is. Nearly all schemas are sound, so a place is written out only when there is something to say about it.
+//! Path of a schema. Nearly all schemas are valid, so a path is formatted only for a finding.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub(super) enum Path<'p> {
     /// The schema of a version.
     Root(&'p str),
-    /// The schema that a keyword holds.
+    /// The schema in a keyword.
     Keyword(&'p Path<'p>, &'static str),
     /// One of the schemas that a keyword lists.
     Alternative(&'p Path<'p>, &'static str, usize),

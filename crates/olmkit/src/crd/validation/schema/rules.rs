@@ -7,7 +7,7 @@ use super::path::Path;
 use super::{each_below, text};
 use crate::crd::cel;
 
-/// Reasons that a rule may give.
+/// Allowed reasons of a rule.
 const REASONS: [&str; 4] = [
     "FieldValueDuplicate",
     "FieldValueForbidden",
@@ -24,7 +24,7 @@ fn rules(schema: &Value) -> impl Iterator<Item = (usize, &Value)> {
         .enumerate()
 }
 
-/// Checks what accompanies the expressions.
+/// Checks the messages of the expressions.
 pub(super) fn check_texts(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
     for (at, rule) in rules(schema) {
         let field = |name: &str| format!("{path}.x-kubernetes-validations[{at}].{name}");
@@ -80,8 +80,8 @@ pub(super) fn check_texts(schema: &Value, path: &Path<'_>, findings: &mut Findin
 const EXPRESSION_COST: u64 = 10_000_000;
 const SCHEMA_COST: u64 = 100_000_000;
 
-/// Checks expressions: that they compile, what they cost, and that they use `oldSelf` only where the server can find the value
-/// that was there before.
+/// Checks expressions: that they compile, their cost, and that they use `oldSelf` only if the server can find the
+/// previous value.
 pub(super) fn check(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
     let mut walk = Walk { findings, total: 0 };
     let place = Place {
@@ -102,16 +102,16 @@ pub(super) fn check(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
     }
 }
 
-/// Where a schema stands.
+/// Position of a schema.
 struct Place {
     /// True if its values are whole objects.
     is_object: bool,
     /// True if a schema above has rules.
     in_scope: bool,
-    /// What expressions see instead of the schema: rules of an object see its `kind`, `apiVersion` and `metadata` without bounds,
-    /// and then rules of these fields do too.
+    /// The schema that expressions use instead: rules on an object use its `kind`, `apiVersion` and `metadata` without
+    /// bounds, and then rules on these fields do too.
     shown: Option<Value>,
-    /// How many values an object has at most; `None` when no schema above says so.
+    /// Maximum number of values in an object; `None` if no schema above limits it.
     values: Option<u64>,
     /// The list above whose items cannot be found again in the object that was there before.
     uncorrelated: Option<String>,
@@ -270,7 +270,7 @@ fn is_field(schema: &Value, path: &str) -> bool {
             let Some(named) = rest.strip_prefix('.').filter(|named| !named.is_empty()) else {
                 return false;
             };
-            // The server takes a delimiter right behind the point for a name.
+            // The server treats a delimiter directly after the point as a name.
             let end = named.find(['.', '[', ']']).unwrap_or(named.len()).max(1);
             let Some((name, after)) = named.split_at_checked(end) else {
                 return false;
@@ -286,7 +286,7 @@ fn is_field(schema: &Value, path: &str) -> bool {
         let below = match (named, others) {
             (Some(named), _) => named.get(&name),
             (None, Some(others)) if others.is_object() => Some(others),
-            // The server accepts a free field, but fails on a path that goes on below it.
+            // The server accepts a free field, but fails on a path that continues below it.
             (None, Some(_)) => return rest.is_empty(),
             (None, None) => None,
         };
@@ -296,7 +296,7 @@ fn is_field(schema: &Value, path: &str) -> bool {
     true
 }
 
-/// The text up to the closing quote, and what follows it.
+/// The string up to the closing quote, and the rest.
 fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut name = String::new();
     let mut chars = text.char_indices();

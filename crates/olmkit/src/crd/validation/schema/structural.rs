@@ -1,4 +1,4 @@
-//! What makes a schema structural: a type at every level, and nothing about types below `allOf` and the like.
+//! Checks that a schema is structural: a type at every level, and no types below `allOf` and the like.
 
 use olmkit_cel::{Failure, GoRegex};
 use serde_json::Value;
@@ -71,7 +71,7 @@ fn collections(schema: &Value, level: Level, path: &Path<'_>, findings: &mut Fin
 /// The pattern of a string must be a Go regular expression.
 pub(super) fn pattern(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
     let pattern = text(schema, "pattern");
-    // Where only Go can judge nothing is reported.
+    // If only Go can decide, nothing is reported.
     if let Err(Failure::Error(reason)) = GoRegex::check(pattern) {
         let problem = format!("must be a valid regular expression, but isn't: {reason}");
         findings.invalid(&format!("{path}.pattern"), BadValue::text(pattern), problem);
@@ -106,7 +106,7 @@ fn object_fields(schema: &Value, level: Level, path: &Path<'_>, findings: &mut F
 fn says_too_much(metadata: &Value) -> bool {
     let fields = metadata.as_object().into_iter().flatten();
     let own = ["type", "properties", "default"];
-    // The server takes empty lists of names for a restriction too.
+    // For the server, empty lists of names are a restriction too.
     let lists = ["required", "x-kubernetes-list-map-keys"];
     let other_fields = fields
         .filter(|(name, _)| !own.contains(&name.as_str()))

@@ -1,4 +1,4 @@
-//! Whose permissions they are: service accounts and bindings.
+//! Subjects of permissions: service accounts and bindings.
 
 use std::collections::BTreeSet;
 
@@ -74,7 +74,7 @@ fn bound_accounts<'c>(context: &Context<'c>) -> BTreeSet<&'c str> {
         .collect()
 }
 
-/// The service account that the pods of a deployment have. The API server still reads the field's old name, `serviceAccount`.
+/// The service account of a deployment's pods. The API server still reads the field's old name, `serviceAccount`.
 fn account_of(deployment: &Value) -> &str {
     let names = ["serviceAccountName", "serviceAccount"].into_iter();
     let mut names = names.filter_map(|key| deployment.pointer("/spec/template/spec")?.get(key)?.as_str());
@@ -98,7 +98,8 @@ pub(super) fn service_accounts(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Chec
     let mut findings = Vec::new();
     for (at, deployment) in csv.deployments().iter().enumerate() {
         let name = account_of(deployment);
-        // A deployment beside the operator that names no account, such as a console plugin, needs no permissions.
+        // A Deployment in addition to the operator without a service account, such as a console plugin, needs no
+        // permissions.
         let needs_none = name == "default" && !none_granted;
         if !granted.contains(name) && !bound.contains(name) && !needs_none {
             let message = format!(
@@ -110,7 +111,8 @@ pub(super) fn service_accounts(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Chec
             findings.push(Checked::new(&RBAC_1, message).at(csv.object, &pointer).hint(hint));
         }
     }
-    // OLM also makes accounts for what the operator starts; an unused one is a mistake when another account lacks permissions.
+    // OLM also creates service accounts for workloads that the operator starts; an unused one is a mistake if another
+    // account lacks permissions.
     if findings.is_empty() {
         return findings;
     }
@@ -124,7 +126,8 @@ pub(super) fn service_accounts(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Chec
     findings
 }
 
-/// Service accounts of the operator: OLM makes those with permissions, its Deployments use some, and others are in the bundle.
+/// Service accounts of the operator: OLM creates those with permissions, its Deployments use some, and others are in
+/// the bundle.
 fn own_accounts<'c>(context: &Context<'c>) -> BTreeSet<&'c str> {
     let objects = context.bundle.objects.iter();
     let mut accounts: BTreeSet<&str> = objects
@@ -152,7 +155,7 @@ pub(super) fn bindings(context: &Context<'_>) -> Vec<Checked> {
     {
         for (at, subject) in items(&object.value, "subjects").iter().enumerate() {
             let namespace = field(subject, "namespace");
-            // Accounts of the platform and of other operators have namespaces of their own.
+            // Service accounts of the platform and of other operators are in other namespaces.
             if field(subject, "kind") == "ServiceAccount"
                 && !namespace.is_empty()
                 && own.contains(field(subject, "name"))

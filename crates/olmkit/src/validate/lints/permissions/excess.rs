@@ -35,7 +35,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::Convention,
-            "Kubernetes counts these verbs among those that raise one's own rights",
+            "Kubernetes lists these verbs as privilege escalation risks",
             "any",
             "https://kubernetes.io/docs/concepts/security/rbac-good-practices/",
         ),
@@ -53,7 +53,7 @@ pub(super) fn check(csv: &Csv<'_>) -> Vec<Checked> {
             findings.push(Checked::new(&RBAC_6, message).at(csv.object, &pointer).hint(hint));
             continue;
         }
-        // Whoever may bind named roles or impersonate named accounts gets what these have, not everything.
+        // Permission to bind named roles or impersonate named accounts grants only their permissions, not everything.
         let names_some = !items(rule, "resourceNames").is_empty();
         let verbs = strings(rule, "verbs")
             .filter(|verb| *verb == "escalate" || !names_some && matches!(*verb, "bind" | "impersonate"));

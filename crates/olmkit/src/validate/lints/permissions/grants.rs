@@ -1,4 +1,4 @@
-//! What the permissions of a ClusterServiceVersion grant.
+//! Evaluates the permissions of a ClusterServiceVersion.
 
 use serde_json::Value;
 

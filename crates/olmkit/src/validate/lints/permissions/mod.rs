@@ -1,4 +1,4 @@
-//! RBAC: the permissions of the operator, against what it visibly needs.
+//! RBAC: compares the permissions of the operator with its visible needs.
 
 pub(crate) mod accounts;
 pub(crate) mod excess;

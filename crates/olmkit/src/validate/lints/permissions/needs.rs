@@ -1,4 +1,4 @@
-//! What the operator visibly needs: to watch its APIs, to write their status, to elect a leader.
+//! The operator's visible needs: watching its APIs, writing their status, leader election.
 
 use std::collections::BTreeSet;
 
@@ -152,7 +152,7 @@ fn has_empty_status(version: &Value) -> bool {
     })
 }
 
-/// A status that the operator may not write stays empty.
+/// A status that the operator may not write remains empty.
 pub(super) fn status(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
     let rules = rules(csv);
     let mut findings = Vec::new();
@@ -168,7 +168,7 @@ pub(super) fn status(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
     for (crd, typed) in crds() {
         let text = |pointer: &str| typed.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (group, plural) = (text("/spec/group"), text("/spec/names/plural"));
-        // Beside APIs that the operator serves, a group in which it writes no status may be served by somebody else.
+        // If the operator serves other APIs, another controller may serve a group in which it writes no status.
         if !served.is_empty() && !served.contains(group) {
             continue;
         }
@@ -186,7 +186,7 @@ pub(super) fn status(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
                 .iter()
                 .any(|resource| rules.iter().any(|(_, _, rule)| allows(rule, group, resource, verb)))
         });
-        // An operator that does not write the object may leave the status to others, too.
+        // If the operator does not write the object, another controller may write the status too.
         let writes = ["update", "patch"].iter().any(|verb| {
             rules
                 .iter()
@@ -203,7 +203,7 @@ pub(super) fn status(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
     findings
 }
 
-/// The rules of roles that are objects of the bundle, and that its bindings give to an account.
+/// The rules of roles that are objects of the bundle, and that its bindings grant to a service account.
 fn rules_of_objects<'c>(context: &Context<'c>) -> Vec<&'c Value> {
     let objects = || context.bundle.objects.iter();
     let is_account = |subject: &Value| field(subject, "kind") == "ServiceAccount";

@@ -1,4 +1,4 @@
-//! How far permissions reach: a Role grants nothing that has no namespace.
+//! Scope of permissions: a Role grants nothing that is cluster-scoped.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ define_rules! {
     }
 }
 
-/// Cluster-scoped resources of Kubernetes that operators ask for, with their groups; but for those that everybody has.
+/// Cluster-scoped Kubernetes resources that operators request, with their groups, except those that all users can read.
 const CLUSTER_SCOPED: [(&str, &str); 23] = [
     ("", "namespaces"),
     ("", "nodes"),
@@ -55,8 +55,8 @@ const CLUSTER_SCOPED: [(&str, &str); 23] = [
     ("config.openshift.io", "clusterversions"),
 ];
 
-/// Returns true if a Role grants what is not namespaced. The API server takes the name of a namespace also for the namespace of the request, and
-/// who may use a security context constraint or policy is asked for the namespace of the pod.
+/// Returns true if a Role can grant a cluster-scoped resource. The API server uses the name of a namespace also as the
+/// namespace of the request, and checks the use of a security context constraint or policy in the namespace of the pod.
 fn is_granted_by_roles(resource: &str, verb: &str) -> bool {
     match resource.split('/').next() {
         Some("namespaces") => matches!(verb, "get" | "update" | "patch" | "delete"),
@@ -68,7 +68,7 @@ fn is_granted_by_roles(resource: &str, verb: &str) -> bool {
 }
 
 pub(super) fn check(context: &Context<'_>, csv: &Csv<'_>) -> Option<Checked> {
-    // Where OLM watches all namespaces, it makes ClusterRoles of `permissions`, which grant everything.
+    // If OLM watches all namespaces, it creates ClusterRoles from `permissions`, which grant everything.
     let modes: Vec<&str> = csv
         .list("/spec/installModes")
         .iter()
