@@ -425,7 +425,7 @@ pub fn set(text: &str) -> Result<(), InvalidLimit> {
 
 /// The table of the documentation, in Markdown.
 pub fn table() -> String {
-    let mut text = String::from("| name | most | of |\n|---|---|---|\n");
+    let mut text = String::from("| name | maximum | applies to |\n|---|---|---|\n");
     for limit in ALL {
         let fixed = if limit.is_fixed { ", fixed" } else { "" };
         let value = shown(limit.default, limit.unit);

@@ -455,6 +455,6 @@ mod tests {
                 .remedy
                 .contains("kubectl -n shop patch caches.cache.example.com one")
         );
-        assert!(blocked(&object, &value, &[]).likely.contains("gone"));
+        assert!(blocked(&object, &value, &[]).likely.contains("no longer exists"));
     }
 }

@@ -407,7 +407,7 @@ mod tests {
         assert_eq!(
             error,
             "channel c has no place for p.v1.1.1, which is older than p.v2.0.0: no newer entry replaces p.v1.1.0. Add p.v1.1.1 \
-             to a channel of its own with --channel NAME --create-channel, or add it to `skips` of p.v2.0.0 and repeat the command"
+             to a separate channel with --channel NAME --create-channel, or add it to `skips` of p.v2.0.0 and repeat the command"
         );
         let room = ["1.0.0", "1.1.0 replaces 1.0.0", "2.0.0 replaces 1.1.0 skips 1.1.1"];
         assert_eq!(

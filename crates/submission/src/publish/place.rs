@@ -149,8 +149,8 @@ mod tests {
         let spec = |version: &str| format!("metadata: {{name: hello.v0.0.1}}\nspec: {{version: {version}}}\n");
         let refused = |files: &[(&str, &str)], csv: &str| placed(files, csv).err().map(|error| error.to_string());
         for (files, csv, wanted) in [
-            (&there[..], spec("0.0.1"), "is there already"),
-            (&there[..1], spec("0.0.1"), "is there already"),
+            (&there[..], spec("0.0.1"), "already exists"),
+            (&there[..1], spec("0.0.1"), "already exists"),
             (&[], spec("../../x"), "cannot be a directory name"),
             (&[], spec("''"), "cannot be a directory name"),
             (

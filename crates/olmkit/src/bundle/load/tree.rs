@@ -303,6 +303,6 @@ mod tests {
             ..Limits::default()
         };
         let error = Tree::from_dir(dir.path(), limits).expect_err("too large");
-        assert!(error.to_string().contains("holds more than"), "{error}");
+        assert!(error.to_string().contains("contains more than"), "{error}");
     }
 }
