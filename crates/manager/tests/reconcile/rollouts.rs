@@ -39,7 +39,7 @@ impl Reconciler for Pods {
                 },
             },
         }))?;
-        Ok(Outcome::from(&context.apply_in_turn(deployment).await?))
+        Ok(Outcome::from(&context.apply_in_turn(deployment, &()).await?))
     }
 }
 

@@ -232,7 +232,8 @@ mod tests {
 
     #[test]
     fn variables_are_read_as_go_reads_them() {
-        let cases: [(&[(&str, &str)], &str, Option<&str>); 13] = [
+        type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, Option<&'a str>);
+        let cases: [Case; 13] = [
             (
                 &[("HTTPS_PROXY", "proxy:3128")],
                 "https://a.io/",

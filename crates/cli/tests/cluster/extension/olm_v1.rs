@@ -81,8 +81,8 @@ impl OlmV1 {
         fs::copy(registry.authority(), at("authorities/ca.crt")).unwrap();
         // The registry's certificate is for localhost, as is catalogd's server.
         let (certificate, key) = (
-            registry.directory.path().join("server.crt"),
-            registry.directory.path().join("server.key"),
+            registry.folder.path().join("server.crt"),
+            registry.folder.path().join("server.key"),
         );
         let hooks = at("catalogd-tmp/k8s-webhook-server/serving-certs");
         fs::create_dir_all(&hooks).unwrap();
