@@ -51,6 +51,7 @@ const MANAGER: &[&[&str]] = &[
         "conditions",
         "health",
         "rollout",
+        "olm",
     ],
     &["drift", "queue", "readiness", "probes", "lease", "events", "log"],
     &["cache", "worker", "webhooks", "names"],

@@ -20,7 +20,7 @@ fn a_flag_of_the_other_version_is_refused_with_the_way_out() {
         ),
         (
             &["run", "bundle", bundle, "--olm", "v1", "--service-account", "a"],
-            "leave it out",
+            "omit it",
         ),
         (
             &["run", "bundle", bundle, "--olm", "v1", "--pull-from", "r.test/a"],
@@ -32,7 +32,7 @@ fn a_flag_of_the_other_version_is_refused_with_the_way_out() {
         ),
         (
             &["cleanup", "cache", "--olm", "v1", "--delete-all=false"],
-            "leave them out",
+            "omit these flags",
         ),
         (
             &["extension", "install", "cache", "--version", "1.0 - 2.0"],

@@ -151,7 +151,7 @@ fn the_configuration_is_where_flag_or_annotations_say() {
     assert_eq!(output.status.code(), Some(1));
     let error = text(&output.stderr);
     assert!(
-        error.contains("could not find config file b/mine/config.yaml; --config"),
+        error.contains("could not find config file b/mine/config.yaml; pass another file with --config"),
         "{error}"
     );
     std::fs::create_dir(bundle.path().join("mine")).unwrap();

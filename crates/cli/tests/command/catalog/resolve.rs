@@ -64,7 +64,7 @@ fn wrong_requests_say_what_to_write() {
     };
     resolve(&["--version", ">>1"]).refused("invalid --version \">>1\"; write a version or a range");
     resolve(&["--installed", "nobody"]).refused("write NAME@VERSION");
-    resolve(&["--priority", "other=1"]).refused("none of the catalogs: catalog");
+    resolve(&["--priority", "other=1"]).refused("not one of the catalogs: catalog");
     let narrow = resolve(&["--version", "0.0.1 - 0.1.0"]);
     assert!(narrow.err.contains("the API server rejects"), "{}", narrow.err);
     assert!(narrow.ok().starts_with(NEW));

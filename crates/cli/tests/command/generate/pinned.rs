@@ -44,7 +44,7 @@ fn images_are_pinned_from_their_registry() {
     let output = directory.generate(&["--strict", "--use-image-digests"], &unknown);
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        said(&output).contains("/team/other:v1: its digest is not known"),
+        said(&output).contains("/team/other:v1: its digest is unknown"),
         "{}",
         said(&output)
     );

@@ -107,7 +107,7 @@ fn a_bundle_is_placed_checked_and_committed() {
          operators/hello/0.0.2/release-config.yaml\n"
     );
     assert_eq!(desk.git(&["status", "--porcelain"]), "");
-    release(&desk, &bundle, &[]).refused("operators/hello/0.0.2 is there already");
+    release(&desk, &bundle, &[]).refused("operators/hello/0.0.2 already exists");
 }
 
 #[test]
