@@ -22,7 +22,7 @@ if [ ! -x "$deny" ]; then
   mv "$built/installed/bin/cargo-deny" "$deny"
 fi
 run() { "$deny" --workspace --all-features "$@"; }
-run --offline check --hide-inclusion-graph licenses bans sources
+run --locked check --hide-inclusion-graph licenses bans sources
 case ${ADVISORIES:-} in
   "") echo "skipped: advisories; set ADVISORIES to a directory with their database, or to fetch" ;;
   fetch) run check advisories ;;
