@@ -53,7 +53,7 @@ fn one() -> i32 {
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ValkeyStatus {
-    /// Available, Progressing and Degraded, each with the reason.
+    /// Ready, Available, Progressing and Degraded, each with the reason.
     #[serde(default)]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     pub conditions: Vec<Condition>,

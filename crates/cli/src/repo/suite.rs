@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use olmkit::files::Directory;
 use olmkit::limits;
 use olmkit_submission::{Change, Checked, Platforms, Repository, Suite};
 
@@ -102,9 +103,11 @@ impl OpenShiftFlags {
         let mut platforms = match &self.platforms {
             None => {
                 let mut platforms = Platforms::default();
-                let catalogs = repository.and_then(|root| std::fs::read_dir(root.join("catalogs")).ok());
-                for entry in catalogs.into_iter().flatten().flatten() {
-                    platforms.add_catalogs(&entry.file_name().to_string_lossy());
+                // A link that leads out of the repository is not followed.
+                let root = repository.and_then(|root| Directory::open(root).ok());
+                let catalogs = root.and_then(|root| root.names(Path::new("catalogs")).ok());
+                for name in catalogs.into_iter().flatten() {
+                    platforms.add_catalogs(&name.to_string_lossy());
                 }
                 platforms
             }

@@ -2,6 +2,7 @@
 use std::{
     collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
     time::Duration,
 };
 
@@ -33,8 +34,7 @@ const CALM: Duration = Duration::from_mins(3);
 #[derive(Clone, Default)]
 pub struct Memory {
     pub desired_hash: Option<u64>,
-    /// The last desired object, compressed.
-    desired: Box<[u8]>,
+    desired: Compressed,
     uid: u64,
     /// Fields whose values the API server answered instead of the desired ones, with a hash of its value.
     accepted: Vec<(Path, u64)>,
@@ -42,6 +42,13 @@ pub struct Memory {
     rejected: Option<(u64, Instant, Error)>,
     contests: HashMap<String, Contest>,
     gone: Option<Instant>,
+}
+
+/// The last desired object. It is compressed against another one of its kind, which it resembles.
+#[derive(Clone, Default)]
+struct Compressed {
+    bytes: Box<[u8]>,
+    dictionary: Arc<[u8]>,
 }
 
 #[derive(Clone)]
@@ -96,7 +103,8 @@ impl Memory {
 
     /// The last desired object.
     pub fn desired(&self) -> Option<Value> {
-        let text = block::decompress_size_prepended(&self.desired).ok()?;
+        let Compressed { bytes, dictionary } = &self.desired;
+        let text = block::decompress_size_prepended_with_dict(bytes, dictionary).ok()?;
         serde_json::from_slice(&text).ok()
     }
 
@@ -115,17 +123,22 @@ impl Memory {
     }
 
     /// The API server answered `answer` to `desired`; the fields `found` have other values in it. `overridden` is one of them
-    /// that has a value nobody asked for: then the time until it is set again is returned.
+    /// that has a value nobody asked for: then the time until it is set again is returned. `dictionary` is the text of an object of the
+    /// same kind.
     pub fn applied(
         &mut self,
         desired: &Desired,
+        dictionary: &Arc<[u8]>,
         answer: &Value,
         found: &[Difference],
         overridden: Option<&str>,
     ) -> Option<Duration> {
         self.desired_hash = Some(desired.hash);
         let text = desired.body.to_string();
-        self.desired = block::compress_prepend_size(text.as_bytes()).into_boxed_slice();
+        self.desired = Compressed {
+            bytes: block::compress_prepend_size_with_dict(text.as_bytes(), dictionary).into_boxed_slice(),
+            dictionary: Arc::clone(dictionary),
+        };
         self.uid = uid(answer);
         self.rejected = None;
         self.gone = None;

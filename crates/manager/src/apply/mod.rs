@@ -16,7 +16,7 @@ mod status;
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -43,7 +43,12 @@ pub struct Applier {
     manager: String,
     schemas: Schemas,
     memories: Mutex<HashMap<(String, ObjectKey), Memory>>,
+    /// The text of the first desired object of each kind.
+    dictionaries: Mutex<HashMap<String, Arc<[u8]>>>,
 }
+
+/// The compression finds no more than this.
+const MAX_DICTIONARY: usize = 64 << 10;
 
 /// An object that was applied, and what that changed.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,6 +114,7 @@ impl Applier {
             client,
             manager: manager.into(),
             memories: Mutex::default(),
+            dictionaries: Mutex::default(),
         }
     }
 
@@ -149,7 +155,7 @@ impl Applier {
         }
         // A write is due: list keys and atomic fields of a custom resource may be others by now.
         let fresh = self.schemas.fresh(resource).await?;
-        if !std::sync::Arc::ptr_eq(&schema, &fresh) {
+        if !Arc::ptr_eq(&schema, &fresh) {
             attempt = Attempt::new(self, resource, &key, &fresh, desired, attempt.live, keep)?;
             if attempt.is_settled() {
                 return Ok(attempt.unchanged());
@@ -302,6 +308,13 @@ impl Applier {
         self.memories.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The dictionary for desired objects of a kind: the first one.
+    fn dictionary(&self, kind: String, desired: &Value) -> Arc<[u8]> {
+        let mut all = self.dictionaries.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = || desired.to_string().bytes().take(MAX_DICTIONARY).collect();
+        Arc::clone(all.entry(kind).or_insert_with(first))
+    }
+
     fn remember<T>(&self, resource: &ApiResource, key: &ObjectKey, change: impl FnOnce(&mut Memory) -> T) -> T {
         change(self.memories().entry((kind_of(resource), key.clone())).or_default())
     }
@@ -312,7 +325,7 @@ struct Attempt<'a> {
     applier: &'a Applier,
     resource: &'a ApiResource,
     key: &'a ObjectKey,
-    schema: std::sync::Arc<Schema>,
+    schema: Arc<Schema>,
     desired: Desired,
     live: Option<Value>,
     owners: Vec<Owner>,
@@ -329,7 +342,7 @@ impl<'a> Attempt<'a> {
         applier: &'a Applier,
         resource: &'a ApiResource,
         key: &'a ObjectKey,
-        schema: &std::sync::Arc<Schema>,
+        schema: &Arc<Schema>,
         desired: Value,
         live: Option<Value>,
         keep: &[&str],
@@ -344,7 +357,7 @@ impl<'a> Attempt<'a> {
             applier,
             resource,
             key,
-            schema: std::sync::Arc::clone(schema),
+            schema: Arc::clone(schema),
             owners: live.as_ref().map(Owner::all).unwrap_or_default(),
             desired: Desired::default(),
             live: None,
@@ -615,8 +628,9 @@ impl<'a> Attempt<'a> {
         let found = differences(&self.schema, &self.desired.body, answer, own.map(|own| &own.fields));
         let overridden = found.iter().find(|found| found.kind == DifferenceKind::Value);
         let field = overridden.map(|found| found.path.to_string());
+        let dictionary = self.applier.dictionary(kind_of(self.resource), &self.desired.body);
         let wait = self.applier.remember(self.resource, self.key, |memory| {
-            memory.applied(&self.desired, answer, &found, field.as_deref())
+            memory.applied(&self.desired, &dictionary, answer, &found, field.as_deref())
         });
         let (field, retry_after) = (field?, wait?);
         Some(Conflict {

@@ -25,7 +25,7 @@ pub(super) const UNSYNCED: Duration = Duration::from_secs(10);
 const PAGE: u32 = 100;
 
 /// `config` with pages of our size, unless the operator has chosen another: kube-runtime's default counts as no choice.
-pub(super) fn paged(config: watcher::Config) -> watcher::Config {
+pub(crate) fn paged(config: watcher::Config) -> watcher::Config {
     if config.page_size == watcher::Config::default().page_size {
         config.page_size(PAGE)
     } else {

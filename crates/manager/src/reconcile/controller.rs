@@ -15,7 +15,12 @@ use super::{
     store::{MANAGED_BY, Store},
 };
 use crate::{
-    Manager, ObjectKey, cache::Change, manager::Scope as _, queue::WorkQueue, rollout::RolloutBudget, worker::Limits,
+    Manager, ObjectKey,
+    cache::Change,
+    manager::{Scope as _, add_owner, paged},
+    queue::WorkQueue,
+    rollout::RolloutBudget,
+    worker::Limits,
 };
 
 /// Declares what a [`Reconciler`] needs: the kinds that it applies and watches, and with them its permissions. It is a value
@@ -140,7 +145,7 @@ impl<R: Reconciler> Controller<R> {
             let changed = Arc::clone(&store);
             manager.watch::<C, _, _, _>(
                 &store.cache,
-                watcher::Config::default().labels(&label),
+                paged(watcher::Config::default().labels(&label)),
                 project,
                 move |key: &ObjectKey, change| changed.changed(key, &change, &queue, forget.as_ref()),
             );
@@ -218,10 +223,10 @@ impl<R: Reconciler> Controller<R> {
                 let mut objects: Vec<ObjectKey> = sides.map(|entry| entry.0.clone()).collect();
                 objects.dedup();
                 for object in objects {
-                    crate::manager::add_owner(&queue, object, change.listed);
+                    add_owner(&queue, object, change.listed);
                 }
             };
-            manager.watch::<C, _, _, _>(&observed.cache, config, project, changed);
+            manager.watch::<C, _, _, _>(&observed.cache, paged(config), project, changed);
             (TypeId::of::<T>(), observed)
         }));
         self

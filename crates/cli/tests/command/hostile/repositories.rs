@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use test_support::hostile_repository::{HostileRepository, SECRET};
 
 /// Number of repositories. Five commands read each.
-const REPOSITORIES: u64 = 8;
+const REPOSITORIES: u64 = 12;
 
 /// Pseudorandom bytes for a seed.
 fn bytes(number: u64) -> Vec<u8> {
