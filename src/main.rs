@@ -1,7 +1,7 @@
 //! Runs memcached on Kubernetes.
 use std::{fmt::Display, io::Write as _, process::ExitCode};
 
-use kube_manager::{Manager, access::Requirement, log, manager::Error};
+use kube_manager::{Manager, log, manager::Error};
 use memcached_operator::{controller, options::Options};
 
 /// One thread is enough: the operator waits for the network nearly all the time, and each thread costs memory.
@@ -37,7 +37,7 @@ async fn run(options: Options, level: log::Level) -> Result<(), Error> {
     let mut manager = Manager::builder(controller::NAME)
         .options(options.manager)
         .log_level(level)
-        .requires(controller::manager_grants().iter().flat_map(Requirement::from_grant))
+        .requires(controller::manager_grants())
         .start()
         .await?;
     manager.add(controller::controller(usize::from(options.max_rolling)));

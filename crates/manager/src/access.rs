@@ -2,10 +2,9 @@
 //!
 //! Without it, a missing permission shows only when an object needs it, as a forbidden request in the log. Every
 //! authenticated user may review its own access, so the check needs no permission.
-use std::borrow::Cow;
-
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
-use kube::{Api, Client, Resource, api::PostParams};
+use kube::{Api, Client, api::PostParams};
+use kube_grants::{Grant, Scope};
 
 use crate::{explain, namespaces::Namespaces};
 
@@ -45,166 +44,44 @@ impl std::fmt::Display for Need {
     }
 }
 
-/// Where a permission is needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Where {
-    /// In every namespace that the operator watches.
-    Watched,
-    /// In the operator's own namespace.
-    Own,
-    /// In the cluster: for objects without namespace.
-    Cluster,
-}
-
-/// A permission, whatever the namespaces are, and what it is needed for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Requirement {
-    /// The permission; its namespace is not used.
-    pub need: Need,
-    /// Where it is needed.
-    pub scope: Where,
-    /// What for: logged when it is missing.
-    pub why: String,
-}
-
-impl Requirement {
-    /// The permission in each namespace.
-    fn needs(&self, own: &str, watched: &Namespaces) -> Vec<Need> {
-        let namespaces = match self.scope {
-            Where::Own => vec![own.to_owned()],
-            Where::Cluster => vec![String::new()],
-            Where::Watched => watched.scopes().into_iter().map(Option::unwrap_or_default).collect(),
-        };
-        let with = |namespace| Need {
-            namespace,
-            ..self.need.clone()
-        };
-        namespaces.into_iter().map(with).collect()
-    }
-}
-
-/// A row of an operator's table of permissions: verbs on a resource, where, and what for. Group and plural come from the type,
-/// so a misspelt resource does not compile.
-///
-/// ```
-/// use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease};
-/// use kube_manager::access::{Grant, Where};
-///
-/// let table = [
-///     Grant::of::<Deployment>(Where::Watched, &["create", "list", "patch", "watch"], "each object has one"),
-///     Grant::of::<Lease>(Where::Own, &["get", "update"], "one of several replicas leads").named(&["greeter"]),
-/// ];
-/// assert_eq!(table.iter().flat_map(Grant::requirements).count(), 6);
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grant {
-    /// API group; empty for the core group.
-    pub group: Cow<'static, str>,
-    /// Plural name of the resource, with the subresource after a slash: as RBAC rules name it.
-    pub resource: Cow<'static, str>,
-    /// Names of the objects; empty for all.
-    pub names: &'static [&'static str],
-    /// RBAC verbs.
-    pub verbs: &'static [&'static str],
-    /// Where.
-    pub scope: Where,
-    /// What for: logged when it is missing.
-    pub why: &'static str,
-}
-
-impl Grant {
-    /// A permission on the resource of a type.
-    pub fn of<K: Resource<DynamicType = ()>>(scope: Where, verbs: &'static [&'static str], why: &'static str) -> Self {
-        Self {
-            group: K::group(&()),
-            resource: K::plural(&()),
-            names: &[],
-            verbs,
-            scope,
-            why,
-        }
-    }
-
-    /// The same on a subresource.
-    #[must_use]
-    pub fn on(self, subresource: &str) -> Self {
-        Self {
-            resource: format!("{}/{subresource}", self.resource).into(),
-            ..self
-        }
-    }
-
-    /// The same on objects of these names only.
-    #[must_use]
-    pub fn named(self, names: &'static [&'static str]) -> Self {
-        Self { names, ..self }
-    }
-
-    /// What to check at the start: each verb on each name.
-    pub fn requirements(&self) -> impl Iterator<Item = Requirement> {
-        let names = if self.names.is_empty() { &[""] } else { self.names };
-        let (resource, subresource) = self.resource.split_once('/').unwrap_or((&self.resource, ""));
-        let each = move |name: &'static str, verb: &'static str| Requirement {
-            need: Need {
-                group: self.group.to_string(),
-                resource: resource.to_owned(),
-                subresource: subresource.to_owned(),
-                verb: verb.to_owned(),
-                name: name.to_owned(),
-                namespace: String::new(),
-            },
-            scope: self.scope,
-            why: self.why.to_owned(),
-        };
-        names
-            .iter()
-            .flat_map(move |name| self.verbs.iter().map(move |verb| (*name, *verb)))
-            .map(move |(name, verb)| each(name, verb))
-    }
-}
-
-impl Requirement {
-    /// The permissions to check at the start for a grant: each verb on each name.
-    pub fn from_grant(grant: &kube_grants::Grant) -> Vec<Self> {
-        let all = [String::new()];
-        let names = if grant.resource_names.is_empty() {
-            &all[..]
-        } else {
-            &grant.resource_names
-        };
-        let (resource, subresource) = grant.resource.split_once('/').unwrap_or((&grant.resource, ""));
-        let scope = match grant.scope {
-            kube_grants::Scope::Watched => Where::Watched,
-            kube_grants::Scope::Own => Where::Own,
-            kube_grants::Scope::Cluster => Where::Cluster,
-        };
-        let each = |name: &String, verb: &Cow<'static, str>| Self {
-            need: Need {
+/// The permissions of `grant`: each verb on each name in each namespace.
+fn needs(grant: &Grant, own: &str, watched: &Namespaces) -> Vec<Need> {
+    let namespaces = match grant.scope {
+        Scope::Own => vec![own.to_owned()],
+        Scope::Cluster => vec![String::new()],
+        Scope::Watched => watched.scopes().into_iter().map(Option::unwrap_or_default).collect(),
+    };
+    let all = [String::new()];
+    let names = if grant.resource_names.is_empty() {
+        &all[..]
+    } else {
+        &grant.resource_names
+    };
+    let (resource, subresource) = grant.resource.split_once('/').unwrap_or((&grant.resource, ""));
+    let mut needs = Vec::new();
+    for namespace in &namespaces {
+        for name in names {
+            needs.extend(grant.verbs.iter().map(|verb| Need {
                 group: grant.group.to_string(),
                 resource: resource.to_owned(),
                 subresource: subresource.to_owned(),
                 verb: verb.to_string(),
                 name: name.clone(),
-                namespace: String::new(),
-            },
-            scope,
-            why: grant.why.to_string(),
-        };
-        names
-            .iter()
-            .flat_map(|name| grant.verbs.iter().map(move |verb| each(name, verb)))
-            .collect()
-    }
-}
-
-/// Logs which of `requirements` are missing, and what they are needed for.
-pub async fn report(client: &Client, requirements: &[Requirement], own: &str, watched: &Namespaces) {
-    let mut reasons = Vec::new();
-    for requirement in requirements {
-        for need in requirement.needs(own, watched) {
-            reasons.push((need, requirement.why.as_str()));
+                namespace: namespace.clone(),
+            }));
         }
     }
+    needs
+}
+
+/// Logs which permissions of `grants` are missing, with their reasons.
+pub(crate) async fn report(client: &Client, grants: &[Grant], own: &str, watched: &Namespaces) {
+    let each = |grant| {
+        needs(grant, own, watched)
+            .into_iter()
+            .map(|need| (need, grant.why.as_ref()))
+    };
+    let reasons: Vec<(Need, &str)> = grants.iter().flat_map(each).collect();
     let needs = reasons.iter().map(|(need, _)| need.clone()).collect();
     match missing(client, needs).await {
         Ok(missing) if missing.is_empty() => tracing::debug!("all permissions granted"),
@@ -251,54 +128,40 @@ pub async fn missing(client: &Client, needs: Vec<Need>) -> Result<Vec<Need>, kub
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
+
     use super::*;
 
-    #[test]
-    fn a_grant_is_a_requirement_for_each_verb_and_name() {
-        use k8s_openapi::api::apps::v1::Deployment;
+    fn texts(grant: &Grant, watched: &str) -> Vec<String> {
+        let needs = needs(grant, "own", &watched.parse().unwrap());
+        needs.iter().map(ToString::to_string).collect()
+    }
 
-        let grant = Grant::of::<Deployment>(Where::Watched, &["get", "update"], "why");
-        let texts = |grant: &Grant| -> Vec<String> {
-            grant
-                .requirements()
-                .map(|requirement| requirement.need.to_string())
-                .collect()
-        };
+    #[test]
+    fn a_grant_is_a_need_for_each_verb_and_name() {
+        let grant = Grant::of::<Deployment>(Scope::Watched, ["get", "update"], "why");
         let everywhere = "deployments in API group apps in all namespaces";
         assert_eq!(
-            texts(&grant),
+            texts(&grant, ""),
             [format!("get {everywhere}"), format!("update {everywhere}")]
         );
-        let named = grant.on("scale").named(&["a", "b"]);
-        assert_eq!(named.resource, "deployments/scale");
-        assert_eq!(texts(&named).len(), 4);
+        let named = texts(&grant.on("scale").named(["a", "b"]), "");
+        assert_eq!(named.len(), 4);
         assert_eq!(
-            texts(&named).last().map(String::as_str),
+            named.last().map(String::as_str),
             Some("update deployments/scale in API group apps b in all namespaces")
         );
     }
 
     #[test]
-    fn a_requirement_is_a_need_in_each_namespace() {
-        let with = |scope| Requirement {
-            need: Need {
-                resource: "pods".to_owned(),
-                verb: "list".to_owned(),
-                ..Need::default()
-            },
-            scope,
-            why: "why".to_owned(),
-        };
-        let texts = |scope, watched: &str| -> Vec<String> {
-            let needs = with(scope).needs("own", &watched.parse().unwrap());
-            needs.iter().map(ToString::to_string).collect()
-        };
+    fn a_grant_is_a_need_in_each_namespace() {
+        let with = |scope, watched| texts(&Grant::of::<Pod>(scope, ["list"], "why"), watched);
         assert_eq!(
-            texts(Where::Watched, "a,b"),
+            with(Scope::Watched, "a,b"),
             ["list pods in namespace a", "list pods in namespace b"]
         );
-        assert_eq!(texts(Where::Watched, ""), ["list pods in all namespaces"]);
-        assert_eq!(texts(Where::Own, "a,b"), ["list pods in namespace own"]);
-        assert_eq!(texts(Where::Cluster, "a,b"), ["list pods in all namespaces"]);
+        assert_eq!(with(Scope::Watched, ""), ["list pods in all namespaces"]);
+        assert_eq!(with(Scope::Own, "a,b"), ["list pods in namespace own"]);
+        assert_eq!(with(Scope::Cluster, "a,b"), ["list pods in all namespaces"]);
     }
 }

@@ -5,11 +5,16 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
+use kube_grants::{Grant, Scope};
 use tokio::task::JoinSet;
 
 use super::{Error, Manager, Work};
+#[cfg(feature = "tls")]
 use crate::{
-    access::{Requirement, Where},
+    certificates::Certificates,
+    reviews::{ApiServer, Reviews},
+};
+use crate::{
     connection,
     events::Publisher,
     lease,
@@ -19,11 +24,6 @@ use crate::{
     shutdown::{self, CancellationToken},
     transport,
     worker::Limits,
-};
-#[cfg(feature = "tls")]
-use crate::{
-    certificates::Certificates,
-    reviews::{ApiServer, Reviews},
 };
 
 /// A reconcile sends about ten requests; one that takes longer than this is stuck.
@@ -37,7 +37,7 @@ pub struct Builder {
     client: Option<Client>,
     stop: Option<CancellationToken>,
     metrics: Metrics,
-    requirements: Vec<Requirement>,
+    grants: Vec<Grant>,
     election_id: Option<String>,
     reconcile: Duration,
     #[cfg(feature = "log")]
@@ -52,7 +52,7 @@ impl Builder {
             client: None,
             stop: None,
             metrics: Metrics::new(),
-            requirements: Vec::new(),
+            grants: Vec::new(),
             election_id: None,
             reconcile: RECONCILE_LIMIT,
             #[cfg(feature = "log")]
@@ -91,10 +91,11 @@ impl Builder {
         self
     }
 
-    /// The permissions that the operator needs. Those that are missing at the start are logged, with the reason. Leases in the
-    /// operator's own namespace count only with leader election.
-    pub fn requires(mut self, requirements: impl IntoIterator<Item = Requirement>) -> Self {
-        self.requirements.extend(requirements);
+    /// Permissions that the operator needs beyond those of its controllers. Missing ones are logged at the start, with the reason.
+    /// Those on Leases in the operator's namespace count only with leader election, those on reviews only if clients of the metrics are
+    /// checked.
+    pub fn requires(mut self, grants: impl IntoIterator<Item = Grant>) -> Self {
+        self.grants.extend(grants);
         self
     }
 
@@ -144,7 +145,7 @@ impl Builder {
             self.metrics.events_dropped(),
         );
         let drain = Duration::from_secs(options.graceful_shutdown_timeout);
-        let requirements = needed(with_election(self.requirements), &options);
+        let grants = needed(with_election(self.grants), &options);
         #[cfg(feature = "olm")]
         let rollouts = crate::olm::Rollouts::default();
         #[allow(unused_mut)]
@@ -167,7 +168,7 @@ impl Builder {
             publishing: tokio::spawn(publishing),
             published,
             lease,
-            requirements,
+            grants,
             check_first: false,
             limits: Limits {
                 concurrency: usize::from(options.max_concurrent_reconciles),
@@ -274,36 +275,32 @@ impl Builder {
     }
 }
 
-/// Adds the permissions for leader election, unless the operator lists them itself.
-fn with_election(mut all: Vec<Requirement>) -> Vec<Requirement> {
-    let own: Vec<Requirement> = Manager::grants().iter().flat_map(Requirement::from_grant).collect();
-    let is_listed = |known: &Requirement| own.iter().any(|own| own.need == known.need && own.scope == known.scope);
-    if !all.iter().any(is_listed) {
-        all.extend(own);
+/// Adds the permissions for leader election, unless the operator lists them.
+fn with_election(mut all: Vec<Grant>) -> Vec<Grant> {
+    if !all.iter().any(is_of_election) {
+        all.extend(Manager::grants());
     }
     all
 }
 
+fn is_of_election(grant: &Grant) -> bool {
+    grant.scope == Scope::Own && grant.resource == "leases"
+}
+
 /// Drops the permissions that `options` make needless: for Leases without an election, and for reviews of metrics clients without
 /// the check of them.
-fn needed(mut all: Vec<Requirement>, options: &Options) -> Vec<Requirement> {
-    let reviews = options.metrics_secure && options.metrics_bind_address.is_some();
+fn needed(mut all: Vec<Grant>, options: &Options) -> Vec<Grant> {
     if let Some(lease) = &options.leader_election_id {
-        let leases = all
-            .iter_mut()
-            .filter(|known| known.need.resource == "leases" && known.scope == Where::Own);
-        leases
-            .filter(|known| !known.need.name.is_empty())
-            .for_each(|known| known.need.name = lease.clone());
+        let named = all.iter_mut().filter(|grant| is_of_election(grant));
+        let names = named.flat_map(|grant| &mut grant.resource_names);
+        names.for_each(|name| name.clone_from(lease));
     }
-    all.retain(
-        |known| match (known.scope, known.need.group.as_str(), known.need.resource.as_str()) {
-            (Where::Own, "coordination.k8s.io", "leases") => options.leader_elect,
-            (Where::Cluster, "authentication.k8s.io", "tokenreviews")
-            | (Where::Cluster, "authorization.k8s.io", "subjectaccessreviews") => reviews,
-            _ => true,
-        },
-    );
+    let reviews = options.metrics_secure && options.metrics_bind_address.is_some();
+    all.retain(|grant| match (grant.scope, grant.resource.as_ref()) {
+        _ if is_of_election(grant) => options.leader_elect,
+        (Scope::Cluster, "tokenreviews" | "subjectaccessreviews") => reviews,
+        _ => true,
+    });
     all
 }
 
@@ -333,31 +330,32 @@ mod tests {
     use k8s_openapi::api::{coordination::v1::Lease, core::v1::Secret};
 
     use super::*;
-    use crate::access::Grant;
 
     #[test]
     fn the_election_is_checked_once() {
-        assert_eq!(with_election(Vec::new()).len(), 3);
-        let listed = Grant::of::<Lease>(Where::Own, &["create", "get", "update"], "mine")
-            .requirements()
-            .collect();
-        assert_eq!(with_election(listed).len(), 3);
+        assert_eq!(with_election(Vec::new()).len(), 1);
+        let listed = Grant::of::<Lease>(Scope::Own, ["create", "get", "update"], "mine");
+        assert_eq!(with_election(vec![listed.clone()]), [listed]);
     }
 
     #[test]
     fn leases_are_needed_for_an_election_only() {
-        let table = [
-            Grant::of::<Lease>(Where::Own, &["get", "update"], "election"),
-            Grant::of::<Lease>(Where::Watched, &["list"], "what the operator is about"),
-            Grant::of::<Secret>(Where::Own, &["get"], "a key"),
+        let table = vec![
+            Grant::of::<Lease>(Scope::Own, ["get", "update"], "election").named(["mine"]),
+            Grant::of::<Lease>(Scope::Watched, ["list"], "the objects"),
+            Grant::of::<Secret>(Scope::Own, ["get"], "a key"),
         ];
-        let all: Vec<Requirement> = table.iter().flat_map(Grant::requirements).collect();
         let with = |leader_elect| Options {
             leader_elect,
+            leader_election_id: Some("other".to_owned()),
             ..Options::default()
         };
-        assert_eq!(needed(all.clone(), &with(true)).len(), 4);
-        let left: Vec<String> = needed(all, &with(false)).into_iter().map(|known| known.why).collect();
-        assert_eq!(left, ["what the operator is about", "a key"]);
+        let elected = needed(table.clone(), &with(true));
+        assert_eq!(
+            (elected.len(), elected[0].resource_names.as_slice()),
+            (3, &["other".to_owned()][..])
+        );
+        let left: Vec<_> = needed(table, &with(false)).into_iter().map(|known| known.why).collect();
+        assert_eq!(left, ["the objects", "a key"]);
     }
 }

@@ -67,8 +67,7 @@ pub use scope::Scope;
 #[cfg(feature = "tls")]
 use crate::certificates;
 use crate::{
-    ObjectKey,
-    access::{self, Requirement},
+    ObjectKey, access,
     backoff::Backoff,
     cache::{Cache, Change},
     events::Publisher,
@@ -155,7 +154,7 @@ pub struct Manager {
     published: CancellationToken,
     /// The Lease, unless there is no election.
     lease: Option<lease::Config>,
-    requirements: Vec<Requirement>,
+    grants: Vec<Grant>,
     /// Reconciles wait for the check of the permissions.
     check_first: bool,
     limits: Limits,
@@ -363,7 +362,7 @@ impl Manager {
             mut publishing,
             published,
             lease,
-            requirements,
+            grants,
             check_first,
             drain,
             stop,
@@ -383,7 +382,7 @@ impl Manager {
                 if !check_first {
                     tokio::time::sleep(CHECK_AFTER).await;
                 }
-                access::report(&client, &requirements, &namespace, &namespaces).await;
+                access::report(&client, &grants, &namespace, &namespaces).await;
                 drop(checked);
             })
         };

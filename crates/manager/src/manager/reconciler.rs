@@ -15,7 +15,6 @@ use super::{
 };
 use crate::{
     ObjectKey,
-    access::Requirement,
     apply::Applier,
     cache::{Cache, Change},
     queue::WorkQueue,
@@ -30,8 +29,7 @@ impl Manager {
         let parts = controller.into_parts();
         let limits = parts.limits(self.limits);
         self.check_first = true;
-        self.requirements
-            .extend(parts.grants.iter().flat_map(Requirement::from_grant));
+        self.grants.extend(parts.grants.iter().cloned());
         let queue: Arc<WorkQueue<ObjectKey>> = self.queue(&parts.name);
         let field_manager = parts
             .field_manager
