@@ -1,8 +1,8 @@
 //! The custom resources of group `cache.example.com`, one module for each version.
 //!
 //! The CustomResourceDefinition, the descriptors of the ClusterServiceVersion and the documentation of the fields come
-//! from these types alone. Two schema extensions carry what the CRD has no place for; whoever renders the CRD takes
-//! them out again:
+//! from these types alone. Two schema extensions have no place in the CRD. The renderer removes them
+//! from it:
 //!
 //! | extension | where | value |
 //! |---|---|---|

@@ -95,7 +95,7 @@ fn metrics_reader() -> Value {
     })
 }
 
-/// The object of the tutorials. What it leaves out takes its default in the API server.
+/// The object of the tutorials. The API server adds the defaults.
 fn sample() -> Value {
     json!({
         "apiVersion": Memcached::api_version(&()),

@@ -2,7 +2,7 @@
 //!
 //! `caches seed NUMBER` creates pods until there are that many. `caches VARIANT` lists all pods twice into one cache, as
 //! a watch does when it starts and when it has to start over, and prints resident memory in KiB after each list and at
-//! its peak. Each variant runs in a process of its own: see `dev/bench/manager.sh`.
+//! its peak. Each variant runs in a separate process: see `dev/bench/manager.sh`.
 use std::{error::Error, fmt::Debug, time::Duration};
 
 use futures::{Stream, StreamExt, TryStreamExt, stream};
@@ -71,13 +71,13 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// What a reader of the store has no use for in most operators.
+/// Drops the fields that most operators do not read.
 fn trim(pod: &mut Pod) {
     pod.managed_fields_mut().clear();
     pod.status = None;
 }
 
-/// What an operator has to know of an object that it applies: whose it is, and the applied fields, as text.
+/// The owner and the applied fields of an object, as text.
 struct Applied {
     _uid: Option<String>,
     _owner: Option<OwnerReference>,

@@ -50,7 +50,7 @@ async fn reconcile(pod: Arc<Pod>, context: Arc<Context>) -> Result<Action, Faile
     let condition = json!({ "type": "Degraded", "status": "True", "message": format!("read tcp: attempt {pass}") });
     let patch = Patch::Strategic(json!({ "status": { "conditions": [condition] } }));
     let parameters = PatchParams::default();
-    // Whether it is written or refused, the pass has failed.
+    // The pass has failed in any case.
     let _ = context.pods.patch_status(&pod.name_any(), &parameters, &patch).await;
     Err(Failed)
 }

@@ -58,7 +58,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             let message = format!("read tcp: attempt {pass}");
             let condition = json!({ "type": "Degraded", "status": "True", "message": message });
             let patch = Patch::Strategic(json!({ "status": { "conditions": [condition] } }));
-            // Whether it is written or refused, the pass has failed.
+            // The pass has failed in any case.
             let _ = pods.patch_status(&key.name, &PatchParams::default(), &patch).await;
             Err::<Done, _>("the webhook's connection was reset")
         }

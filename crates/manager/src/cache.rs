@@ -34,11 +34,11 @@ pub struct Cache<T> {
 
 struct Objects<T> {
     known: HashMap<ObjectKey, Known<T>>,
-    /// What this process wrote and no watch has delivered yet.
+    /// Writes of this process that no watch has delivered yet.
     own: HashMap<ObjectKey, Own<T>>,
     /// The newest resource version that each watch has delivered, by the namespace that it watches; empty for all.
     delivered: HashMap<String, u64>,
-    /// What keeps the indices current.
+    /// Functions that keep the indices current.
     indices: Vec<index::Follower<T>>,
     /// The objects that cannot be read.
     unreadable: HashSet<ObjectKey>,
@@ -50,7 +50,7 @@ struct Objects<T> {
 enum Own<T> {
     Written {
         at: Instant,
-        /// What the watch delivered last.
+        /// The object that the watch delivered last.
         base: Option<Arc<T>>,
         /// Events that are older than the write were ignored: what others changed before it is in the answer, and nobody
         /// has been called for it.
@@ -113,7 +113,7 @@ impl<T> Cache<T> {
         self.len() == 0
     }
 
-    /// Calls `visit` for each object. The cache is locked meanwhile: `visit` must not use it, not even to read, which waits
+    /// Calls `visit` for each object. The cache is locked during the calls: `visit` must not use it, not even to read, which waits
     /// for ever if a change waits too.
     pub fn for_each(&self, mut visit: impl FnMut(&ObjectKey, &T)) {
         for (key, known) in &self.read().known {
@@ -124,7 +124,7 @@ impl<T> Cache<T> {
     /// An index of the objects by what `values` finds in each, such as the names of the Secrets that it uses. It is as
     /// current as the cache.
     ///
-    /// `values` must find the same in the same object each time, and must not use this cache, which is locked meanwhile.
+    /// `values` must find the same in the same object each time, and must not use this cache, which is locked during the call.
     ///
     /// ```no_run
     /// use k8s_openapi::api::core::v1::{Pod, Secret};
@@ -195,7 +195,7 @@ impl<T> Cache<T> {
         let revision = Revision::of(answer);
         let mut objects = self.write();
         let newest = objects.known.get(&revision.key).map_or(0, |known| known.version);
-        // What a watch has passed it has delivered, or something newer.
+        // A watch has delivered every version up to the one that it reached, or a newer one.
         if revision.version <= newest || revision.version <= objects.delivered_in(&revision.key.namespace) {
             return;
         }
@@ -212,7 +212,7 @@ impl<T> Cache<T> {
     /// list that began later contains it. The answer may come after the events: an object of the same name that is younger
     /// stays.
     ///
-    /// Call this for what is gone. An object that waits for a finalizer is not: leave it to the watch, which delivers it
+    /// Call this for deleted objects. An object that waits for a finalizer is not: leave it to the watch, which delivers it
     /// with a time of deletion, or hand the answer to [`written`](Self::written).
     pub fn deleted(&self, key: &ObjectKey, uid: &str) {
         let mut objects = self.write();
@@ -251,7 +251,7 @@ impl<T> Cache<T> {
         objects.deliver(scope, revision.version);
         let newest = objects.known.get(&revision.key).map_or(0, |known| known.version);
         let stale = match objects.own.get_mut(&revision.key) {
-            // What a list that began after the write contains is newer, whatever its version: etcd may have been restored.
+            // Objects of a list that began after the write are newer, whatever their versions are: etcd may have been restored.
             Some(Own::Written { at, skipped, .. }) => {
                 let stale = revision.version < newest && list.is_none_or(|began| began <= *at);
                 *skipped |= stale;

@@ -46,7 +46,7 @@ pub enum Error {
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The cause.
         problem: String,
     },
     /// No certificate was found.
@@ -57,7 +57,7 @@ pub enum Error {
     Generate(String),
 }
 
-/// What a server shows its clients. Clones share the current certificate.
+/// The certificate that a server presents. Clones share the current certificate.
 #[derive(Clone)]
 pub struct Certificates {
     current: Arc<RwLock<Arc<CertifiedKey>>>,

@@ -1,4 +1,4 @@
-//! Tests with files as they are mounted.
+//! Tests with mounted files.
 use std::os::unix::fs::symlink;
 
 use rustls::{
@@ -58,7 +58,7 @@ fn shown(certificates: &Certificates) -> Vec<CertificateDer<'static>> {
     certificates.current.read().unwrap().cert.clone()
 }
 
-/// Mounts a Secret as the kubelet does, and as it updates one: all files are links into a folder that is exchanged at once.
+/// Mounts a Secret as the kubelet does, and as it updates one: all files are links into a directory that is replaced at once.
 fn mount(folder: &Path, version: &str, name: &str) -> Vec<CertificateDer<'static>> {
     let content = folder.join(format!("..{version}"));
     std::fs::create_dir_all(&content).unwrap();

@@ -67,14 +67,14 @@ pub enum Severity {
     Warning,
 }
 
-/// What happened to an object.
+/// An event about an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Event {
     /// Type of the event.
     pub severity: Severity,
     /// Why the event was published, in CamelCase: `Created`.
     pub reason: &'static str,
-    /// What the operator did or attempted, in CamelCase: `Resize`.
+    /// The operator's action or attempt, in CamelCase: `Resize`.
     pub action: &'static str,
     /// Description.
     pub note: String,
@@ -100,7 +100,7 @@ struct Allowance {
 }
 
 impl Allowance {
-    /// What it has become at `now`, if one more is allowed in each `refill`, and `burst` at most.
+    /// The allowance at `now`, if one more event is allowed in each `refill`, and `burst` at most.
     fn at(self, now: Instant, refill: Duration, burst: f64) -> Self {
         let gained = now.duration_since(self.since).as_secs_f64() / refill.as_secs_f64();
         Self {
@@ -166,7 +166,7 @@ struct Recents {
 }
 
 struct Recent {
-    /// What follows the object's name in the event's.
+    /// The part after the object's name in the event's name.
     suffix: u64,
     count: i32,
     last: Instant,

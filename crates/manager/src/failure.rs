@@ -10,7 +10,7 @@ pub trait Failure: fmt::Display {
         None
     }
 
-    /// What the log says.
+    /// The text for the log.
     fn text(&self) -> String {
         self.to_string()
     }

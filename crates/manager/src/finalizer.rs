@@ -42,7 +42,7 @@ where
     set(api, object, finalizer, true).await
 }
 
-/// Removes `finalizer` from `object`. An object that is being deleted goes with its last finalizer.
+/// Removes `finalizer` from `object`. An object that is being deleted is removed with its last finalizer.
 ///
 /// # Errors
 /// As [`add`].

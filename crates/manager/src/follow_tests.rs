@@ -1,4 +1,4 @@
-//! What a cache makes of the events that it is fed, and of own writes.
+//! The cache after events and own writes.
 use std::sync::Mutex;
 
 use futures::stream;
@@ -190,7 +190,7 @@ async fn what_others_changed_before_a_write_is_not_lost() {
     cache.written(&object("ns", "a", 5), "5".to_owned());
     let (_, changes) = feed(&cache, vec![Event::Apply(guarded(5))]).await;
     assert_eq!(changes, ["a:5>5"], "nobody else wrote");
-    // 7 is of somebody else, 8 and 9 are own.
+    // 7 is of another client, 8 and 9 are own.
     cache.written(&object("ns", "a", 8), "8".to_owned());
     cache.written(&object("ns", "a", 9), "9".to_owned());
     let (_, changes) = feed(
@@ -202,7 +202,7 @@ async fn what_others_changed_before_a_write_is_not_lost() {
     )
     .await;
     assert_eq!(changes, ["a:5>9"]);
-    // 10 is of somebody else, and the watch breaks: a list comes instead of its event.
+    // 10 is of another client, and the watch breaks: a list comes instead of its event.
     cache.written(&object("ns", "a", 11), "11".to_owned());
     tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     let (_, changes) = feed(

@@ -74,7 +74,7 @@ pub enum Error {
     /// The API server rejected the request or is unreachable.
     #[error("cannot {action} lease {lease}: {}", explain::request(source))]
     Api {
-        /// What was attempted.
+        /// The attempt.
         action: &'static str,
         /// Namespace and name of the Lease.
         lease: String,

@@ -46,7 +46,7 @@ pub enum Error {
     /// There is a log already.
     #[error("the log is set up already: {0}")]
     Twice(String),
-    /// The log is gone.
+    /// The log was closed.
     #[error("cannot change the log level: {0}")]
     Gone(String),
 }
@@ -64,7 +64,7 @@ const WITH_CONTENT: [(&str, LevelFilter); 2] = [
     ("kube_client::client", LevelFilter::ERROR),
     ("kube_runtime::watcher", LevelFilter::INFO),
 ];
-/// What is below the first of these, and logs no content.
+/// Targets below the first of these that log no content.
 const WITHOUT: [&str; 2] = ["kube_client::client::builder", "kube_client::client::tls"];
 
 /// `targets` without what has the content of objects, Secrets too, unless they ask for it at the level `trace`.
@@ -105,7 +105,7 @@ impl Level {
         Ok(())
     }
 
-    /// The level as it is.
+    /// The current level.
     pub fn get(&self) -> String {
         self.set.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,4 +1,4 @@
-//! What a scrape returns.
+//! The result of a scrape.
 use super::*;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Which namespaces an operator watches.
+//! The namespaces that an operator watches.
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use k8s_openapi::NamespaceResourceScope;

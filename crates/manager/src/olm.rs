@@ -79,7 +79,7 @@ pub(crate) async fn report(client: Client, namespace: &str, name: &str, rollouts
     }
 }
 
-/// What is to be reported, one verdict after the other.
+/// The verdicts to report, one after the other.
 struct Verdicts {
     changes: watch::Receiver<BTreeSet<ObjectKey>>,
     block: Block,
@@ -234,7 +234,7 @@ mod tests {
         assert!(!changes.has_changed().unwrap());
     }
 
-    /// What is reported while `scenario` goes on: status and reason, and the second of each.
+    /// The reports during `scenario`: status and reason, and the second of each.
     async fn reported(rollouts: &Rollouts, scenario: impl Future<Output = ()>) -> Vec<(u64, String)> {
         let begin = Instant::now();
         let mut reported = Vec::new();

@@ -32,7 +32,7 @@ use crate::namespaces::Namespaces;
 /// Address of a server; `None` disables it.
 pub type BindAddress = Option<SocketAddr>;
 
-/// What users of an operator set.
+/// The options that users of an operator set.
 #[derive(Clone, Debug)]
 // Without a group: its name would be that of the type, and an operator's own type may be called so.
 #[cfg_attr(feature = "flags", derive(clap::Args), group(skip))]
@@ -172,7 +172,7 @@ pub enum LogFormat {
 }
 
 impl Default for Options {
-    /// What the flags are without any of them, whatever the environment is.
+    /// The defaults of all flags, whatever the environment is.
     fn default() -> Self {
         Self {
             leader_elect: false,

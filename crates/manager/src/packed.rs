@@ -1,8 +1,8 @@
 //! Values that take little memory until they are read.
 //!
 //! The objects that an operator manages resemble each other: names, UIDs and a few fields differ. A [`Packed`] value is its
-//! JSON, compressed against a [sample](Sample::SAMPLE) of its kind, so that mostly what differs is kept. Each reading parses it anew,
-//! which is little beside a request to the API server.
+//! JSON, compressed against a [sample](Sample::SAMPLE) of its kind, so that mostly the differences are kept. Each read parses the value
+//! again, which takes little time compared to a request to the API server.
 //!
 //! ```
 //! use kube_manager::{ObjectKey, cache::Cache, packed::{Packed, Sample}};
@@ -27,7 +27,7 @@ use crate::{ObjectKey, cache::Cache};
 
 /// A value that can be [`Packed`]: it reads from JSON what it writes.
 pub trait Sample: Serialize + DeserializeOwned {
-    /// What the JSON of most values has, at most 64 KiB of it. The better it matches, the smaller are the packed values;
+    /// JSON that most values contain, at most 64 KiB of it. The better it matches, the smaller are the packed values;
     /// nothing else depends on it.
     const SAMPLE: &'static str;
 }

@@ -77,7 +77,7 @@ impl Server {
     }
 
     /// Serves the log level at [`log::PATH`](crate::log::PATH): `GET` reads it, `PUT` sets it. Without
-    /// [reviews](Self::with_reviews) it is not served, since anybody could then fill the log.
+    /// [reviews](Self::with_reviews) it is not served, because any client could fill the log.
     #[cfg(feature = "log")]
     #[must_use]
     pub fn with_log_level(mut self, level: crate::log::Level) -> Self {

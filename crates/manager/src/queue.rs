@@ -74,7 +74,7 @@ enum Rank {
     Changed,
     /// It was only listed.
     Listed,
-    /// What is to be done can wait.
+    /// The work can wait.
     Last,
 }
 
@@ -414,7 +414,7 @@ impl<K: QueueKey> State<K> {
     fn take(&mut self, now: Instant, metrics: Option<&QueueMetrics>) -> Option<K> {
         let (busy, share, sole) = (&self.busy, self.share, self.sole.as_deref());
         let free = |tenant: &str| {
-            // Where there is no other tenant, a free worker would be free for nobody.
+            // Without another tenant, no key would use a free worker.
             tenant.is_empty() || sole == Some(tenant) || busy.get(tenant).is_none_or(|running| *running < share)
         };
         let mut ranks = [Rank::Changed, Rank::Listed, Rank::Last];

@@ -1,4 +1,4 @@
-//! Whether caches are filled and their watches are heard.
+//! Readiness: caches are filled, and their watches receive events.
 use std::{
     collections::BTreeMap,
     sync::{
@@ -30,7 +30,7 @@ pub struct Readiness {
     ends: Arc<AtomicBool>,
 }
 
-/// Which endpoint a check is for.
+/// The endpoint of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Probe {
     /// `/healthz`
@@ -84,7 +84,7 @@ impl State {
         self.pulse.as_ref().is_some_and(|pulse| pulse.still_for() > STILL)
     }
 
-    /// What is wrong.
+    /// The cause.
     fn fault(&self) -> Option<String> {
         match &self.refused {
             Some((_, why)) if self.is_refused() => Some(why.clone()),
@@ -367,7 +367,7 @@ mod tests {
         assert!(readiness.is_synced() && readiness.is_synced_in("green"));
     }
 
-    /// Watches of the cluster alone are no work: another replica may have the rights that this one lacks.
+    /// Watches of the cluster alone are no work: another replica may have the permissions that this one lacks.
     #[test]
     fn without_any_namespace_it_waits_whatever_the_cluster_wide_watches_do() {
         let readiness = Readiness::default();

@@ -40,7 +40,7 @@ const KEPT: usize = 256;
 /// Longer tokens are not looked at.
 const TOKEN_LIMIT: usize = 16 << 10;
 
-/// What became of a request.
+/// The result of a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The user may read the page.
@@ -135,7 +135,7 @@ impl<A: Authority> Reviews<A> {
                 return Err("too many requests with unknown tokens".to_owned());
             }
             let _question = self.questions.acquire().await.map_err(|error| error.to_string())?;
-            // Somebody may have asked meanwhile.
+            // Another request may have asked in between.
             match self.remembered(&key) {
                 Some(verdict) => Ok(verdict),
                 None => self.ask(token, verb, path).await,
@@ -185,7 +185,7 @@ impl<A: Authority> Reviews<A> {
             known.retain(|_, (asked, verdict)| asked.elapsed() < kept(*verdict));
         }
         if known.len() >= KEPT {
-            // Refusals go first: anybody can cause them.
+            // Rejections are dropped first: any client can cause them.
             known.retain(|_, (_, verdict)| *verdict == Verdict::Allowed);
         }
         if known.len() < KEPT {
@@ -381,7 +381,7 @@ mod tests {
         let asked = known.asked.load(Ordering::Relaxed) - before;
         let most = 10 * usize::try_from(begin.elapsed().as_secs() + 1).unwrap();
         assert!(asked <= most, "{asked} questions in {:?}", begin.elapsed());
-        // The same wrong token again asks nobody.
+        // The same wrong token causes no further review.
         reviews.verdict(Some("Bearer again"), "get", "/metrics").await;
         let before = known.asked.load(Ordering::Relaxed);
         for _ in 0..100 {

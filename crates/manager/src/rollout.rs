@@ -156,7 +156,7 @@ impl Slots {
         self.lock().holders.get(key).is_some_and(|holder| !holder.in_turn)
     }
 
-    /// The pods of the object are as desired, or it is gone. Returns the objects that may begin.
+    /// The pods of the object are as desired, or it was deleted. Returns the objects that may begin.
     pub fn release(&self, key: &ObjectKey) -> Vec<ObjectKey> {
         let mut state = self.lock();
         state.attempts.remove(key);

@@ -124,7 +124,7 @@ const TICKS: f64 = 100.0;
 
 fn usage() -> Option<Usage> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field is the program's name in parentheses, which may hold blanks.
+    // The second field is the program's name in parentheses, which may contain spaces.
     let fields: Vec<f64> = stat
         .rsplit_once(')')?
         .1

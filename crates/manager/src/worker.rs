@@ -72,7 +72,7 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
 /// Reconciles the keys of `queue` until `stop` is cancelled. Keys that were [put off](WorkQueue::add_last) are reconciled for
 /// [`Limits::owed`] after that. Waits for running reconciles.
 ///
-/// A key is never reconciled twice at the same time. What a reconcile logs is in a span that names controller, object and
+/// A key is never reconciled twice at the same time. Log lines of a reconcile are in a span that names controller, object and
 /// the number of the pass. Reconciles that wrote something or failed are logged at info or warn
 /// level, all others at debug level.
 pub async fn run<K, R, F, E>(
@@ -96,7 +96,7 @@ pub async fn run<K, R, F, E>(
         passes += 1;
         // Of the highest level, so that no level of the log leaves it out.
         let span = tracing::error_span!("reconcile", controller = %metrics.controller, object = %key, pass = passes);
-        // What panics before the first await panics in the pass instead: here it would end the operator.
+        // A panic before the first await becomes one of the pass. Here it would end the operator.
         let begun = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| reconcile(key.clone()))));
         let work = async { begun.unwrap_or_else(|panic| resume_unwind(panic)).await };
         let pass = attempt(limits.time, work).instrument(span);

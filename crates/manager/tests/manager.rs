@@ -312,7 +312,7 @@ async fn half_open_watches_are_opened_again() {
     running.await.unwrap().unwrap();
 }
 
-/// What the README shows is the example.
+/// The README shows the example.
 #[test]
 fn the_readme_shows_the_example() {
     let readme = include_str!("../README.md");

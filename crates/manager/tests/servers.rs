@@ -503,7 +503,7 @@ async fn a_manager_that_stops_answers_requests_for_admission_first() {
     );
 }
 
-/// What a client that trusts one certificate only gets from the validating webhook.
+/// The answer of the validating webhook to a client that trusts one certificate only.
 async fn trusting(certificate: &str, address: SocketAddr) -> Option<u16> {
     let certificate = reqwest::Certificate::from_pem(certificate.as_bytes()).unwrap();
     let client = reqwest::Client::builder()

@@ -6,10 +6,10 @@ use kube::KubeSchema;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// Compute resources of a container: the part of Kubernetes' `ResourceRequirements` that a cache has a use for.
+/// Compute resources of a container: the part of Kubernetes' `ResourceRequirements` that a cache uses.
 ///
-/// It is a type of its own because the one of the core API lets any text through as a quantity; here the API server
-/// refuses what is none, and a request above its limit.
+/// The type of the core API accepts any text as a quantity. Here the API server rejects invalid quantities, and a request above its
+/// limit.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(

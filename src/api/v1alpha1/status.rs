@@ -1,4 +1,4 @@
-//! What the operator reports about a `Memcached`.
+//! The status of a `Memcached`.
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::KubeSchema;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -71,8 +71,8 @@ pub enum Phase {
     Deleting,
 }
 
-/// A phase of a newer version of the operator counts as none: the status is written anew anyway, and an object that cannot
-/// be read would never be deleted.
+/// A phase of a newer version of the operator counts as none: the operator writes the status again, and could never delete an object
+/// that it cannot read.
 fn known_phase<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Phase>, D::Error> {
     let text = Option::<Value>::deserialize(deserializer)?;
     Ok(text.and_then(|text| serde_json::from_value(text).ok()))

@@ -233,7 +233,7 @@ impl<'s> Comparison<'s> {
     /// The owned fields that are no longer desired.
     fn dropped(&mut self, node: Option<&'s Node>, owned: &Fields, desired: Option<&Value>, live: Option<&Value>) {
         for (key, part) in owned.parts() {
-            // The field itself, beside its parts.
+            // The field itself, in addition to its parts.
             if key == "." {
                 continue;
             }

@@ -123,7 +123,7 @@ impl Memory {
     }
 
     /// The API server answered `answer` to `desired`; the fields `found` have other values in it. `overridden` is one of them
-    /// that has a value nobody asked for: then the time until it is set again is returned. `dictionary` is the text of an object of the
+    /// that has a value that no client asked for: then the time until it is set again is returned. `dictionary` is the text of an object of the
     /// same kind.
     pub fn applied(
         &mut self,
@@ -183,7 +183,7 @@ impl Memory {
         contest
     }
 
-    /// How much longer a change of `field` is left as it is.
+    /// The time until a change of `field` is reverted.
     pub fn contest_delay(&self, field: &str) -> Option<Duration> {
         let contest = self.contests.get(field).filter(|contest| !contest.is_over())?;
         let left = contest.pause().saturating_sub(contest.last.elapsed());

@@ -8,7 +8,7 @@ use kube::Resource;
 
 use crate::ObjectKey;
 
-/// What identifies one state of one object.
+/// Identifies one state of one object.
 pub(crate) struct Revision {
     pub(crate) key: ObjectKey,
     pub(super) uid: Option<String>,

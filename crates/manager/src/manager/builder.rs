@@ -60,7 +60,7 @@ impl Builder {
         }
     }
 
-    /// What the users of the operator set.
+    /// The options that users of the operator set.
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
         self

@@ -190,7 +190,7 @@ where
                 add(&queue, key, change.listed);
             }
         };
-        // What concerns nobody takes no memory; whom it concerned before is found through the cache.
+        // Objects that concern no other object take no memory. The cache knows the objects that they concerned before.
         let project = move |object| project(object).filter(|related| !related.keys.is_empty());
         self.manager
             .watch::<C, _, _, _>(&cache, paged(config), project, changed);
@@ -198,7 +198,7 @@ where
     }
 
     /// Reconciles the objects while this replica leads. A reconcile brings the world in line with the object's spec, whatever
-    /// has changed; an object that is gone is not reconciled, so what must happen before belongs behind a finalizer.
+    /// has changed; a deleted object is not reconciled, so work before the deletion needs a finalizer.
     ///
     /// An error is logged and the object tried again. A panic counts as an error and ends nothing else.
     pub fn run<R, F, E>(self, reconcile: R)
@@ -235,7 +235,7 @@ where
             async move {
                 match work {
                     Some(work) => match work.await {
-                        // It was deleted meanwhile.
+                        // It was deleted in between.
                         Err(_) if cache.get(&key).is_none() => Ok(Done::nothing("gone")),
                         result => result,
                     },

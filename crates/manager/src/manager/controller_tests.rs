@@ -1,4 +1,4 @@
-//! What concerns whom.
+//! Objects that concern others.
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Node},
@@ -143,7 +143,7 @@ async fn a_failing_pass_is_not_begun_anew_by_its_own_write() {
     }
 }
 
-/// What somebody else does meanwhile is seen, whether the pass succeeds or not.
+/// Changes of another client are seen, whether the pass succeeds or not.
 #[tokio::test(start_paused = true)]
 async fn a_change_of_an_owned_object_is_not_lost_after_failures() {
     let queue = WorkQueue::new(Backoff::default(), None);

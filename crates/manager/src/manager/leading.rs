@@ -15,7 +15,7 @@ use crate::{
 /// Time for releasing the lease.
 const RELEASE: Duration = Duration::from_secs(1);
 
-/// What is waited for is looked at anew in this interval: a watch that was refused may have been heard again.
+/// The candidate checks its conditions again in this interval: a watch that was rejected may work again.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// After so many looks what is waited for is logged.

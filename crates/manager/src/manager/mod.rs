@@ -168,7 +168,7 @@ pub struct Manager {
     webhooks: JoinSet<()>,
     /// How often a name of a gate has been used.
     gates: BTreeMap<String, u32>,
-    /// What begins with the leadership, in this order.
+    /// Tasks that begin with the leadership, in this order.
     beside: Vec<Work>,
     workers: Vec<Work>,
     #[cfg(feature = "olm")]
@@ -269,7 +269,7 @@ impl Manager {
         }
     }
 
-    /// Two watches of one kind have gates of their own.
+    /// Two watches of one kind have different gates.
     fn gate_name(&mut self, name: String) -> String {
         let used = self.gates.entry(name.clone()).or_insert(0);
         *used += 1;

@@ -15,7 +15,7 @@ pub trait Scope: sealed::Sealed + Sized {
     /// True if they have one.
     const NAMESPACED: bool;
 
-    /// What to watch: each of `namespaces`, or `None` for one watch of the cluster.
+    /// The scopes to watch: each of `namespaces`, or `None` for one watch of the cluster.
     fn scopes(namespaces: &Namespaces) -> Vec<Option<String>>;
 
     /// The API for one of [`scopes`](Self::scopes).

@@ -103,7 +103,7 @@ impl<K: Object> Shared<K> {
         keys.into_iter().for_each(|key| self.queue.add(key));
     }
 
-    /// Forgets an object that is gone or being deleted.
+    /// Forgets an object that was deleted or is being deleted.
     pub fn forget(&self, key: &ObjectKey) {
         self.release(key);
         #[cfg(feature = "olm")]

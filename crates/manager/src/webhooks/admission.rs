@@ -13,13 +13,13 @@ use serde::{
 };
 use serde_json::{Map, Value, value::RawValue};
 
-/// What is asked.
+/// The operation.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Review<T> {
     /// The object as it would be; absent on delete.
     pub object: Option<T>,
-    /// The object as it is; absent on create.
+    /// The current object; absent on create.
     pub old_object: Option<T>,
     /// The request: operation, user, namespace, whether it is a dry run.
     pub request: AdmissionRequest<DynamicObject>,
@@ -159,7 +159,7 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<Asked<'_, T>, String> {
     };
     let review = match (typed(objects.object), typed(objects.old_object)) {
         (Err(error), _) => Err(error),
-        // What is stored may be older than the type; it must not keep people from repairing or deleting it.
+        // A stored object may be older than the type. Users must be able to repair or delete it.
         (Ok(object), old_object) => Ok(Review {
             object,
             old_object: old_object.unwrap_or_default(),
@@ -264,7 +264,7 @@ fn change(before: &Value, after: &Value) -> Option<Value> {
 }
 
 impl<T> Review<T> {
-    /// What is done with the object.
+    /// The operation on the object.
     pub fn operation(&self) -> &Operation {
         &self.request.operation
     }

@@ -171,7 +171,7 @@ mod tests {
             converted(json!({"labels": {}})),
             json!({"name": "sample", "labels": {}})
         );
-        // What a conversion says nothing about stays.
+        // Fields that a conversion does not set stay.
         let same = json!({"name": "sample", "labels": {"a": "b"}});
         for silent in [json!({"name": ""}), json!({"labels": null}), Value::Null] {
             assert_eq!(converted(silent), same);

@@ -113,7 +113,7 @@ impl Webhooks {
     }
 
     /// Serves a mutating webhook for objects of type `T` at `path`: the object as it comes back replaces what was sent.
-    /// Fields that `T` does not know stay as they are, but for those in lists that are changed.
+    /// Fields that `T` does not know stay, except those in lists that are changed.
     pub fn mutating<T, F, R>(self, path: &str, mutate: F) -> Self
     where
         T: DeserializeOwned + Serialize + Send + 'static,
@@ -279,7 +279,7 @@ where
         };
         (status, error.to_string())
     })?;
-    // What the handler makes of the body is in its weight.
+    // The weight includes the handler's parsed body.
     let (body, _room) = (body.bytes, body.room);
     // In place: a task of its own would outlive the request when that takes too long. A panic ends this request only;
     // nothing that the handler used is seen here afterwards.

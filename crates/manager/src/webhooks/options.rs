@@ -8,7 +8,7 @@ use crate::{
     options::{BindAddress, everywhere},
 };
 
-/// What users of an operator with webhooks set.
+/// The options that users of an operator with webhooks set.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "flags", derive(clap::Args), group(skip))]
 pub struct Options {
