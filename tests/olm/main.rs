@@ -18,10 +18,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
 use kube::{
     Api, ResourceExt,
-    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams},
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams},
 };
 use kube_testbed::AuditEvent;
 use memcached_operator::api::v1alpha1::Memcached;
@@ -279,11 +279,29 @@ async fn upgradeable(lab: &Lab, version: &str, expected: &str) {
     .await;
 }
 
+/// Makes the pod of the Memcached `name` look as if its image were being pulled. A pod whose image cannot be pulled would make the
+/// Memcached Degraded, which blocks no upgrade.
+async fn is_pulled(lab: &Lab, name: &str) {
+    let pods = lab.api::<Pod>();
+    let selector = ListParams::default().labels(&format!("memcached_cr={name}"));
+    let pod = eventually(&format!("a pod of {name} waits"), async || {
+        let found = pods.list(&selector).await.unwrap().items.into_iter().next()?;
+        found.status.as_ref()?.container_statuses.as_ref()?;
+        Some(found.name_any())
+    })
+    .await;
+    let pulling = json!({ "waiting": { "reason": "ContainerCreating", "message": null } });
+    let status =
+        Patch::Strategic(json!({ "status": { "containerStatuses": [{ "name": "memcached", "state": pulling }] } }));
+    pods.patch_status(&pod, &PatchParams::default(), &status).await.unwrap();
+}
+
 /// Publishes the catalog at `address` during a rollout, which must block the upgrade until it is complete.
 async fn upgrade_waits_for_rollout(lab: &Lab, address: &str, from: &str, to: &str) {
     upgradeable(lab, from, "True").await;
     lab.memcached("rolling", json!({ "size": 1, "image": UNAVAILABLE }))
         .await;
+    is_pulled(lab, "rolling").await;
     upgradeable(lab, from, "False").await;
     let address = Patch::Merge(json!({ "spec": { "address": address } }));
     let catalogs = olm(lab, "v1alpha1", "CatalogSource", "catalogsources");
