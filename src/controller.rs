@@ -32,6 +32,9 @@ pub const IMAGE: &str = "MEMCACHED_IMAGE";
 /// The annotation with which users pause the reconciles of a Memcached. Its value is `true`.
 pub const PAUSED: &str = "cache.example.com/paused";
 
+/// A larger Memcached is not reconciled: any user can add annotations of 256 KiB.
+const MAX_MEMCACHED: usize = 64 << 10;
+
 /// The reconciler.
 pub struct MemcachedReconciler;
 
@@ -49,6 +52,7 @@ pub fn controller(max_rolling: usize) -> Controller<MemcachedReconciler> {
         )
         .rollouts(RolloutBudget::new(max_rolling))
         .finalizer(FINALIZER)
+        .object_limit(MAX_MEMCACHED)
 }
 
 /// The permissions of the manager: leader election, and the check of clients that read the metrics.

@@ -34,6 +34,7 @@ const MANAGER: &[&[&str]] = &[
         "namespaces",
         "connection",
         "quantity",
+        "compressed",
         "shutdown",
         "access",
         "lanes",

@@ -5,7 +5,7 @@ use k8s_openapi::api::{
 };
 use kube::api::DeleteParams;
 use kube_manager::conditions::{AVAILABLE, DEGRADED};
-use memcached_operator::api::v1alpha1::{Memcached, Phase};
+use memcached_operator::api::v1alpha1::{FINALIZER, Memcached, Phase};
 use serde_json::json;
 
 use crate::lab::{Lab, UNAVAILABLE, condition, create, eventually, image, value};
@@ -156,4 +156,25 @@ async fn pods_that_the_namespace_does_not_admit_are_reported_at_once() {
         degraded.reason,
         degraded.message
     );
+}
+
+/// Annotations of a quarter of a megabyte are allowed, and the operator keeps every Memcached in memory.
+#[tokio::test]
+async fn a_memcached_that_is_too_large_is_reported_and_can_be_deleted() {
+    let lab = Lab::new("too-large").await;
+    let _operator = lab.operator().await;
+    let object = json!({ "apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached", "spec": {},
+        "metadata": { "name": "sample", "annotations": { "note": "x".repeat(100_000) }, "finalizers": [FINALIZER] } });
+    create::<Memcached>(&lab.api(), object).await;
+    let event = lab.event("sample", "Unreadable").await;
+    assert!(
+        event
+            .note
+            .as_ref()
+            .is_some_and(|note| note.contains("larger than 65536 bytes")),
+        "{event:?}"
+    );
+    assert!(lab.api::<Deployment>().get_opt("sample").await.unwrap().is_none());
+    lab.delete("sample").await;
+    lab.gone("sample").await;
 }

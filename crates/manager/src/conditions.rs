@@ -106,7 +106,7 @@ fn valid_reason(reason: &str) -> String {
 }
 
 /// The API server's limit is 32,768 bytes, more than a reader needs.
-fn shorten(message: &str) -> String {
+pub(crate) fn shorten(message: &str) -> String {
     message.chars().take(2048).collect()
 }
 

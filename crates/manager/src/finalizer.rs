@@ -20,7 +20,7 @@ use std::fmt::Debug;
 
 use kube::{
     Api, Resource, ResourceExt,
-    api::{Patch, PatchParams},
+    api::{ObjectMeta, Patch, PatchParams},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -76,6 +76,14 @@ fn patch(object: &impl ResourceExt, finalizer: &str, wanted: bool) -> Value {
         "resourceVersion": object.meta().resource_version,
         "finalizers": finalizers,
     } })
+}
+
+/// The merge patch that removes `finalizer` from an object that is being deleted. It needs no resource version: the API server
+/// rejects it if another finalizer was removed.
+pub(crate) fn without(finalizer: &str, metadata: &ObjectMeta) -> Value {
+    let finalizers = metadata.finalizers.iter().flatten();
+    let rest: Vec<&String> = finalizers.filter(|known| *known != finalizer).collect();
+    json!({ "metadata": { "uid": metadata.uid, "finalizers": rest } })
 }
 
 #[cfg(test)]

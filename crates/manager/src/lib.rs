@@ -40,6 +40,7 @@ pub mod backoff;
 pub mod cache;
 #[cfg(feature = "tls")]
 pub mod certificates;
+mod compressed;
 pub mod conditions;
 pub mod connection;
 pub mod drift;

@@ -2,11 +2,9 @@
 use std::{
     collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
     time::Duration,
 };
 
-use lz4_flex::block;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -16,7 +14,7 @@ use super::{
     fields::Path,
     prepare::Desired,
 };
-use crate::worker::Failure as _;
+use crate::{compressed::Compressed, worker::Failure as _};
 
 /// A field that admission overrides is set again after this time.
 const OVERRIDDEN: Duration = Duration::from_mins(10);
@@ -34,7 +32,8 @@ const CALM: Duration = Duration::from_mins(3);
 #[derive(Clone, Default)]
 pub struct Memory {
     pub desired_hash: Option<u64>,
-    desired: Compressed,
+    /// The last desired object.
+    desired: Option<Compressed>,
     uid: u64,
     /// Fields whose values the API server answered instead of the desired ones, with a hash of its value.
     accepted: Vec<(Path, u64)>,
@@ -42,13 +41,6 @@ pub struct Memory {
     rejected: Option<(u64, Instant, Error)>,
     contests: HashMap<String, Contest>,
     gone: Option<Instant>,
-}
-
-/// The last desired object. It is compressed against another one of its kind, which it resembles.
-#[derive(Clone, Default)]
-struct Compressed {
-    bytes: Box<[u8]>,
-    dictionary: Arc<[u8]>,
 }
 
 #[derive(Clone)]
@@ -103,9 +95,7 @@ impl Memory {
 
     /// The last desired object.
     pub fn desired(&self) -> Option<Value> {
-        let Compressed { bytes, dictionary } = &self.desired;
-        let text = block::decompress_size_prepended_with_dict(bytes, dictionary).ok()?;
-        serde_json::from_slice(&text).ok()
+        self.desired.as_ref()?.value()
     }
 
     /// Returns true if the API server gave this value as answer to the same desired object.
@@ -122,23 +112,19 @@ impl Memory {
                 .any(|(path, known)| *path == found.path && *known == live)
     }
 
-    /// The API server answered `answer` to `desired`; the fields `found` have other values in it. `overridden` is one of them
-    /// that has a value that no client asked for: then the time until it is set again is returned. `dictionary` is the text of an object of the
-    /// same kind.
+    /// The API server answered `answer` to `desired`, which is also given in compressed form. The fields `found` have other values in
+    /// the answer. `overridden` is one of them that has a value that no client asked for: then the time until it is set again is
+    /// returned.
     pub fn applied(
         &mut self,
         desired: &Desired,
-        dictionary: &Arc<[u8]>,
+        compressed: Compressed,
         answer: &Value,
         found: &[Difference],
         overridden: Option<&str>,
     ) -> Option<Duration> {
         self.desired_hash = Some(desired.hash);
-        let text = desired.body.to_string();
-        self.desired = Compressed {
-            bytes: block::compress_prepend_size_with_dict(text.as_bytes(), dictionary).into_boxed_slice(),
-            dictionary: Arc::clone(dictionary),
-        };
+        self.desired = Some(compressed);
         self.uid = uid(answer);
         self.rejected = None;
         self.gone = None;

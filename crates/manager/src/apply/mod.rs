@@ -35,7 +35,10 @@ pub(crate) use prepare::controller;
 use schema::{Schema, Schemas};
 pub(crate) use status::{StatusChange, StatusFields};
 
-use crate::ObjectKey;
+use crate::{
+    ObjectKey,
+    compressed::{Compressed, Dictionary},
+};
 
 /// Applies objects under one field manager; see the [module](self).
 pub struct Applier {
@@ -43,12 +46,8 @@ pub struct Applier {
     manager: String,
     schemas: Schemas,
     memories: Mutex<HashMap<(String, ObjectKey), Memory>>,
-    /// The text of the first desired object of each kind.
-    dictionaries: Mutex<HashMap<String, Arc<[u8]>>>,
+    dictionaries: Mutex<HashMap<String, Arc<Dictionary>>>,
 }
-
-/// The compression finds no more than this.
-const MAX_DICTIONARY: usize = 64 << 10;
 
 /// An object that was applied, and what that changed.
 #[derive(Clone, Debug, PartialEq)]
@@ -308,11 +307,12 @@ impl Applier {
         self.memories.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The dictionary for desired objects of a kind: the first one.
-    fn dictionary(&self, kind: String, desired: &Value) -> Arc<[u8]> {
+    /// Compresses a desired object of a kind.
+    fn compress(&self, kind: String, desired: &Value) -> Compressed {
         let mut all = self.dictionaries.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = || desired.to_string().bytes().take(MAX_DICTIONARY).collect();
-        Arc::clone(all.entry(kind).or_insert_with(first))
+        let dictionary = Arc::clone(all.entry(kind).or_default());
+        drop(all);
+        dictionary.compress(&desired.to_string())
     }
 
     fn remember<T>(&self, resource: &ApiResource, key: &ObjectKey, change: impl FnOnce(&mut Memory) -> T) -> T {
@@ -628,9 +628,9 @@ impl<'a> Attempt<'a> {
         let found = differences(&self.schema, &self.desired.body, answer, own.map(|own| &own.fields));
         let overridden = found.iter().find(|found| found.kind == DifferenceKind::Value);
         let field = overridden.map(|found| found.path.to_string());
-        let dictionary = self.applier.dictionary(kind_of(self.resource), &self.desired.body);
+        let compressed = self.applier.compress(kind_of(self.resource), &self.desired.body);
         let wait = self.applier.remember(self.resource, self.key, |memory| {
-            memory.applied(&self.desired, &dictionary, answer, &found, field.as_deref())
+            memory.applied(&self.desired, compressed, answer, &found, field.as_deref())
         });
         let (field, retry_after) = (field?, wait?);
         Some(Conflict {

@@ -117,7 +117,7 @@ impl Applier {
         }
         tracing::debug!(field = %first.path, "status differs");
         let answer = self.patch_status(resource, &key, object, &status).await?;
-        let dictionary = self.dictionary(place.0.clone(), &body);
+        let compressed = self.compress(place.0.clone(), &body);
         let mut memories = self.memories();
         let memory = memories.entry(place).or_default();
         memory.applied(
@@ -126,7 +126,7 @@ impl Applier {
                 body,
                 names_version: false,
             },
-            &dictionary,
+            compressed,
             object,
             &[],
             None,

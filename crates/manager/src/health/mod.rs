@@ -1,14 +1,15 @@
 //! Readiness of workloads, by the rules of [kstatus](https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus).
 mod pods;
+mod rollout;
 
 use k8s_openapi::api::{
     apps::v1::{DaemonSet, Deployment, StatefulSet},
     batch::v1::Job,
     core::v1::PersistentVolumeClaim,
 };
-use serde_json::Value;
 
 pub use pods::{PodFailure, pod_failure};
+pub(crate) use rollout::{Rollout, rollout};
 
 /// True if an object is as its spec asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -224,56 +225,6 @@ impl Health for PersistentVolumeClaim {
             "Lost" => Ready::failed("VolumeLost", "the claim has lost its volume"),
             _ => Ready::waiting("Pending", "the claim is not bound"),
         }
-    }
-}
-
-/// The pods of a workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pods {
-    /// None is ready, and none is being replaced.
-    None,
-    /// They are being replaced.
-    Changing,
-    /// They are of the newest template. Some may be missing.
-    Settled,
-}
-
-/// The pods of the workload `object`. Other kinds, and StatefulSets and DaemonSets whose pods the user deletes, are settled.
-pub(crate) fn pods(object: &Value) -> Pods {
-    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
-    let status = |name: &str| number(&format!("/status/{name}")).unwrap_or(0);
-    let is_observed = status("observedGeneration") >= number("/metadata/generation").unwrap_or(0);
-    let wanted = number("/spec/replicas").unwrap_or(1);
-    let (ready, is_done) = match object.get("kind").and_then(Value::as_str) {
-        Some("Deployment") => {
-            let updated = status("updatedReplicas");
-            let is_complete =
-                updated == status("replicas") && updated >= wanted && status("availableReplicas") >= wanted;
-            // That stays so when pods are lost after the rollout.
-            let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
-            let was_complete = conditions.into_iter().flatten().any(|condition| {
-                let text = |name: &str| condition.get(name).and_then(Value::as_str);
-                text("type") == Some("Progressing") && text("reason") == Some("NewReplicaSetAvailable")
-            });
-            let is_current = updated == status("replicas");
-            (status("readyReplicas"), is_complete || was_complete && is_current)
-        }
-        Some("StatefulSet") => {
-            let revision = |name: &str| object.pointer("/status").and_then(|status| status.get(name)?.as_str());
-            let is_current = revision("currentRevision") == revision("updateRevision");
-            (status("readyReplicas"), is_current)
-        }
-        Some("DaemonSet") => {
-            let is_current = status("updatedNumberScheduled") >= status("desiredNumberScheduled");
-            (status("numberReady"), is_current)
-        }
-        _ => return Pods::Settled,
-    };
-    match (ready, is_observed && is_done) {
-        (_, true) => Pods::Settled,
-        // A first rollout that does not get ready loses nothing by another.
-        (0, false) if status("replicas") <= status("updatedReplicas") => Pods::None,
-        (_, false) => Pods::Changing,
     }
 }
 

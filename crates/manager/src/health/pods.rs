@@ -1,5 +1,7 @@
-//! Why a pod is not ready.
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+//! Failures of pods.
+use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod};
+
+use crate::conditions;
 
 /// The cause that keeps a pod from becoming ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -8,6 +10,16 @@ pub struct PodFailure {
     pub reason: String,
     /// For users, such as `pod web-x: ImagePullBackOff (image web:nope)`.
     pub message: String,
+}
+
+impl PodFailure {
+    /// Images and messages can be long. Conditions do not repeat more than this.
+    fn new(reason: &str, message: &str) -> Self {
+        Self {
+            reason: conditions::shorten(reason),
+            message: conditions::shorten(message),
+        }
+    }
 }
 
 /// The cause that keeps `pod` from becoming ready: its image cannot be pulled, its program ends, or no node has room for it. `None`
@@ -33,21 +45,19 @@ pub fn pod_failure(pod: &Pod) -> Option<PodFailure> {
     let mut containers = init.chain(status.container_statuses.iter().flatten());
     if let Some((reason, detail)) = containers.find_map(container_failure) {
         let message = format!("pod {name}: {reason} ({detail})");
-        return Some(PodFailure { reason, message });
+        return Some(PodFailure::new(&reason, &message));
     }
     let unscheduled = condition("PodScheduled", "False")?;
     let why = unscheduled.message.as_deref().unwrap_or("no message");
-    Some(PodFailure {
-        reason: unscheduled.reason.clone().unwrap_or_else(|| "Unschedulable".to_owned()),
-        message: format!("pod {name}: not scheduled: {why}"),
-    })
+    let reason = unscheduled.reason.as_deref().unwrap_or("Unschedulable");
+    Some(PodFailure::new(reason, &format!("pod {name}: not scheduled: {why}")))
 }
 
 /// Reason and detail of a container that does not run.
 fn container_failure(container: &ContainerStatus) -> Option<(String, String)> {
     let state = container.state.as_ref();
     let waiting = state.and_then(|state| state.waiting.as_ref()?.reason.as_deref());
-    let ended = |state: Option<&k8s_openapi::api::core::v1::ContainerState>| {
+    let ended = |state: Option<&ContainerState>| {
         let ended = state?.terminated.as_ref().filter(|ended| ended.exit_code != 0)?;
         Some((
             ended.reason.clone().unwrap_or_else(|| "Error".to_owned()),
@@ -116,6 +126,13 @@ mod tests {
         let running = json!({ "running": {} });
         assert_eq!(failure(container(running.clone(), killed)).unwrap().0, "OOMKilled");
         assert_eq!(failure(container(running, json!({}))), None);
+    }
+
+    #[test]
+    fn long_images_are_shortened() {
+        let mut status = waiting("InvalidImageName");
+        status["containerStatuses"][0]["image"] = "x".repeat(1 << 20).into();
+        assert_eq!(failure(status).unwrap().1.len(), 2048);
     }
 
     #[test]

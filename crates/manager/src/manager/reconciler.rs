@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Resource, ResourceExt as _,
     api::ApiResource,
-    core::{DeserializeGuard, PartialObjectMeta},
+    core::{DeserializeGuard, PartialObjectMeta, error_boundary::InvalidObject},
     runtime::watcher,
 };
 
@@ -17,6 +17,7 @@ use crate::{
     ObjectKey,
     apply::Applier,
     cache::{Cache, Change},
+    explain,
     queue::WorkQueue,
     reconcile::{self, Object, Reconciler, Secrets, Shared, Starting, Unreadable, Written},
     rollout::Slots,
@@ -104,21 +105,25 @@ impl Manager {
                 gone.applier.forget_status(&gone.resource, key);
                 gone.forget(key);
             }
-            let version = change
-                .after
-                .as_deref()
-                .and_then(|after| after.meta().resource_version.as_ref());
-            let is_own = gone.written.is_own(version);
+            let after = change.after.as_deref();
+            let version = after.and_then(|after| after.meta().resource_version.as_deref());
+            let is_own = version.is_some_and(|version| gone.written.is_own(version));
             if relevant(&change) || !is_own && lost_status(&change, gone.applier.manager()) {
                 add(&keys, key.clone(), change.listed);
             }
         };
         objects.count_unreadable(self.metrics().unreadable(&R::Object::plural(&())));
+        let limit = parts.object_limit;
         let (reader, noting, keys) = (objects.clone(), Arc::clone(&shared), Arc::clone(&queue));
         let project = move |guard: DeserializeGuard<R::Object>| {
+            let guard = within(guard, limit);
             if let Err(invalid) = &guard.0 {
                 let key = ObjectKey::of(&guard);
-                noting.unreadable.note(&key, invalid);
+                let error = match limit {
+                    Some(limit) if invalid.error.is_empty() => format!("it is larger than {limit} bytes"),
+                    _ => explain::mismatch(&invalid.error),
+                };
+                noting.unreadable.note(&key, &invalid.metadata, error);
                 keys.add(key);
             }
             reader.readable(guard)
@@ -195,4 +200,16 @@ fn lost_status<K: Resource>(change: &Change<K>, manager: &str) -> bool {
         own.next().and_then(|entry| entry.fields_v1.clone())
     };
     own(&change.before) != own(&change.after)
+}
+
+/// Treats an object whose JSON has more than `limit` bytes as unreadable, with an empty error.
+fn within<K: Object>(guard: DeserializeGuard<K>, limit: Option<usize>) -> DeserializeGuard<K> {
+    let is_large = |object: &K, limit| serde_json::to_vec(object).map_or(true, |text| text.len() > limit);
+    match (guard.0, limit) {
+        (Ok(object), Some(limit)) if is_large(&object, limit) => DeserializeGuard(Err(InvalidObject {
+            error: String::new(),
+            metadata: object.meta().clone(),
+        })),
+        (result, _) => DeserializeGuard(result),
+    }
 }

@@ -31,7 +31,7 @@ use crate::{
     apply::{Report, set},
     drift::fingerprint,
     events::{Event, Severity},
-    health::{self, Pods},
+    health::{Rollout, rollout},
     manager::Scope as _,
     names,
     rollout::Slot,
@@ -214,20 +214,20 @@ impl<K: Object> Context<K> {
             return self.apply(desired).await;
         };
         let owner = ObjectKey::of(self.object.as_ref());
-        let pods = health::pods(&live);
+        let rollout = rollout(&live);
         let recorded = live
             .pointer("/metadata/annotations")
             .and_then(|all| all.get(ASKED)?.as_str());
         let by_user = recorded.is_some_and(|recorded| recorded != asked);
         if !shared.applier.changes(&store.resource, value, live, TEMPLATE).await? {
-            match pods {
-                Pods::Changing | Pods::None => slots.hold(&owner),
-                Pods::Settled => shared.release(&owner),
+            match rollout {
+                Rollout::Starting | Rollout::Underway => slots.hold(&owner),
+                Rollout::Done => shared.release(&owner),
             }
             return self.apply(desired).await;
         }
         // Nothing is lost where nothing runs.
-        if by_user || pods == Pods::None {
+        if by_user || rollout == Rollout::Starting {
             let applied = self.apply(desired).await?;
             slots.hold(&owner);
             return Ok(applied);

@@ -58,6 +58,7 @@ pub struct Controller<R: Reconciler> {
     grants: Vec<Grant>,
     field_manager: Option<String>,
     selecting: watcher::Config,
+    object_limit: Option<usize>,
     relevant: Option<Relevant<R::Object>>,
     concurrency: Option<usize>,
     time: Option<Duration>,
@@ -94,6 +95,7 @@ pub struct Parts<R: Reconciler> {
     pub grants: Vec<Grant>,
     pub field_manager: Option<String>,
     pub selecting: watcher::Config,
+    pub object_limit: Option<usize>,
     pub relevant: Option<Relevant<R::Object>>,
     pub concurrency: Option<usize>,
     pub time: Option<Duration>,
@@ -124,6 +126,7 @@ impl<R: Reconciler> Controller<R> {
             grants: Vec::new(),
             field_manager: None,
             selecting: watcher::Config::default(),
+            object_limit: None,
             relevant: None,
             concurrency: None,
             time: None,
@@ -303,6 +306,13 @@ impl<R: Reconciler> Controller<R> {
         self
     }
 
+    /// An object whose JSON has more than `bytes` bytes is left alone like one that cannot be read: an event reports it. All objects are
+    /// cached, and the users who create them choose their size.
+    pub fn object_limit(mut self, bytes: usize) -> Self {
+        self.object_limit = Some(bytes);
+        self
+    }
+
     /// Only changes of an object for which `relevant` holds, instead of all except those of the status. The time of
     /// deletion must be one of them if there is a finalizer.
     pub fn when(mut self, relevant: impl Fn(&Change<R::Object>) -> bool + Send + Sync + 'static) -> Self {
@@ -370,6 +380,7 @@ impl<R: Reconciler> Controller<R> {
             grants,
             field_manager: self.field_manager,
             selecting: self.selecting,
+            object_limit: self.object_limit,
             relevant: self.relevant,
             concurrency: self.concurrency,
             time: self.time,

@@ -65,6 +65,7 @@ mod run;
 mod status;
 mod store;
 mod unreadable;
+mod written;
 
 use std::{fmt::Debug, future::Future};
 
@@ -79,9 +80,10 @@ pub use controller::{AddController, Controller};
 pub use kube_grants::{Grant, Scope};
 pub use object::object;
 pub use outcome::Outcome;
-pub(crate) use run::{Shared, Written, reconcile};
+pub(crate) use run::{Shared, reconcile};
 pub(crate) use store::Secrets;
 pub(crate) use unreadable::{Unreadable, leave_alone};
+pub(crate) use written::Written;
 
 /// A kind that can be reconciled, applied or watched. It is implemented for each kind whose Rust type is known.
 pub trait Object:

@@ -1,8 +1,8 @@
 //! One reconcile from its beginning to its status.
 use std::{
     any::{Any, TypeId},
-    collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
+    collections::HashMap,
+    sync::Arc,
     time::Duration,
 };
 
@@ -10,13 +10,14 @@ use kube::{
     Api, Client, Resource as _,
     api::{ApiResource, DynamicObject, Patch, PatchParams},
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     Context, Error, ErrorKind, Object, Outcome, Reconciler,
     status::{self, Found},
     store::{Secrets, Store},
     unreadable::Unreadable,
+    written::Written,
 };
 #[cfg(feature = "olm")]
 use crate::health::Ready;
@@ -38,6 +39,9 @@ const PATIENCE: u32 = 2;
 
 /// An object that waits for a slot of the rollout budget is reconciled after this time, if nothing wakes it before.
 const QUEUED: Duration = Duration::from_secs(10);
+
+/// A cleanup that waits is repeated after this time, unless it names another.
+const CLEANUP: Duration = Duration::from_secs(10);
 
 /// A report in the middle of a reconcile must not delay it longer.
 const REPORT: Duration = Duration::from_secs(2);
@@ -61,29 +65,6 @@ pub struct Shared<K: Object> {
     pub unreadable: Unreadable,
     #[cfg(feature = "olm")]
     pub rollouts: crate::olm::Rollouts,
-}
-
-/// Versions of objects that this process wrote, until their events arrive.
-#[derive(Default)]
-pub struct Written(Mutex<HashSet<String>>);
-
-impl Written {
-    /// So many events may be on their way.
-    const MOST: usize = 4096;
-
-    fn note(&self, version: Option<String>) {
-        let mut versions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if versions.len() >= Self::MOST {
-            versions.clear();
-        }
-        versions.extend(version);
-    }
-
-    /// Returns true once for each version.
-    pub fn is_own(&self, version: Option<&String>) -> bool {
-        let mut versions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        version.is_some_and(|version| versions.remove(version))
-    }
 }
 
 impl<K: Object> Shared<K> {
@@ -246,12 +227,8 @@ async fn clean_up<R: Reconciler>(
                 .objects
                 .get(&key)
                 .filter(|newest| newest.meta().uid == object.meta().uid);
-            let finalizers = newest.as_deref().unwrap_or(object.as_ref()).meta().finalizers.clone();
-            let rest = finalizers
-                .unwrap_or_default()
-                .into_iter()
-                .filter(|known| known != finalizer);
-            let patch = json!({ "metadata": { "uid": object.meta().uid, "finalizers": rest.collect::<Vec<_>>() } });
+            let metadata = newest.as_deref().unwrap_or(object.as_ref()).meta();
+            let patch = finalizer::without(finalizer, metadata);
             let api = shared.api(&key);
             match api
                 .patch(&key.name, &PatchParams::default(), &Patch::Merge(patch))
@@ -274,20 +251,14 @@ async fn clean_up<R: Reconciler>(
             shared.applier.forget_status(&shared.resource, &key);
             Ok(Done::wrote(context.state().writes + 1, "cleaned up"))
         }
-        Ok(outcome) => {
-            let delay = outcome.requeue_after.unwrap_or(Duration::from_secs(10));
-            let result = Ok(outcome);
+        result => {
             let done = report(reconciler.as_ref(), shared, &key, object.as_ref(), &context, &result).await?;
-            Ok(done.requeue_after(delay))
-        }
-        Err(error) => {
-            let result = Err(error.clone());
-            let done = report(reconciler.as_ref(), shared, &key, object.as_ref(), &context, &result).await?;
-            if error.kind() == ErrorKind::Waiting {
-                Ok(done.requeue_after(Duration::from_secs(10)))
-            } else {
-                Err(error)
-            }
+            let delay = match result {
+                Err(error) if error.kind() != ErrorKind::Waiting => return Err(error),
+                Err(_) => None,
+                Ok(outcome) => outcome.requeue_after,
+            };
+            Ok(done.requeue_after(delay.unwrap_or(CLEANUP)))
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The children of one kind, as the watch delivered them.
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     marker::PhantomData,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -11,13 +11,13 @@ use kube::{
     api::{ApiResource, ObjectMeta},
     core::PartialObjectMeta,
 };
-use lz4_flex::block;
 use serde_json::Value;
 
-use super::{Error, Object};
+use super::{Error, Object, written::Written};
 use crate::{
     ObjectKey,
     cache::{Cache, Change, Index},
+    compressed::{Compressed, Dictionary},
     manager::{Scope as _, add_owner},
     queue::WorkQueue,
 };
@@ -29,20 +29,20 @@ pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// owner has one.
 pub const OWNER: &str = "kube-manager/owner";
 
-/// The compression finds no more than this.
-const MAX_DICTIONARY: usize = 64 << 10;
+/// Longer names and UIDs of owners are not real ones. The API server accepts any text.
+const MAX_OWNER: usize = 253;
 
 /// A larger child is read when it is needed. Any user can create objects with the operator's label, and make them large.
 const MAX_CHILD: usize = 64 << 10;
 
-/// A child. Its JSON is compressed against the first child of its kind, which it resembles.
+/// A child.
 pub struct Child {
     pub owner: Option<(String, ObjectKey)>,
     pub uid: String,
     pub version: String,
     pub deleting: bool,
-    /// Empty for an object that is too large, or that no object of the controller owns.
-    bytes: Box<[u8]>,
+    /// Absent for an object that is too large, or that no object of the controller owns.
+    content: Option<Compressed>,
 }
 
 /// The children of one kind.
@@ -52,9 +52,8 @@ pub struct Store {
     pub cache: Cache<Child>,
     by_owner: Index<String>,
     manager: String,
-    dictionary: OnceLock<Box<[u8]>>,
-    /// Versions that this process wrote: their events bring no news.
-    written: Mutex<HashSet<String>>,
+    dictionary: Dictionary,
+    written: Written,
 }
 
 impl Store {
@@ -67,8 +66,8 @@ impl Store {
             cache,
             by_owner,
             manager: manager.to_owned(),
-            dictionary: OnceLock::new(),
-            written: Mutex::default(),
+            dictionary: Dictionary::default(),
+            written: Written::default(),
         }
     }
 
@@ -85,25 +84,16 @@ impl Store {
         };
         let (uid, version) = (text("/metadata/uid"), text("/metadata/resourceVersion"));
         let deleting = object.pointer("/metadata/deletionTimestamp").is_some();
-        let text = if owner.is_some() {
-            object.to_string()
-        } else {
-            String::new()
-        };
-        let bytes = if text.is_empty() || text.len() > MAX_CHILD {
-            Vec::new()
-        } else {
-            let dictionary = self
-                .dictionary
-                .get_or_init(|| text.bytes().take(MAX_DICTIONARY).collect());
-            block::compress_prepend_size_with_dict(text.as_bytes(), dictionary)
-        };
+        let text = owner.is_some().then(|| object.to_string());
+        let content = text
+            .filter(|text| text.len() <= MAX_CHILD)
+            .map(|text| self.dictionary.compress(&text));
         Child {
             owner,
             uid,
             version,
             deleting,
-            bytes: bytes.into_boxed_slice(),
+            content,
         }
     }
 
@@ -121,10 +111,7 @@ impl Store {
 
     /// The child as it was seen last, if its content is cached.
     pub fn get(&self, key: &ObjectKey) -> Option<Value> {
-        let child = self.cache.get(key).filter(|child| !child.bytes.is_empty())?;
-        let dictionary = self.dictionary.get()?;
-        let text = block::decompress_size_prepended_with_dict(&child.bytes, dictionary).ok()?;
-        serde_json::from_slice(&text).ok()
+        self.cache.get(key)?.content.as_ref()?.value()
     }
 
     /// The children of the object `uid`.
@@ -140,13 +127,7 @@ impl Store {
         let Ok(metadata) = serde_json::from_value::<ObjectMeta>(metadata) else {
             return;
         };
-        if let Some(version) = &metadata.resource_version {
-            let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-            if written.len() > 4096 {
-                written.clear();
-            }
-            written.insert(version.clone());
-        }
+        self.written.note(metadata.resource_version.clone());
         let answer = PartialObjectMeta::<ConfigMap> {
             types: None,
             metadata,
@@ -166,7 +147,7 @@ impl Store {
         let version = |side: &Option<Arc<Child>>| side.as_ref().map(|child| child.version.clone());
         match version(&change.after) {
             None => forget(&self.resource, key),
-            Some(after) if self.is_own_write(&after) => return,
+            Some(after) if self.written.is_own(&after) => return,
             // A new list brought what was known.
             after if after == version(&change.before) => return,
             Some(_) => {}
@@ -180,16 +161,14 @@ impl Store {
             add_owner(queue, owner, change.listed);
         }
     }
-
-    /// Returns true if the change to `version` is one of this process.
-    pub fn is_own_write(&self, version: &str) -> bool {
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        written.remove(version)
-    }
 }
 
-/// The object of kind `K` that a child belongs to.
+/// The object of kind `K` that a child belongs to, with its UID.
 fn owner<K: Object>(child: &Value) -> Option<(String, ObjectKey)> {
+    named_owner::<K>(child).filter(|(uid, key)| uid.len().max(key.name.len()) <= MAX_OWNER)
+}
+
+fn named_owner<K: Object>(child: &Value) -> Option<(String, ObjectKey)> {
     let text = |value: &Value, name: &str| Some(value.get(name)?.as_str()?.to_owned());
     if let Some(known) = crate::apply::controller(child) {
         let version = text(known, "apiVersion")?;
@@ -289,19 +268,22 @@ mod tests {
     #[test]
     fn large_objects_and_those_of_others_are_not_kept() {
         let store = Store::new::<ReplicaSet>("test");
-        let child = |kind: &str, size: usize| {
-            let owner = json!({ "apiVersion": "apps/v1", "kind": kind, "name": "web", "uid": "1", "controller": true });
+        let owned_by = |kind: &str, owner: &str, size: usize| {
+            let owner = json!({ "apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": "1", "controller": true });
             store.project::<Deployment>(
                 json!({ "metadata": { "name": "a", "namespace": "b", "uid": "2", "resourceVersion": "3",
                 "ownerReferences": [owner], "annotations": { "note": "x".repeat(size) } } }),
             )
         };
+        let child = |kind: &str, size: usize| owned_by(kind, "web", size);
         let small = child("Deployment", 100);
-        assert!(!small.bytes.is_empty() && small.owner.is_some());
+        assert!(small.content.is_some() && small.owner.is_some());
         let large = child("Deployment", MAX_CHILD);
-        assert!(large.bytes.is_empty(), "read when it is needed");
+        assert!(large.content.is_none(), "read when it is needed");
         assert_eq!((large.uid.as_str(), large.version.as_str()), ("2", "3"));
         let others = child("Rollout", 100);
-        assert!(others.bytes.is_empty() && others.owner.is_none());
+        assert!(others.content.is_none() && others.owner.is_none());
+        let forged = owned_by("Deployment", &"x".repeat(1 << 20), 100);
+        assert!(forged.content.is_none() && forged.owner.is_none(), "no such owner");
     }
 }

@@ -1,21 +1,18 @@
-//! Objects that do not match their Rust type: a newer version of the operator may have written them.
+//! Objects that do not match their Rust type, because a newer version of the operator may have written them, and objects that are too
+//! large.
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
 };
 
 use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use kube::{
-    api::{Patch, PatchParams},
-    core::error_boundary::InvalidObject,
-};
-use serde_json::json;
+use kube::api::{Patch, PatchParams};
 
 use super::{Error, Object, run::Shared};
 use crate::{
     ObjectKey,
     events::{Event, Severity},
-    explain,
+    finalizer,
     worker::Done,
 };
 
@@ -33,17 +30,18 @@ impl Unreadable {
     /// A larger list of finalizers is not touched.
     const FINALIZERS: usize = 16 << 10;
 
-    pub fn note(&self, key: &ObjectKey, invalid: &InvalidObject) {
-        let finalizers = invalid.metadata.finalizers.clone();
+    /// `error` is without content of the object.
+    pub fn note(&self, key: &ObjectKey, metadata: &ObjectMeta, error: String) {
+        let finalizers = metadata.finalizers.clone();
         let is_short = |all: &Vec<String>| all.iter().map(String::len).sum::<usize>() <= Self::FINALIZERS;
         let found = Found {
             metadata: ObjectMeta {
-                uid: invalid.metadata.uid.clone(),
-                deletion_timestamp: invalid.metadata.deletion_timestamp.clone(),
+                uid: metadata.uid.clone(),
+                deletion_timestamp: metadata.deletion_timestamp.clone(),
                 finalizers: finalizers.filter(is_short),
                 ..ObjectMeta::default()
             },
-            error: explain::mismatch(&invalid.error),
+            error,
         };
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(key.clone(), found);
@@ -58,14 +56,11 @@ impl Unreadable {
 /// must not keep it for ever.
 pub async fn leave_alone<K: Object>(shared: &Shared<K>, key: &ObjectKey, found: Found) -> Result<Done, Error> {
     let Found { metadata, error } = found;
-    let finalizers = metadata.finalizers.unwrap_or_default();
-    if let Some(own) = shared
-        .finalizer
-        .filter(|own| finalizers.iter().any(|known| known == own))
+    let is_on = |own: &&str| metadata.finalizers.iter().flatten().any(|known| known == own);
+    if let Some(own) = shared.finalizer.filter(is_on)
         && metadata.deletion_timestamp.is_some()
     {
-        let rest: Vec<&String> = finalizers.iter().filter(|known| *known != own).collect();
-        let patch = Patch::Merge(json!({ "metadata": { "uid": metadata.uid, "finalizers": rest } }));
+        let patch = Patch::Merge(finalizer::without(own, &metadata));
         let removed = shared
             .api(key)
             .patch_metadata(&key.name, &PatchParams::default(), &patch)

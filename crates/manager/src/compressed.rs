@@ -1,0 +1,59 @@
+//! JSON values that are compressed against another value of their kind, which they resemble.
+use std::sync::{Arc, OnceLock};
+
+use lz4_flex::block;
+use serde_json::Value;
+
+/// The compression finds no more than this.
+const MAX_DICTIONARY: usize = 64 << 10;
+
+/// The text of the first value of a kind.
+#[derive(Default)]
+pub struct Dictionary(OnceLock<Arc<[u8]>>);
+
+impl Dictionary {
+    /// Compresses the text of a value. The first one becomes the dictionary.
+    pub fn compress(&self, text: &str) -> Compressed {
+        let first = || text.bytes().take(MAX_DICTIONARY).collect();
+        let dictionary = Arc::clone(self.0.get_or_init(first));
+        Compressed {
+            bytes: block::compress_prepend_size_with_dict(text.as_bytes(), &dictionary).into_boxed_slice(),
+            dictionary,
+        }
+    }
+}
+
+/// A compressed value.
+#[derive(Clone)]
+pub struct Compressed {
+    bytes: Box<[u8]>,
+    dictionary: Arc<[u8]>,
+}
+
+impl Compressed {
+    /// The value.
+    pub fn value(&self) -> Option<Value> {
+        let text = block::decompress_size_prepended_with_dict(&self.bytes, &self.dictionary).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_of_one_kind_take_little() {
+        let dictionary = Dictionary::default();
+        let value =
+            |name: &str| json!({ "metadata": { "name": name }, "spec": { "text": "of some length ".repeat(9) } });
+        for name in ["a", "b"] {
+            let text = value(name).to_string();
+            let compressed = dictionary.compress(&text);
+            assert_eq!(compressed.value(), Some(value(name)));
+            assert!(compressed.bytes.len() * 4 < text.len(), "{}", compressed.bytes.len());
+        }
+    }
+}
