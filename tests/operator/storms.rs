@@ -20,7 +20,7 @@ use memcached_operator::{api::v1alpha1::Memcached, operand};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
-use crate::lab::{IMAGE, Lab, Operator, eventually, value, within};
+use crate::lab::{IMAGE, Lab, Operator, eventually, value};
 
 /// Compares every object with what its spec asks for, after all faults.
 async fn all_is_as_desired(lab: &Lab) {
@@ -209,16 +209,12 @@ impl Storm {
     pub async fn settle(mut self) -> usize {
         self.proxies.iter().for_each(FaultProxy::clear);
         let memcacheds = self.lab.api::<Memcached>();
-        within(
-            Duration::from_secs(120),
-            "objects that were deleted are gone",
-            async || {
-                self.restart().await;
-                let found = memcacheds.list(&ListParams::default()).await.unwrap();
-                let deleting = found.iter().any(|found| found.metadata.deletion_timestamp.is_some());
-                (!deleting).then_some(())
-            },
-        )
+        eventually("objects that were deleted are gone", async || {
+            self.restart().await;
+            let found = memcacheds.list(&ListParams::default()).await.unwrap();
+            let deleting = found.iter().any(|found| found.metadata.deletion_timestamp.is_some());
+            (!deleting).then_some(())
+        })
         .await;
         all_is_as_desired(&self.lab).await;
         let started: Vec<Vec<Instant>> = self.replicas.iter().map(|replica| replica.started.clone()).collect();

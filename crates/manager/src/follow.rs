@@ -27,26 +27,43 @@ const BACKOFF: Backoff = Backoff {
     jitter: 0.5,
 };
 
-/// A failure this long after the one before begins a new row: that a watch has been opened is no event.
+/// A failure this long after the previous one begins a new row.
 const FORGOTTEN: Duration = Duration::from_secs(120);
 
-/// Failures of a watch in a row. kube-runtime's own back-off takes the beginning of a list for a success, so that one that is
-/// refused would be asked for once a second.
+/// A watch that stayed open for this long did its work, even if it sent no event.
+const WORKED: Duration = Duration::from_secs(5);
+
+/// Failures of a watch in a row. kube-runtime's own back-off treats the beginning of a list as a success, so that it would ask
+/// for a refused one once a second.
 #[derive(Default)]
 struct Failures {
     count: u32,
     last: Option<Instant>,
+    /// The pause after the last failure.
+    paused: Duration,
+    /// Since when the current watch is open.
+    opened: Option<Instant>,
 }
 
 impl Failures {
+    /// The API server has granted a watch.
+    fn opened(&mut self) {
+        self.opened = Some(Instant::now());
+    }
+
     /// How long to wait after one more.
     fn next(&mut self) -> Duration {
-        if self.last.is_some_and(|last| last.elapsed() > FORGOTTEN) {
+        let is_old = self.last.is_some_and(|last| last.elapsed() > FORGOTTEN);
+        // A load balancer that cuts quiet connections must not make the pauses longer than the watches.
+        let least = self.paused.max(WORKED);
+        let has_worked = self.opened.take().is_some_and(|opened| opened.elapsed() >= least);
+        if is_old || has_worked {
             self.count = 0;
         }
         self.count = self.count.saturating_add(1);
         self.last = Some(Instant::now());
-        BACKOFF.delay(self.count)
+        self.paused = BACKOFF.delay(self.count);
+        self.paused
     }
 }
 
@@ -174,6 +191,7 @@ impl<T, P, C> Feeder<T, P, C> {
                 return !is_gone;
             }
         };
+        self.failures.opened();
         let mut events = std::pin::pin!(events);
         // A watch that sends nothing for longer than the API server keeps one is over. kube asks for 290 seconds.
         let silent = Duration::from_secs(u64::from(parameters.timeout.unwrap_or(290)) + 5);

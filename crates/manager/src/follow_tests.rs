@@ -356,3 +356,40 @@ async fn a_new_list_projects_only_what_changed() {
     assert_eq!(*projected.lock().unwrap(), ["1", "2", "3", "4", "3"]);
     assert_eq!(now(&cache).as_deref(), Some("1"));
 }
+
+/// A load balancer cuts connections that are quiet for a minute, or a test has a short limit: nothing is wrong with the watch.
+#[tokio::test(start_paused = true)]
+async fn pauses_are_shorter_than_watches_that_end_without_an_event() {
+    for open in [8, 60] {
+        let open = Duration::from_secs(open);
+        let mut failures = Failures::default();
+        let mut paused = Duration::ZERO;
+        for _ in 0..20 {
+            failures.opened();
+            sleep(open).await;
+            let pause = failures.next();
+            assert!(pause <= open, "{pause:?} after a watch of {open:?}");
+            sleep(pause).await;
+            paused += pause;
+        }
+        assert!(paused < open * 20, "{paused:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pauses_grow_while_watches_are_refused_or_cut_at_once() {
+    for is_granted in [false, true] {
+        let mut failures = Failures::default();
+        let mut longest = Duration::ZERO;
+        for _ in 0..20 {
+            if is_granted {
+                failures.opened();
+                sleep(Duration::from_millis(200)).await;
+            }
+            let pause = failures.next();
+            longest = longest.max(pause);
+            sleep(pause).await;
+        }
+        assert!(longest >= BACKOFF.cap.mul_f64(0.5), "{longest:?}");
+    }
+}
