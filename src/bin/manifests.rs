@@ -7,7 +7,7 @@ use clap::Parser;
 use kube::Resource as _;
 use memcached_operator::api::v1alpha1::Memcached;
 use memcached_operator::controller::{NAME, RELATED_IMAGE, grants};
-use olmkit::project::{Api, Manager, Package, Project};
+use olmkit_project::{Api, Manager, Package, Project};
 use serde_json::{Value, json};
 
 /// Port of the metrics.

@@ -165,7 +165,7 @@ fn rust(tree: &mut Tree, domain: &str, source: &Source) -> Result<(Kind, String)
         name,
         domain,
         image_base => format!("{domain}/{name}"),
-        source => source.dependency("crates/olmkit"),
+        source => source.dependency("crates/project"),
         kube => format!("{kube:?}"),
         schemars => format!("{schemars:?}"),
         kinds => found.kinds.clone(),

@@ -97,7 +97,7 @@ pub(crate) fn sources(tree: &mut Tree, file: &ProjectFile, options: &Init) -> Re
         multigroup => file.multigroup(),
         license,
         sources => context! {
-            olmkit => options.source.dependency("crates/olmkit"),
+            project => options.source.dependency("crates/project"),
             manager => options.source.dependency("crates/manager"),
         },
     };

@@ -54,6 +54,7 @@ const TAKEN_CRATES: &[&str] = &[
     "kube-manager",
     "manifests",
     "olmkit",
+    "olmkit-project",
     "proc-macro",
     "schemars",
     "serde",

@@ -8,8 +8,8 @@ pub mod conversion;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
-use olmkit::project::{Api, Error, Manager, Package, Project, WEBHOOK_PORT, Webhook};
-use olmkit::rbac::{Grant, Scope};
+use olmkit_project::rbac::{Grant, Scope};
+use olmkit_project::{Api, Error, Manager, Package, Project, WEBHOOK_PORT, Webhook};
 use serde_json::json;
 
 use api::{Backup, BackupClass, BackupClassSpec, OldBackup};

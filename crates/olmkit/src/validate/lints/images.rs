@@ -53,7 +53,7 @@ define_rules! {
             Witness::Tools,
             "the library with which the kubelet parses references rejects it",
             "operator-sdk 1.42",
-            "crates/olmkit/src/object/corpus_tests.rs: image_references_agree_with_distribution",
+            "crates/base/src/object/corpus_tests.rs: image_references_agree_with_distribution",
         ),
     }
     IMG_4 = {
