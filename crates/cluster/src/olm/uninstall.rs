@@ -6,16 +6,18 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::super::cause::{Cause, Code};
-use super::super::cleanup::Kept;
-use super::super::client::{Cluster, ObjectRef};
-use super::super::json::text;
-use super::super::kinds::{self, Kind};
-use super::super::observe::condition_is_true;
-use super::super::reporter::{ProgressLog, ProgressReporter};
-use super::super::rights::{self, Command};
-use super::super::{Error, observe};
 use super::namespaces::foreign;
+use crate::base::cause::{Cause, Code};
+use crate::base::error::Error;
+use crate::base::json::text;
+use crate::base::kinds::{self, Kind};
+use crate::base::object_ref::ObjectRef;
+use crate::base::reporter::{ProgressLog, ProgressReporter};
+use crate::kube::client::Cluster;
+use crate::kube::conditions::Conditions as _;
+use crate::kube::removal::Kept;
+use crate::observe::observation::observe_olm;
+use crate::rights::{self, Command};
 use olmkit::types::DeployedCsv;
 
 /// Options for removing OLM.
@@ -140,7 +142,7 @@ async fn own_namespace(cluster: &Cluster, options: &UninstallOptions) -> Result<
     if let Some(namespace) = &options.namespace {
         return Ok(namespace.clone());
     }
-    let state = observe::observe_olm(cluster, &Default::default()).await?;
+    let state = observe_olm(cluster, &Default::default()).await?;
     let by_deployment = state
         .deployments
         .iter()
@@ -240,7 +242,7 @@ impl Run<'_, '_> {
             .cluster
             .get(&object)
             .await?
-            .is_some_and(|found| condition_is_true(&found, "Available")))
+            .is_some_and(|found| found.is_true("Available")))
     }
 
     /// CSVs have a finalizer that only olm-operator removes. Without it the finalizer is removed here.
