@@ -5,6 +5,7 @@ pub mod causes;
 pub mod cleanup;
 mod cluster_objects;
 mod crd_origin;
+mod flow;
 mod intent;
 mod limits;
 pub mod preflight;

@@ -2,24 +2,22 @@
 
 use serde_json::{Value, json};
 
-use super::preflight::{self, PreflightOptions};
+use super::flow::{Flow, Options};
 use super::progress::WaitTarget;
 use super::release::release;
 use super::rerun::released_csv;
-use super::run_bundle::{Options, missing_rights, outcome, unpack_anew};
-use super::serve::serving::Serving;
-use super::{adopt, cluster_objects, crd_origin, intent, record, taken, wait};
-use crate::base::cause::{Cause, Code, has_errors};
+use super::{adopt, intent};
+use crate::base::cause::{Cause, Code};
 use crate::base::error::Error;
 use crate::base::object_ref::ObjectRef;
 use crate::base::outcome::{Conclusion, Outcome};
-use crate::base::reporter::{ProgressLog, ProgressReporter};
+use crate::base::reporter::ProgressReporter;
 use crate::base::{kinds, names};
 use crate::bundle::facts::BundleFacts;
 use crate::kube::client::Cluster;
-use crate::kube::{ownership, removal};
+use crate::kube::removal;
 use crate::observe::observation::Observation;
-use crate::rights::{self, Command};
+use crate::rights::Command;
 use olmkit::types::{DeployedCsv, Subscription};
 
 /// The installation to upgrade.
@@ -198,112 +196,128 @@ pub async fn run(
     options: &Options,
     reporter: &dyn ProgressReporter,
 ) -> Result<Outcome, Error> {
-    let mut progress = ProgressLog::start(reporter);
-    let missing = rights::missing_always(cluster, Command::BundleUpgrade).await?;
-    if !missing.is_empty() {
-        let seen = Observation::none(cluster);
-        return Ok(outcome(Conclusion::Refused, bundle, &seen, missing, progress));
+    let mut flow = Flow::begin(Command::BundleUpgrade, cluster, bundle, options, reporter).await?;
+    if flow.is_refused() {
+        return Ok(flow.outcome(Conclusion::Refused));
     }
-    let mut seen = Observation::full(cluster, &bundle.kinds()).await?;
-    let checks = PreflightOptions {
-        install_mode: None,
-        inline: bundle.image.is_none(),
-    };
-    let mut causes = preflight::check(bundle, &checks, &seen);
-    let old = match installed(bundle, &seen) {
+    flow.check_bundle(None);
+    let old = match installed(bundle, &flow.seen) {
         Ok(old) => old,
         Err(cause) => {
-            causes.push(*cause);
-            return Ok(outcome(Conclusion::Refused, bundle, &seen, causes, progress));
+            flow.causes.push(*cause);
+            return Ok(flow.outcome(Conclusion::Refused));
         }
     };
-    causes.extend(changed_content(bundle, &old, &seen));
-    let place = options.place.decide(&seen.olm, options.pull_secret.as_deref());
-    causes.extend(taken::taken(cluster, &bundle.package, &old.subscription, &place).await?);
-    let recorded = record::read(cluster, &bundle.package).await?;
-    let created = crd_origin::created(&recorded, &seen, |csv| csv == bundle.csv_name() || csv == old.csv);
-    let taken_over = crd_origin::taken_over(bundle, seen.csv(&old.csv), &created, &seen, &causes);
-    causes.extend(taken_over);
-    causes.extend(missing_rights(cluster, Command::BundleUpgrade, bundle, &place, &seen).await?);
-    if has_errors(&causes) {
-        return Ok(outcome(Conclusion::Refused, bundle, &seen, causes, progress));
+    flow.causes.extend(changed_content(bundle, &old, &flow.seen));
+    flow.check_names(&old.subscription).await?;
+    flow.check_crds(Some(&old.csv)).await?;
+    flow.check_rights().await?;
+    if flow.is_refused() {
+        return Ok(flow.outcome(Conclusion::Refused));
     }
-    if old.csv == bundle.csv_name() && seen.csv(&old.csv).is_some_and(|csv| csv.status.phase == "Succeeded") {
+    let is_same = old.csv == bundle.csv_name();
+    if is_same
+        && flow
+            .seen
+            .csv(&old.csv)
+            .is_some_and(|csv| csv.status.phase == "Succeeded")
+    {
         // A run that was killed at its end leaves a catalog without a server.
-        release(cluster, bundle, &mut progress).await?;
-        return Ok(outcome(Conclusion::AlreadyInstalled, bundle, &seen, causes, progress));
+        release(cluster, bundle, &mut flow.progress).await?;
+        return Ok(flow.outcome(Conclusion::AlreadyInstalled));
     }
-    if old.csv == bundle.csv_name() {
-        progress.done(format!("continuing the upgrade to {}", old.csv));
+    flow.progress.done(if is_same {
+        format!("continuing the upgrade to {}", old.csv)
     } else {
-        progress.done(format!("upgrading {} to {}", old.csv, bundle.csv_name()));
-    }
-    let replaces = (old.csv != bundle.csv_name()).then_some(old.csv.as_str());
-    let blobs = bundle.catalog(&old.channel, replaces);
-    let serving = match Serving::begin(cluster, bundle, &blobs, &place, options.timeout, &mut progress).await? {
-        Ok(serving) => serving,
-        Err(found) => {
-            causes.extend(found);
-            return Ok(outcome(Conclusion::Failed, bundle, &seen, causes, progress));
-        }
-    };
-    let source = intent::catalog_source(
-        &bundle.package,
-        &seen.namespace,
-        serving.served(),
-        options.pull_secret.as_deref(),
-    );
-    if old.adopt {
-        // Before the catalog: otherwise OLM resolves before it relates the CSV to the Subscription, and reports an
-        // error.
-        subscribe_installed(cluster, &old, bundle, &mut progress).await?;
-    }
-    ownership::create(cluster, &source, &mut progress).await?;
-    unpack_anew(cluster, bundle, &seen, &mut progress).await?;
-    follow(cluster, &old, bundle, &seen, &mut progress).await?;
-    let catalog = names::catalog_source(&bundle.package);
-    let namespace = seen.namespace.clone();
-    let awaited = WaitTarget {
-        subscription: &old.subscription,
-        catalog: (&namespace, &catalog),
-        csv: bundle.csv_name(),
-        adopted: if old.adopt { &old.csv } else { "" },
-        ..WaitTarget::default()
-    };
-    let ended = wait::for_success(
-        cluster,
-        &awaited,
-        &bundle.package,
-        options.timeout,
-        &mut seen,
-        &mut progress,
-    )
-    .await?;
-    if ended.is_ok() {
-        let is_ours = |csv: &str| csv == bundle.csv_name();
-        cluster_objects::complete(cluster, is_ours, cluster_objects::PLAN_LIMIT, &mut seen, &mut progress).await?;
-    }
-    cluster_objects::label(cluster, &bundle.package, bundle.csv_name(), &seen, &mut progress).await?;
-    record::write(cluster, &bundle.package, bundle.csv_name(), &seen.install_plans).await?;
-    serving.end(cluster, bundle, &mut progress).await?;
-    Ok(match ended {
+        format!("upgrading {} to {}", old.csv, bundle.csv_name())
+    });
+    Ok(match flow.upgrade(&old).await? {
         Ok(()) => {
-            let replaced = seen.csv(bundle.csv_name()).map(|csv| csv.spec.replaces.clone());
-            if let Some(replaced) = replaced.filter(|name| seen.csv(name).is_some()) {
-                removal::gone(
-                    cluster,
-                    &ObjectRef::namespaced(kinds::cluster_service_version(), &namespace, &replaced),
-                )
-                .await?;
-                progress.done(format!("ClusterServiceVersion {namespace}/{replaced}: replaced"));
-            }
-            outcome(Conclusion::Succeeded, bundle, &seen, causes, progress)
+            flow.wait_until_replaced().await?;
+            flow.outcome(Conclusion::Succeeded)
         }
         Err(found) => {
-            causes.extend(found);
-            outcome(Conclusion::Failed, bundle, &seen, causes, progress)
+            flow.causes.extend(found);
+            flow.outcome(Conclusion::Failed)
         }
     })
+}
+
+/// The steps of an upgrade only.
+impl Flow<'_> {
+    async fn upgrade(&mut self, old: &Installed) -> Result<Result<(), Vec<Cause>>, Error> {
+        let bundle = self.bundle;
+        let replaces = (old.csv != bundle.csv_name()).then_some(old.csv.as_str());
+        let serving = match self.serve(&bundle.catalog(&old.channel, replaces)).await? {
+            Ok(serving) => serving,
+            Err(causes) => return Ok(Err(causes)),
+        };
+        if old.adopt {
+            // Before the catalog: otherwise OLM resolves before it relates the CSV to the Subscription, and reports an
+            // error.
+            self.subscribe_installed(old).await?;
+        }
+        self.create_catalog_source(&serving).await?;
+        self.remove_old_jobs().await?;
+        self.follow(old).await?;
+        let (catalog, namespace) = (names::catalog_source(&bundle.package), self.seen.namespace.clone());
+        let awaited = WaitTarget {
+            subscription: &old.subscription,
+            catalog: (&namespace, &catalog),
+            csv: bundle.csv_name(),
+            adopted: if old.adopt { &old.csv } else { "" },
+            ..WaitTarget::default()
+        };
+        let ended = self.wait(&awaited).await?;
+        self.end(serving, ended.is_ok()).await?;
+        Ok(ended)
+    }
+
+    /// Creates a Subscription for a CSV that has none, and records the CSV as installed by it.
+    async fn subscribe_installed(&mut self, old: &Installed) -> Result<(), Error> {
+        let manifest = intent::subscription(self.bundle, &old.subscription, &self.cluster.namespace);
+        let object = self.create(&manifest).await?;
+        adopt::record_installed_csv(self.cluster, &object, &old.csv).await
+    }
+
+    /// Points the Subscription to the catalog with the new bundle, and records the previous catalog. A user's catalog is
+    /// never changed.
+    async fn follow(&mut self, old: &Installed) -> Result<(), Error> {
+        let namespace = &self.seen.namespace;
+        let object = ObjectRef::namespaced(kinds::subscription(), namespace, &old.subscription);
+        let mut annotations = json!({names::DIGEST_ANNOTATION: self.bundle.digest});
+        if let (Some(follows), Some(before), Some(map)) = (&old.follows, &old.before, annotations.as_object_mut()) {
+            map.insert(names::FOLLOWED_BEFORE_ANNOTATION.into(), before.to_string().into());
+            self.progress
+                .done(format!("{object}: follows this bundle now instead of {follows}"));
+        }
+        let patch = json!({
+            "metadata": {"annotations": annotations},
+            "spec": {
+                "source": names::catalog_source(&self.bundle.package),
+                "sourceNamespace": namespace,
+                "channel": old.channel,
+                "installPlanApproval": "Manual",
+            },
+        });
+        self.cluster.merge(&object, &patch).await?;
+        Ok(())
+    }
+
+    /// Waits until OLM has deleted the replaced CSV.
+    async fn wait_until_replaced(&mut self) -> Result<(), Error> {
+        let new = self.seen.csv(self.bundle.csv_name());
+        let replaced = new.and_then(|csv| self.seen.csv(&csv.spec.replaces));
+        let Some(replaced) = replaced.map(|csv| csv.name().to_owned()) else {
+            return Ok(());
+        };
+        let namespace = &self.seen.namespace;
+        let object = ObjectRef::namespaced(kinds::cluster_service_version(), namespace, &replaced);
+        removal::gone(self.cluster, &object).await?;
+        self.progress
+            .done(format!("ClusterServiceVersion {namespace}/{replaced}: replaced"));
+        Ok(())
+    }
 }
 
 /// OLM upgrades only to another version: it considers the same version with other content as installed.
@@ -330,50 +344,6 @@ fn changed_content(bundle: &BundleFacts, old: &Installed, seen: &Observation) ->
             csv.name(),
         ))
     })
-}
-
-/// Creates a Subscription for a CSV that has none, and records the CSV as installed by it.
-async fn subscribe_installed(
-    cluster: &Cluster,
-    old: &Installed,
-    bundle: &BundleFacts,
-    progress: &mut ProgressLog<'_>,
-) -> Result<(), Error> {
-    let object = ownership::create(
-        cluster,
-        &intent::subscription(bundle, &old.subscription, &cluster.namespace),
-        progress,
-    )
-    .await?;
-    adopt::record_installed_csv(cluster, &object, &old.csv).await
-}
-
-/// Points the Subscription to the catalog with the new bundle, and records the previous catalog. A user's catalog is
-/// never changed.
-async fn follow(
-    cluster: &Cluster,
-    old: &Installed,
-    bundle: &BundleFacts,
-    seen: &Observation,
-    progress: &mut ProgressLog<'_>,
-) -> Result<(), Error> {
-    let object = ObjectRef::namespaced(kinds::subscription(), &seen.namespace, &old.subscription);
-    let mut annotations = json!({names::DIGEST_ANNOTATION: bundle.digest});
-    if let (Some(follows), Some(before), Some(map)) = (&old.follows, &old.before, annotations.as_object_mut()) {
-        map.insert(names::FOLLOWED_BEFORE_ANNOTATION.into(), before.to_string().into());
-        progress.done(format!("{object}: follows this bundle now instead of {follows}"));
-    }
-    let patch = json!({
-        "metadata": {"annotations": annotations},
-        "spec": {
-            "source": names::catalog_source(&bundle.package),
-            "sourceNamespace": seen.namespace,
-            "channel": old.channel,
-            "installPlanApproval": "Manual",
-        },
-    });
-    cluster.merge(&object, &patch).await?;
-    Ok(())
 }
 
 #[cfg(test)]
