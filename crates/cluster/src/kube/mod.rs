@@ -7,6 +7,7 @@ mod discovery;
 pub mod late;
 pub mod logs;
 pub mod origin;
+pub mod owned;
 pub mod ownership;
 mod path;
 pub mod removal;

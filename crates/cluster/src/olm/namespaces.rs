@@ -10,6 +10,7 @@ use crate::base::json::text;
 use crate::base::kinds::{Kind, OLM_GROUP};
 use crate::base::object_ref::ObjectRef;
 use crate::kube::client::Cluster;
+use crate::kube::owned::LABEL_PREFIXES;
 use crate::observe::observation::dead_api_services;
 
 /// Objects that Kubernetes and OpenShift create in every namespace.
@@ -34,9 +35,6 @@ const DERIVED: &[&str] = &[
     "PodMetrics",
     "PackageManifest",
 ];
-
-/// Prefixes of the labels that OLM puts on its objects.
-const LABELS: &[&str] = &["olm.", "operators.coreos.com/", "operatorframework.io/"];
 
 /// An object in a namespace that neither Kubernetes nor OLM created, if any.
 ///
@@ -92,7 +90,7 @@ fn is_expected(kind: &Kind, object: &Value, own: &BTreeSet<(String, String)>) ->
     let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
     let by_olm = labels.is_some_and(|labels| {
         let mut keys = labels.keys();
-        keys.any(|key| LABELS.iter().any(|begin| key.starts_with(begin)))
+        keys.any(|key| LABEL_PREFIXES.iter().any(|begin| key.starts_with(begin)))
     });
     // It is deleted with its owner.
     let is_owned = object.pointer("/metadata/ownerReferences/0").is_some();

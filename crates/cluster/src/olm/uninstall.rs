@@ -15,6 +15,7 @@ use crate::base::object_ref::ObjectRef;
 use crate::base::reporter::{ProgressLog, ProgressReporter};
 use crate::kube::client::Cluster;
 use crate::kube::conditions::Conditions as _;
+use crate::kube::owned;
 use crate::kube::removal::Kept;
 use crate::observe::observation::observe_olm;
 use crate::rights::{self, Command};
@@ -321,14 +322,14 @@ impl Run<'_, '_> {
             "kube-system",
             "packageserver-service-auth-reader",
         ));
-        for (kind, namespace) in [
-            (kinds::cluster_role(), None),
-            (kinds::cluster_role_binding(), None),
-            (kinds::role_binding(), Some("kube-system")),
-        ] {
-            for labels in ["olm.owner", "olm.managed=true"] {
-                let found = self.cluster.list(kind.clone(), namespace, Some(labels)).await?;
-                objects.extend(found.iter().map(|object| ObjectRef::of(&kind, object)));
+        let managed = format!("{}=true", owned::MANAGED);
+        for place in owned::places().into_iter().filter(|place| place.outlives_csvs) {
+            for labels in [owned::OWNER, &managed] {
+                let found = self
+                    .cluster
+                    .list(place.kind.clone(), place.namespace, Some(labels))
+                    .await?;
+                objects.extend(found.iter().map(|object| ObjectRef::of(&place.kind, object)));
             }
         }
         objects.retain(|object| !object.name.starts_with(BINDING));

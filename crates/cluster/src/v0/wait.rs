@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::adopt;
 use super::causes::find::{self, Target};
 use super::progress::{InstallState, WaitTarget, install_state, is_lost, milestones};
 use crate::base::cause::{Cause, Code};
 use crate::base::error::Error;
-use crate::base::json::text;
 use crate::base::kinds;
 use crate::base::object_ref::ObjectRef;
 use crate::base::reporter::ProgressLog;
@@ -18,6 +17,7 @@ use crate::kube::client::Cluster;
 use crate::kube::{logs, removal};
 use crate::observe::observation::Observation;
 use olmkit::diagnostics::Severity;
+use olmkit::types::CatalogSource;
 
 /// A lasting cause must be observed this long before it ends the wait: OLM's conditions go stale, and phases such as Failed
 /// can be transient.
@@ -129,7 +129,8 @@ pub async fn for_connection(cluster: &Cluster, catalog: &str, progress: &mut Pro
     let began = Instant::now();
     progress.waiting(format!("OLM to connect to CatalogSource {catalog}"));
     while began.elapsed() < CONNECTION_LIMIT {
-        if cluster.get(&object).await?.is_some_and(|found| is_connected(&found)) {
+        let found: Option<CatalogSource> = cluster.get_as(&object).await?;
+        if found.is_some_and(|found| is_connected(&found)) {
             break;
         }
         tokio::time::sleep(INTERVAL / 2).await;
@@ -138,11 +139,10 @@ pub async fn for_connection(cluster: &Cluster, catalog: &str, progress: &mut Pro
 }
 
 /// Returns true if OLM is connected to the address that a catalog has now.
-fn is_connected(catalog: &Value) -> bool {
-    let address = text(catalog, "/spec/address");
-    !address.is_empty()
-        && text(catalog, "/status/connectionState/address") == address
-        && text(catalog, "/status/connectionState/lastObservedState") == "READY"
+fn is_connected(catalog: &CatalogSource) -> bool {
+    let address = &catalog.spec.address;
+    let state = catalog.status.connection_state.as_ref();
+    !address.is_empty() && catalog.is_ready() && state.is_some_and(|state| state.address == *address)
 }
 
 /// Records the installed CSV again if OLM has overwritten it with a status that it had computed before.
@@ -277,11 +277,16 @@ mod tests {
 
     #[test]
     fn a_connection_to_an_earlier_catalog_of_that_name_does_not_count() {
-        let catalog = |state: &str, address: &str| json!({"spec": {"address": "127.0.0.1:2"}, "status": {"connectionState": {"address": address, "lastObservedState": state}}});
+        let read = |found: serde_json::Value| serde_json::from_value::<CatalogSource>(found).unwrap();
+        let catalog = |state: &str, address: &str| {
+            read(
+                json!({"spec": {"address": "127.0.0.1:2"}, "status": {"connectionState": {"address": address, "lastObservedState": state}}}),
+            )
+        };
         assert!(is_connected(&catalog("READY", "127.0.0.1:2")));
         assert!(!is_connected(&catalog("CONNECTING", "127.0.0.1:2")));
         assert!(!is_connected(&catalog("READY", "127.0.0.1:1")));
-        assert!(!is_connected(&json!({"spec": {"address": "127.0.0.1:2"}})));
-        assert!(!is_connected(&json!({})));
+        assert!(!is_connected(&read(json!({"spec": {"address": "127.0.0.1:2"}}))));
+        assert!(!is_connected(&read(json!({}))));
     }
 }

@@ -14,6 +14,7 @@ use crate::base::object_ref::ObjectRef;
 use crate::base::{kinds, names};
 use crate::kube::client::Cluster;
 use crate::kube::origin::Origin;
+use crate::kube::owned;
 use crate::kube::removal::Kept;
 use crate::v0::cluster_objects;
 
@@ -37,22 +38,12 @@ pub struct Residue {
 /// [`Error::Request`].
 pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result<Residue, Error> {
     let mut residue = Residue::default();
-    let cluster_kinds = [
-        kinds::cluster_role(),
-        kinds::cluster_role_binding(),
-        kinds::mutating_webhook_configuration(),
-        kinds::validating_webhook_configuration(),
-    ];
-    for kind in cluster_kinds {
-        for object in cluster.list(kind.clone(), None, Some("olm.owner")).await? {
-            if owned_by(&object, scope) {
-                residue.of_csvs.push(ObjectRef::of(&kind, &object));
+    for place in owned::places() {
+        let selector = place.names_owner.then_some(owned::OWNER);
+        for object in cluster.list(place.kind.clone(), place.namespace, selector).await? {
+            if owned_by(&object, scope) || (!place.names_owner && is_of_server(&object, scope)) {
+                residue.of_csvs.push(ObjectRef::of(&place.kind, &object));
             }
-        }
-    }
-    for object in cluster.list(kinds::role_binding(), Some("kube-system"), None).await? {
-        if owned_by(&object, scope) || is_of_server(&object, scope) {
-            residue.of_csvs.push(ObjectRef::of(&kinds::role_binding(), &object));
         }
     }
     of_bundles(cluster, scope, options, &mut residue).await?;
@@ -95,7 +86,7 @@ pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result
 async fn of_bundles(cluster: &Cluster, scope: &Scope, options: &Options, residue: &mut Residue) -> Result<(), Error> {
     let label = names::component_label(&options.package, &scope.namespace);
     for kind in cluster_objects::kinds() {
-        for object in cluster.list(kind.clone(), None, Some("olm.managed")).await? {
+        for object in cluster.list(kind.clone(), None, Some(owned::MANAGED)).await? {
             let reference = ObjectRef::of(&kind, &object);
             if residue.of_csvs.contains(&reference) {
                 continue;
@@ -153,12 +144,12 @@ fn disposition(object: &Value, reference: &ObjectRef, label: &str, scope: &Scope
     let Some(labels) = object.pointer("/metadata/labels").and_then(Value::as_object) else {
         return Disposition::Unrelated;
     };
-    let by_olm = labels.contains_key("olm.managed");
-    let of_csv = labels.contains_key("olm.owner.kind") && reference.kind != kinds::priority_class();
+    let by_olm = labels.contains_key(owned::MANAGED);
+    let of_csv = labels.contains_key(owned::OWNER_KIND) && reference.kind != kinds::priority_class();
     let shared = labels
         .keys()
         .any(|key| key != label && scope.labels_elsewhere.contains(key) && key.starts_with(names::COMPONENT));
-    let owner = labels.get("olm.owner").and_then(Value::as_str).unwrap_or_default();
+    let owner = labels.get(owned::OWNER).and_then(Value::as_str).unwrap_or_default();
     let ours = scope.csv_names.contains(owner) || scope.replaced.contains(owner);
     // OLM names the version on existing objects too; the same version in another namespace shares them.
     let owned = ours && !scope.elsewhere.contains(owner);
@@ -224,9 +215,9 @@ fn owned_by(object: &Value, scope: &Scope) -> bool {
             .and_then(Value::as_str)
             .unwrap_or_default()
     };
-    label("olm.owner.kind") == "ClusterServiceVersion"
-        && label("olm.owner.namespace") == scope.namespace
-        && scope.csv_names.contains(label("olm.owner"))
+    label(owned::OWNER_KIND) == "ClusterServiceVersion"
+        && label(owned::OWNER_NAMESPACE) == scope.namespace
+        && scope.csv_names.contains(label(owned::OWNER))
 }
 
 /// Returns true if OLM created a binding in kube-system for an operator of the namespace that serves webhooks or an
@@ -253,8 +244,12 @@ pub async fn of_groups(cluster: &Cluster, scope: &Scope) -> Result<Vec<ObjectRef
     let mut found = Vec::new();
     for group in &scope.groups {
         let selector = format!(
-            "olm.owner={},olm.owner.kind=OperatorGroup,olm.owner.namespace={}",
-            group.name, scope.namespace
+            "{}={},{}=OperatorGroup,{}={}",
+            owned::OWNER,
+            group.name,
+            owned::OWNER_KIND,
+            owned::OWNER_NAMESPACE,
+            scope.namespace
         );
         let roles = cluster.list(kinds::cluster_role(), None, Some(&selector)).await?;
         found.extend(roles.iter().map(|role| ObjectRef::of(&kinds::cluster_role(), role)));
@@ -271,7 +266,7 @@ pub async fn of_apis(cluster: &Cluster, scope: &Scope) -> Result<Vec<ObjectRef>,
     if scope.unserved_crds.is_empty() {
         return Ok(Vec::new());
     }
-    let roles = cluster.list(kinds::cluster_role(), None, Some("olm.managed")).await?;
+    let roles = cluster.list(kinds::cluster_role(), None, Some(owned::MANAGED)).await?;
     let of_apis = roles.iter().filter(|role| is_of_api(role, &scope.unserved_crds));
     Ok(of_apis
         .map(|role| ObjectRef::of(&kinds::cluster_role(), role))
