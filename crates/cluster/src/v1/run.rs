@@ -12,7 +12,7 @@ use super::publish::{Loaded, Repositories, publish};
 use super::remove::{self, RemoveOptions};
 use super::seen::Seen;
 use super::wait::{Awaited, until_installed};
-use crate::base::cause::{Cause, Code, has_errors, sorted};
+use crate::base::cause::{Cause, Code, has_errors};
 use crate::base::error::Error;
 use crate::base::install_mode::InstallMode;
 use crate::base::names;
@@ -50,7 +50,9 @@ pub async fn run(
     client: &Client,
     reporter: &dyn ProgressReporter,
 ) -> Result<Outcome, Error> {
-    go(cluster, loaded, options, client, reporter, false).await
+    Flow::new(cluster, loaded, options, reporter, false)
+        .run(client, reporter)
+        .await
 }
 
 /// Upgrades what [`run`] has installed to another bundle.
@@ -64,113 +66,165 @@ pub async fn upgrade(
     client: &Client,
     reporter: &dyn ProgressReporter,
 ) -> Result<Outcome, Error> {
-    go(cluster, loaded, options, client, reporter, true).await
+    Flow::new(cluster, loaded, options, reporter, true)
+        .run(client, reporter)
+        .await
 }
 
-async fn go(
-    cluster: &Cluster,
-    loaded: &mut Loaded,
-    options: &RunOptions,
-    client: &Client,
-    reporter: &dyn ProgressReporter,
+/// The installation or upgrade of a bundle. Its methods are the steps.
+struct Flow<'a> {
+    cluster: &'a Cluster,
+    loaded: &'a mut Loaded,
+    options: &'a RunOptions,
     is_upgrade: bool,
-) -> Result<Outcome, Error> {
-    let mut progress = ProgressLog::start(reporter);
-    let missing = rights::missing_always(cluster, Command::RunBundleV1).await?;
-    if !missing.is_empty() {
-        return Ok(outcome(Conclusion::Refused, &loaded.facts, cluster, missing, progress));
-    }
-    let name = loaded.facts.package.clone();
-    let served = Served::read(cluster).await?;
-    if let Some(missing) = served.missing() {
-        return Ok(outcome(
-            Conclusion::Refused,
-            &loaded.facts,
+    seen: Seen,
+    /// The causes found so far.
+    causes: Vec<Cause>,
+    progress: ProgressLog<'a>,
+}
+
+impl<'a> Flow<'a> {
+    fn new(
+        cluster: &'a Cluster,
+        loaded: &'a mut Loaded,
+        options: &'a RunOptions,
+        reporter: &'a dyn ProgressReporter,
+        is_upgrade: bool,
+    ) -> Self {
+        Flow {
             cluster,
-            vec![missing],
-            progress,
-        ));
-    }
-    let seen = Seen::read(cluster, &name).await?;
-    let (mut causes, config) = check(cluster, loaded, options, served, &seen, is_upgrade).await?;
-    if has_errors(&causes) {
-        return Ok(outcome(Conclusion::Refused, &loaded.facts, cluster, causes, progress));
-    }
-    progress.done(format!("checked: OLM v1, namespace {}", seen.place.namespace));
-    if options.check_only {
-        return Ok(outcome(Conclusion::Checked, &loaded.facts, cluster, causes, progress));
-    }
-    if is_installed(&loaded.facts, &seen) {
-        return Ok(outcome(
-            Conclusion::AlreadyInstalled,
-            &loaded.facts,
-            cluster,
-            causes,
-            progress,
-        ));
-    }
-    let Some(repositories) = &options.repositories else {
-        return Err(Error::Usage(
-            "OLM v1 installs from images: pass --push-to REGISTRY/NAME, below which the catalog (and the bundle, if it is a directory) are pushed".into(),
-        ));
-    };
-    let replaces = seen.installed().map(|(name, _)| name.to_owned());
-    let replaces = replaces.filter(|installed| installed != loaded.facts.csv_name());
-    let catalog = publish(loaded, replaces.as_deref(), repositories, client, &mut progress).await?;
-    let ended = install(
-        cluster,
-        &loaded.facts,
-        &seen.place.namespace,
-        &catalog,
-        config,
-        options,
-        &mut progress,
-    )
-    .await?;
-    let result = match ended {
-        Ok(_) => Conclusion::Succeeded,
-        Err(found) => {
-            causes.extend(found);
-            if options.rollback && seen.extension.is_none() {
-                roll_back(cluster, &name, reporter, &mut progress).await?;
-            }
-            Conclusion::Failed
+            loaded,
+            options,
+            is_upgrade,
+            seen: Seen::default(),
+            causes: Vec::new(),
+            progress: ProgressLog::start(reporter),
         }
-    };
-    Ok(outcome(result, &loaded.facts, cluster, causes, progress))
-}
+    }
 
-/// All that can be known beforehand, and `spec.config.inline`.
-async fn check(
-    cluster: &Cluster,
-    loaded: &Loaded,
-    options: &RunOptions,
-    served: Served,
-    seen: &Seen,
-    is_upgrade: bool,
-) -> Result<(Vec<Cause>, Value), Error> {
-    let facts = &loaded.facts;
-    let mut causes: Vec<Cause> = preflight::namespace(seen).into_iter().collect();
-    causes.extend(preflight::taken(seen, &facts.package));
-    causes.extend(earlier(facts, cluster, seen, is_upgrade));
-    let before = seen
-        .extension
-        .as_ref()
-        .and_then(|found| found.pointer("/spec/config/inline"));
-    let config = match (&options.install_mode, before) {
-        // An upgrade keeps the current configuration.
-        (None, Some(before)) => before.clone(),
-        (mode, _) => match preflight::config(mode.as_ref(), &seen.place.namespace, served) {
-            Ok(config) => config,
-            Err(cause) => {
-                causes.push(cause);
-                return Ok((sorted(causes), Value::Null));
+    async fn run(mut self, client: &Client, reporter: &dyn ProgressReporter) -> Result<Outcome, Error> {
+        self.causes = rights::missing_always(self.cluster, Command::RunBundleV1).await?;
+        if has_errors(&self.causes) {
+            return Ok(self.outcome(Conclusion::Refused));
+        }
+        let served = Served::read(self.cluster).await?;
+        self.causes.extend(served.missing());
+        if has_errors(&self.causes) {
+            return Ok(self.outcome(Conclusion::Refused));
+        }
+        self.seen = Seen::read(self.cluster, &self.loaded.facts.package).await?;
+        let config = self.check(served).await?;
+        if has_errors(&self.causes) {
+            return Ok(self.outcome(Conclusion::Refused));
+        }
+        self.progress
+            .done(format!("checked: OLM v1, namespace {}", self.seen.place.namespace));
+        if self.options.check_only {
+            return Ok(self.outcome(Conclusion::Checked));
+        }
+        if is_installed(&self.loaded.facts, &self.seen) {
+            return Ok(self.outcome(Conclusion::AlreadyInstalled));
+        }
+        let Some(repositories) = &self.options.repositories else {
+            return Err(Error::Usage(
+                "OLM v1 installs from images: pass --push-to REGISTRY/NAME, below which the catalog (and the bundle, if it is a directory) are pushed".into(),
+            ));
+        };
+        let replaces = self.seen.installed().map(|(name, _)| name.to_owned());
+        let replaces = replaces.filter(|installed| installed != self.loaded.facts.csv_name());
+        let progress = &mut self.progress;
+        let catalog = publish(self.loaded, replaces.as_deref(), repositories, client, progress).await?;
+        let result = match self.install(&catalog, config).await? {
+            Ok(_) => Conclusion::Succeeded,
+            Err(found) => {
+                self.causes.extend(found);
+                if self.options.rollback && self.seen.extension.is_none() {
+                    self.roll_back(reporter).await?;
+                }
+                Conclusion::Failed
             }
-        },
-    };
-    causes.extend(preflight::bundle(loaded, &seen.place.namespace, &config, served));
-    causes.extend(preflight::definitions(cluster, loaded, &facts.package).await?);
-    Ok((sorted(causes), config))
+        };
+        Ok(self.outcome(result))
+    }
+
+    /// Checks all that can be known beforehand. Returns `spec.config.inline`.
+    async fn check(&mut self, served: Served) -> Result<Value, Error> {
+        let (facts, seen) = (&self.loaded.facts, &self.seen);
+        let causes = &mut self.causes;
+        causes.extend(preflight::namespace(seen));
+        causes.extend(preflight::taken(seen, &facts.package));
+        causes.extend(earlier(facts, self.cluster, seen, self.is_upgrade));
+        let before = seen
+            .extension
+            .as_ref()
+            .and_then(|found| found.pointer("/spec/config/inline"));
+        let config = match (&self.options.install_mode, before) {
+            // An upgrade keeps the current configuration.
+            (None, Some(before)) => before.clone(),
+            (mode, _) => match preflight::config(mode.as_ref(), &seen.place.namespace, served) {
+                Ok(config) => config,
+                Err(cause) => {
+                    causes.push(cause);
+                    return Ok(Value::Null);
+                }
+            },
+        };
+        causes.extend(preflight::bundle(self.loaded, &seen.place.namespace, &config, served));
+        causes.extend(preflight::definitions(self.cluster, self.loaded, &facts.package).await?);
+        Ok(config)
+    }
+
+    async fn install(&mut self, catalog: &str, config: Value) -> Result<Result<Seen, Vec<Cause>>, Error> {
+        let facts = &self.loaded.facts;
+        let manifests = [
+            objects::cluster_catalog(&facts.package, catalog),
+            objects::for_bundle(facts, &self.seen.place.namespace, config),
+        ];
+        for manifest in &manifests {
+            let object = ownership::apply(self.cluster, manifest).await?;
+            self.progress.done(format!("{object}: applied"));
+        }
+        let (name, version) = (catalog_name(&facts.package), objects::version(facts));
+        let awaited = Awaited {
+            catalog: Some((&name, catalog)),
+            version: Some(&version),
+            image: facts.image.as_deref(),
+        };
+        let (timeout, progress) = (self.options.timeout, &mut self.progress);
+        until_installed(self.cluster, &facts.package, &awaited, timeout, progress).await
+    }
+
+    /// Removes the objects that the run created.
+    async fn roll_back(&mut self, reporter: &dyn ProgressReporter) -> Result<(), Error> {
+        self.progress.done("rolling back");
+        let options = RemoveOptions {
+            name: self.loaded.facts.package.clone(),
+            with_catalog: true,
+            only_ours: true,
+            dry_run: false,
+            timeout: Duration::from_secs(60),
+        };
+        let report = remove::remove(self.cluster, &options, reporter).await?;
+        self.progress
+            .done(format!("rolled back: {} objects removed", report.removed.len()));
+        for cause in report.causes.iter().filter(|cause| cause.severity == Severity::Error) {
+            self.progress.done(cause.to_string());
+        }
+        Ok(())
+    }
+
+    fn outcome(self, result: Conclusion) -> Outcome {
+        let facts = &self.loaded.facts;
+        let (package, csv) = (&facts.package, facts.csv_name());
+        Outcome::new(
+            result,
+            package,
+            csv,
+            &self.cluster.namespace,
+            self.causes,
+            self.progress,
+        )
+    }
 }
 
 /// Leftovers of an earlier run that prevent this one.
@@ -231,70 +285,4 @@ fn is_installed(facts: &BundleFacts, seen: &Seen) -> bool {
     digest == Some(&facts.digest)
         && seen.installed().is_some_and(|(name, _)| name == facts.csv_name())
         && !has_errors(&super::explain::causes(seen))
-}
-
-async fn install(
-    cluster: &Cluster,
-    facts: &BundleFacts,
-    namespace: &str,
-    catalog: &str,
-    config: Value,
-    options: &RunOptions,
-    progress: &mut ProgressLog<'_>,
-) -> Result<Result<Seen, Vec<Cause>>, Error> {
-    let manifests = [
-        objects::cluster_catalog(&facts.package, catalog),
-        objects::for_bundle(facts, namespace, config),
-    ];
-    for manifest in &manifests {
-        let object = ownership::apply(cluster, manifest).await?;
-        progress.done(format!("{object}: applied"));
-    }
-    let (name, version) = (catalog_name(&facts.package), objects::version(facts));
-    let awaited = Awaited {
-        catalog: Some((&name, catalog)),
-        version: Some(&version),
-        image: facts.image.as_deref(),
-    };
-    until_installed(cluster, &facts.package, &awaited, options.timeout, progress).await
-}
-
-/// Removes the objects that the run created.
-async fn roll_back(
-    cluster: &Cluster,
-    package: &str,
-    reporter: &dyn ProgressReporter,
-    progress: &mut ProgressLog<'_>,
-) -> Result<(), Error> {
-    progress.done("rolling back");
-    let options = RemoveOptions {
-        name: package.to_owned(),
-        with_catalog: true,
-        only_ours: true,
-        dry_run: false,
-        timeout: Duration::from_secs(60),
-    };
-    let report = remove::remove(cluster, &options, reporter).await?;
-    progress.done(format!("rolled back: {} objects removed", report.removed.len()));
-    for cause in report.causes.iter().filter(|cause| cause.severity == Severity::Error) {
-        progress.done(cause.to_string());
-    }
-    Ok(())
-}
-
-fn outcome(
-    result: Conclusion,
-    facts: &BundleFacts,
-    cluster: &Cluster,
-    causes: Vec<Cause>,
-    progress: ProgressLog<'_>,
-) -> Outcome {
-    Outcome::new(
-        result,
-        &facts.package,
-        facts.csv_name(),
-        &cluster.namespace,
-        causes,
-        progress,
-    )
 }
