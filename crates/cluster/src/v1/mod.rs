@@ -1,7 +1,7 @@
 //! OLM v1: installs, inspects, upgrades and removes a ClusterExtension, from a local bundle or from the catalogs of a
 //! cluster.
 //!
-//! As for OLM v0, observation ([`Seen`]) and conclusions ([`explain`]) are separate from the requests.
+//! As for OLM v0, observation ([`Seen`]) and conclusions (`explain`) are separate from the requests.
 
 mod conditions;
 mod diagnose;
