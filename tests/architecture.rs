@@ -64,6 +64,15 @@ const MANAGER: &[&[&str]] = &[
     &["manager", "reconcile"],
 ];
 
+/// Directories of the cluster crate from the ground up. Unlike in the lists above, those on one line do not use each other.
+const CLUSTER: &[&[&str]] = &[
+    &["base"],
+    &["kube"],
+    &["bundle", "observe", "rights"],
+    &["v0", "v1", "migrate", "scorecard"],
+    &["olm", "diagnose"],
+];
+
 #[test]
 fn modules_of_olmkit_use_only_what_is_below_them() {
     check("crates/base/src", BASE);
@@ -78,6 +87,51 @@ fn modules_of_the_operator_use_only_what_is_below_them() {
 #[test]
 fn modules_of_the_manager_use_only_what_is_below_them() {
     check("crates/manager/src", MANAGER);
+}
+
+#[test]
+fn directories_of_the_cluster_crate_use_only_what_is_below_them() {
+    let height = |module: &str| {
+        CLUSTER
+            .iter()
+            .position(|line| line.contains(&module))
+            .unwrap_or_else(|| panic!("{module} has no place in the layers of the cluster crate; give it one here"))
+    };
+    let graph = imports(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("crates/cluster/src")
+            .as_path(),
+    );
+    let mut wrong = Vec::new();
+    for (module, used) in &graph {
+        let Some((own, _)) = module.split_first() else {
+            continue;
+        };
+        for other in used {
+            let allowed = other
+                .first()
+                .is_some_and(|other| other == own || height(other) < height(own));
+            if !allowed {
+                wrong.push(format!("{} uses {}, which is not below it", name(module), name(other)));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Modules import from their siblings, and not from the `mod.rs` above them, which imports them.
+#[test]
+fn imports_of_the_cluster_crate_have_no_cycle() {
+    let graph = imports(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("crates/cluster/src")
+            .as_path(),
+    );
+    let count: usize = graph.values().map(BTreeSet::len).sum();
+    println!("crates/cluster: {} files, {count} imports between them", graph.len());
+    assert!(graph.len() > 50 && count > graph.len(), "{graph:?}");
+    let cycle: Vec<String> = cyclic(&graph).iter().map(|module| name(module)).collect();
+    assert!(cycle.is_empty(), "import cycles between {}", cycle.join(", "));
 }
 
 /// Nothing that packages or serves catalogs is in the operator's image.
@@ -269,6 +323,180 @@ fn members(group: &str) -> Vec<String> {
     found
 }
 
+/// The path of a module below its crate. The crate's root is empty.
+type Module = Vec<String>;
+
+fn name(module: &Module) -> String {
+    match module.as_slice() {
+        [] => "lib.rs".to_owned(),
+        path => path.join("::"),
+    }
+}
+
+/// The modules that each file below `root` imports, except in tests. Each file is one module.
+fn imports(root: &Path) -> BTreeMap<Module, BTreeSet<Module>> {
+    let mut texts = BTreeMap::new();
+    for file in files(root) {
+        let relative = file.strip_prefix(root).unwrap().with_extension("");
+        let mut module: Module = relative.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+        if ["mod", "lib"].contains(&module.last().unwrap().as_str()) {
+            module.pop();
+        }
+        texts.insert(module, code(&std::fs::read_to_string(&file).unwrap()));
+    }
+    let used = |module: &Module, text: &str| {
+        paths(text)
+            .iter()
+            .filter_map(|path| target(module, path, |module| texts.contains_key(module)))
+            .filter(|other| other != module)
+            .collect()
+    };
+    texts
+        .iter()
+        // Files of tests that another file includes.
+        .filter(|(module, _)| !module.last().is_some_and(|name| name.ends_with("_tests")))
+        .map(|(module, text)| (module.clone(), used(module, text)))
+        .collect()
+}
+
+/// The module that a path in `module` leads to.
+fn target(module: &Module, path: &[String], exists: impl Fn(&Module) -> bool) -> Option<Module> {
+    let mut found: Module = match path.first()?.as_str() {
+        "crate" => Vec::new(),
+        "super" | "self" => module.clone(),
+        child => {
+            let child: Module = module.iter().cloned().chain([child.to_owned()]).collect();
+            exists(&child).then(|| module.clone())?
+        }
+    };
+    for segment in path {
+        match segment.as_str() {
+            "crate" | "self" => {}
+            "super" => drop(found.pop()),
+            _ => {
+                found.push(segment.clone());
+                if !exists(&found) {
+                    found.pop();
+                    break;
+                }
+            }
+        }
+    }
+    Some(found)
+}
+
+/// A file without strings, comments and tests.
+fn code(text: &str) -> String {
+    let text = &text[..text.find("\n#[cfg(test)]").unwrap_or(text.len())];
+    let (mut found, mut rest) = (String::new(), text);
+    while let Some(c) = rest.chars().next() {
+        let length = match c {
+            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
+            '"' => string_length(rest),
+            '\'' if rest.starts_with("'\\") => rest[3..].find('\'').map_or(rest.len(), |end| end + 4),
+            '\'' if rest.chars().nth(2) == Some('\'') => rest.char_indices().nth(3).map_or(rest.len(), |(at, _)| at),
+            _ => {
+                found.push(c);
+                c.len_utf8()
+            }
+        };
+        rest = &rest[length..];
+    }
+    found
+}
+
+/// The length of the string literal at the start of `text`.
+fn string_length(text: &str) -> usize {
+    let mut escaped = false;
+    for (position, c) in text.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => return position + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// The paths with more than one segment in code, and all paths of `use` declarations.
+fn paths(code: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    let mut rest = code;
+    while let Some(start) = rest.find(|c: char| c.is_alphanumeric() || c == '_') {
+        rest = &rest[start..];
+        let word = identifier(rest);
+        if word == "use" && rest[3..].starts_with(' ') {
+            let end = rest.find(';').unwrap_or(rest.len());
+            expand(&rest[4..end], &mut Vec::new(), &mut found);
+            rest = &rest[end..];
+            continue;
+        }
+        let mut path = vec![word];
+        rest = &rest[path[0].len()..];
+        while let Some(next) = rest.strip_prefix("::").filter(|next| !identifier(next).is_empty()) {
+            path.push(identifier(next));
+            rest = &next[identifier(next).len()..];
+        }
+        if path.len() > 1 {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Adds the paths of a use tree below `prefix`.
+fn expand(tree: &str, prefix: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
+    let tree = tree.trim();
+    let length = prefix.len();
+    let (path, group) = tree
+        .split_once('{')
+        .map_or((tree, None), |(path, group)| (path, Some(group)));
+    prefix.extend(path.split("::").map(|segment| identifier(segment.trim())));
+    prefix.retain(|segment| !segment.is_empty());
+    match group {
+        None => found.push(prefix.clone()),
+        Some(group) => {
+            let (mut depth, mut start) = (1, 0);
+            for (position, c) in group.char_indices() {
+                match c {
+                    '{' => depth += 1,
+                    '}' => depth -= 1,
+                    _ => {}
+                }
+                if depth == 0 || (depth == 1 && c == ',') {
+                    if !group[start..position].trim().is_empty() {
+                        expand(&group[start..position], prefix, found);
+                    }
+                    start = position + 1;
+                }
+                if depth == 0 {
+                    break;
+                }
+            }
+        }
+    }
+    prefix.truncate(length);
+}
+
+/// The modules that are left after repeatedly removing those that import none of the others, or that none imports.
+fn cyclic(graph: &BTreeMap<Module, BTreeSet<Module>>) -> BTreeSet<Module> {
+    let mut left: BTreeSet<Module> = graph.keys().cloned().collect();
+    loop {
+        let imports = |module: &Module| graph[module].iter().any(|other| left.contains(other));
+        let is_imported = |module: &Module| left.iter().any(|other| graph[other].contains(module));
+        let next: BTreeSet<Module> = left
+            .iter()
+            .filter(|module| imports(module) && is_imported(module))
+            .cloned()
+            .collect();
+        if next.len() == left.len() {
+            return left;
+        }
+        left = next;
+    }
+}
+
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -312,4 +540,37 @@ fn uses_are_found_in_every_form() {
     let found: Vec<(usize, String)> = uses(text);
     let expected = [(1, "yaml"), (2, "bundle"), (2, "image"), (7, "rbac")];
     assert_eq!(found, expected.map(|(line, name)| (line, name.to_owned())));
+}
+
+#[test]
+fn imports_are_found_in_code_but_not_in_strings_comments_and_tests() {
+    let text = "use crate::a::{self, b::C, d};\nuse super::{e::F, g};\n// crate::h::I\nfn f() -> child::J { \"crate::k::L \\\" \";                 crate::m::N('\"', '\\'') }\n#[cfg(test)]\nmod tests { use crate::o; }\n";
+    let found: Vec<String> = paths(&code(text)).iter().map(|path| path.join("::")).collect();
+    let expected = [
+        "crate::a::self",
+        "crate::a::b::C",
+        "crate::a::d",
+        "super::e::F",
+        "super::g",
+        "child::J",
+        "crate::m::N",
+    ];
+    assert_eq!(found, expected);
+    let module = |path: &str| -> Module { path.split("::").map(str::to_owned).collect() };
+    let known = ["a", "a::b", "x::y", "x::y::child"].map(module);
+    let target = |path: &str| target(&module("x::y"), &module(path), |found| known.contains(found));
+    assert_eq!(target("crate::a::b::C"), Some(module("a::b")));
+    assert_eq!(target("crate::a::d"), Some(module("a")));
+    assert_eq!(target("super::y::Item"), Some(module("x::y")));
+    assert_eq!(target("child::J"), Some(module("x::y::child")));
+    assert_eq!(target("serde::Serialize"), None);
+}
+
+#[test]
+fn modules_before_and_after_a_cycle_are_not_part_of_it() {
+    let module = |name: &str| -> Module { vec![name.to_owned()] };
+    let graph: BTreeMap<Module, BTreeSet<Module>> = [("a", "b"), ("b", "c"), ("c", "b"), ("d", "")]
+        .map(|(from, to)| (module(from), BTreeSet::from([module(to)])))
+        .into();
+    assert_eq!(cyclic(&graph), BTreeSet::from([module("b"), module("c")]));
 }

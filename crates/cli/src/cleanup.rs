@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use olmkit_cluster::cleanup::{self, Report};
-use olmkit_cluster::extension::{self, RemoveOptions};
+use olmkit_cluster::v0::cleanup::{self, Report};
+use olmkit_cluster::v1::{self, RemoveOptions};
 use olmkit_cluster::{Cluster, Error};
 
 use super::cluster_args::{Output, duration};
@@ -87,7 +87,7 @@ fn run_v1(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let cluster = Cluster::connect(args.kubeconfig.as_deref(), args.namespace.as_deref());
     remove(cluster, args.dry_run, args.output, async |cluster, console| {
-        extension::remove(cluster, &options, console).await
+        v1::remove(cluster, &options, console).await
     })
 }
 

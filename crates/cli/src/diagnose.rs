@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use olmkit_cluster::diagnose::{Finding, diagnose};
+use olmkit_cluster::{Finding, diagnose::diagnose};
 
 use super::cluster_args::Output;
 use super::console::stopped;

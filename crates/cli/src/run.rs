@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use clap::{Subcommand, ValueEnum};
-use olmkit_cluster::release::release;
-use olmkit_cluster::reporter::ProgressLog;
-use olmkit_cluster::run_bundle::{self, Conclusion, Outcome};
-use olmkit_cluster::serve_from::ServeFrom;
-use olmkit_cluster::{BundleFacts, Cause, Cluster, Code, InstallMode, bundle_source, catalog_pod, upgrade};
+use olmkit_cluster::bundle::source;
+use olmkit_cluster::v0::release::release;
+use olmkit_cluster::v0::serve::place::ServeFrom;
+use olmkit_cluster::v0::serve::pod::PodOptions;
+use olmkit_cluster::v0::{run_bundle, upgrade};
+use olmkit_cluster::{BundleFacts, Cause, Cluster, Code, Conclusion, InstallMode, Outcome, ProgressLog};
 
 use super::cluster_args::{ClusterArgs, Output};
 use super::console::{Console, print_causes, stopped};
@@ -129,7 +130,7 @@ pub enum OlmVersion {
 impl Common {
     fn place(&self) -> ServeFrom {
         match (&self.helper_image, &self.serve_from_host) {
-            (Some(image), None) => ServeFrom::Pod(catalog_pod::PodOptions {
+            (Some(image), None) => ServeFrom::Pod(PodOptions {
                 image: image.clone(),
                 pull_policy: match self.image_pull_policy {
                     PullPolicy::Always => "Always",
@@ -168,12 +169,7 @@ impl Common {
     /// Reads the bundle and connects.
     async fn begin(&self, bundle: &str) -> anyhow::Result<Result<(BundleFacts, Cluster), olmkit_cluster::Error>> {
         let registry = self.registry.client()?;
-        let begun = async {
-            Ok((
-                bundle_source::load(bundle, &registry).await?,
-                self.cluster.connect().await?,
-            ))
-        };
+        let begun = async { Ok((source::load(bundle, &registry).await?, self.cluster.connect().await?)) };
         Ok(begun.await)
     }
 }

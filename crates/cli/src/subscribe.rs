@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use olmkit_cluster::subscribe::{self, Options};
+use olmkit_cluster::v0::subscribe::{self, Options};
 use olmkit_cluster::{InstallMode, Observation};
 
 use super::cluster_args::{ClusterArgs, Output};
@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if options.dry_run {
             print_causes(&plan.causes);
             crate::terminal::json(&plan.manifests)?;
-            return Ok(if olmkit_cluster::cause::has_errors(&plan.causes) {
+            return Ok(if olmkit_cluster::has_errors(&plan.causes) {
                 ExitCode::FAILURE
             } else {
                 ExitCode::SUCCESS

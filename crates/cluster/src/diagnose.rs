@@ -1,31 +1,15 @@
 //! `diagnose`: why is an operator not installed, not upgrading, not deleted? Looks once and reports the causes.
 
-use serde::Serialize;
-
-use super::cause::Cause;
-use super::causes::{self, Target};
-use super::client::Cluster;
-use super::observe::Observation;
-use super::progress::{WaitTarget, milestones};
-use super::{Error, extension, preflight, wait};
+use crate::base::error::Error;
+use crate::base::finding::Finding;
+use crate::kube::client::Cluster;
+use crate::kube::logs;
+use crate::observe::observation::Observation;
+use crate::v0::causes::find::{self, Target};
+use crate::v0::preflight;
+use crate::v0::progress::{WaitTarget, milestones};
+use crate::v1;
 use olmkit::diagnostics::Severity;
-
-/// The findings for one package.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Finding {
-    /// The package.
-    pub package: String,
-    /// The namespace.
-    pub namespace: String,
-    /// True if the package is healthy.
-    pub healthy: bool,
-    /// The milestones reached, in order.
-    pub reached: Vec<String>,
-    /// The causes found.
-    pub causes: Vec<Cause>,
-}
 
 /// Diagnoses one package, or all packages that have a Subscription or CSV in the namespace.
 ///
@@ -33,7 +17,7 @@ pub struct Finding {
 /// [`Error::Request`], [`Error::Unreadable`].
 pub async fn diagnose(cluster: &Cluster, package: Option<&str>) -> Result<Vec<Finding>, Error> {
     let seen = Observation::full(cluster, &Default::default()).await?;
-    let mut findings = extension::findings(cluster, package).await?;
+    let mut findings = v1::findings(cluster, package).await?;
     // Whatever OLM v1 has is not looked for in OLM v0, unless that has it too.
     let of_v1 = !findings.is_empty() || is_v1_alone(&seen);
     let packages = match package {
@@ -42,14 +26,14 @@ pub async fn diagnose(cluster: &Cluster, package: Option<&str>) -> Result<Vec<Fi
         None => packages(&seen),
     };
     for package in packages {
-        let causes = causes::find(
+        let causes = find::find(
             &Target {
                 package: package.clone(),
                 csv: None,
             },
             &seen,
         );
-        let causes = wait::with_logs(cluster, causes).await;
+        let causes = logs::with_logs(cluster, causes).await;
         findings.push(Finding {
             reached: reached(&package, &seen),
             namespace: seen.namespace.clone(),

@@ -1,7 +1,7 @@
 //! Commands on a cluster: install and remove OLM, run a bundle, upgrade, clean up, diagnose.
 //!
 //! Decisions are pure functions from an observation ([`Observation`]) to causes ([`Cause`]), to objects to create
-//! ([`intent`]) and to objects to delete; only [`Cluster`] sends requests.
+//! (`v0::intent`) and to objects to delete; only [`Cluster`] sends requests.
 //!
 //! This example is compiled but not run, because it needs a cluster:
 //!
@@ -29,57 +29,26 @@
 //! assert!(Severity::Error < Severity::Warning);
 //! ```
 
-mod adopt;
-pub mod bundle_source;
-pub mod catalog_pod;
-pub mod cause;
-mod causes;
-pub mod cleanup;
-mod client;
-mod cluster_objects;
-mod crd_origin;
+mod base;
+pub mod bundle;
 pub mod diagnose;
-mod discovery;
-mod error;
-pub mod extension;
-mod facts;
-mod health;
-mod host_address;
-mod host_catalog;
-mod install_mode;
-mod intent;
-mod json;
-mod kinds;
-mod late;
-mod limits;
+mod kube;
 pub mod migrate;
-mod names;
-mod object_ref;
 mod observe;
 pub mod olm;
-mod origin;
-mod ownership;
-mod preflight;
-mod progress;
-mod record;
-pub mod release;
-mod removal;
-pub mod reporter;
-mod rerun;
 pub mod rights;
-pub mod run_bundle;
 pub mod scorecard;
-pub mod serve_from;
-pub mod serving;
-pub mod subscribe;
-pub mod upgrade;
-mod wait;
+pub mod v0;
+pub mod v1;
 
-pub use cause::{Cause, Code};
-pub use client::{Cluster, ObjectRef};
-pub use error::Error;
-pub use facts::BundleFacts;
-pub use install_mode::InstallMode;
-pub use observe::Observation;
+pub use base::cause::{Cause, Code, has_errors};
+pub use base::error::Error;
+pub use base::finding::Finding;
+pub use base::install_mode::InstallMode;
+pub use base::object_ref::ObjectRef;
+pub use base::outcome::{Conclusion, Outcome};
+pub use base::reporter::{ProgressLog, ProgressReporter, Step};
+pub use bundle::facts::BundleFacts;
+pub use kube::client::Cluster;
+pub use observe::observation::Observation;
 pub use olmkit::diagnostics::Severity;
-pub use reporter::{ProgressReporter, Step};

@@ -10,7 +10,7 @@ use olmkit::object::UntrustedText;
 use olmkit::olmv1::{self, Bundle, Gates, Installed, Policy, Request, Resolution, Source, VersionRange};
 use olmkit::validate::olm_v1::{BlockedChange, blocked_changes};
 use olmkit_cluster::Cluster;
-use olmkit_cluster::extension::Seen;
+use olmkit_cluster::v1::Seen;
 use serde_json::Value;
 
 use super::PolicyName;

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use olmkit::olmv1::VersionRange;
+use olmkit_cluster::Conclusion;
 use olmkit_cluster::InstallMode;
-use olmkit_cluster::extension::{self, CatalogChoice, InstallOptions, InstallReport};
-use olmkit_cluster::run_bundle::Conclusion;
+use olmkit_cluster::v1::{self, CatalogChoice, InstallOptions, InstallReport};
 
 use super::PolicyName;
 use crate::cluster_args::{ClusterArgs, Output};
@@ -93,7 +93,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let ended = block_on(async {
         let cluster = args.cluster.connect().await?;
         let console = Console::new();
-        let ended = extension::install(&cluster, &options, &console).await;
+        let ended = v1::install(&cluster, &options, &console).await;
         console.finish();
         ended
     })?;

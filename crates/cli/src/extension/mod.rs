@@ -8,7 +8,7 @@ mod uninstall;
 use std::process::ExitCode;
 
 use clap::{Subcommand, ValueEnum};
-use olmkit_cluster::extension::Policy;
+use olmkit_cluster::v1::Policy;
 
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]

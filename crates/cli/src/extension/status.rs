@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use olmkit_cluster::Cluster;
-use olmkit_cluster::extension::{self, ConditionStatus, Status};
+use olmkit_cluster::v1::{self, ConditionStatus, Status};
 
 use crate::cluster_args::Output;
 use crate::console::stopped;
@@ -26,7 +26,7 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let looked = block_on(async {
         let cluster = Cluster::connect(args.kubeconfig.as_deref(), None).await?;
-        extension::status(&cluster, args.name.as_deref()).await
+        v1::status(&cluster, args.name.as_deref()).await
     })?;
     let found = match looked {
         Ok(found) => found,

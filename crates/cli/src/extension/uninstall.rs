@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use olmkit_cluster::Cluster;
-use olmkit_cluster::extension::{self, RemoveOptions};
+use olmkit_cluster::v1::{self, RemoveOptions};
 
 use crate::cleanup;
 use crate::cluster_args::{Output, duration};
@@ -39,6 +39,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let cluster = Cluster::connect(args.kubeconfig.as_deref(), None);
     cleanup::remove(cluster, args.dry_run, args.output, async |cluster, console| {
-        extension::remove(cluster, &options, console).await
+        v1::remove(cluster, &options, console).await
     })
 }

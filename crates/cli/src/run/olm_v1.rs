@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use olmkit_cluster::extension::{self, Loaded, Repositories, RunOptions};
-use olmkit_cluster::run_bundle::{Conclusion, Outcome};
+use olmkit_cluster::v1::{self, Loaded, Repositories, RunOptions};
 use olmkit_cluster::{Cause, Code, Error, InstallMode};
+use olmkit_cluster::{Conclusion, Outcome};
 
 use super::Common;
 use crate::cluster_args::Output;
@@ -47,7 +47,7 @@ pub async fn run(request: &Request<'_>) -> anyhow::Result<ExitCode> {
         check_only: request.check_only,
     };
     let begun = async {
-        let loaded = extension::load(request.bundle, &client).await?;
+        let loaded = v1::load(request.bundle, &client).await?;
         Ok::<_, Error>((loaded, common.cluster.connect().await?))
     };
     let (mut loaded, cluster) = match begun.await {
@@ -58,9 +58,9 @@ pub async fn run(request: &Request<'_>) -> anyhow::Result<ExitCode> {
     let names = Names::of(&loaded, &cluster.namespace);
     let flow = async {
         if request.is_upgrade {
-            extension::upgrade(&cluster, &mut loaded, &options, &client, &console).await
+            v1::upgrade(&cluster, &mut loaded, &options, &client, &console).await
         } else {
-            extension::run(&cluster, &mut loaded, &options, &client, &console).await
+            v1::run(&cluster, &mut loaded, &options, &client, &console).await
         }
     };
     let ended = tokio::select! {

@@ -10,10 +10,11 @@ use olmkit::olmv1::migrate::{Offer, Offered};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::Error;
-use crate::client::Cluster;
-use crate::json::text;
-use crate::kinds;
+use crate::base::error::Error;
+use crate::base::json::text;
+use crate::base::kinds;
+use crate::kube::client::Cluster;
+use crate::kube::conditions::Conditions as _;
 
 /// Time limit for a catalog.
 const CATALOG_LIMIT: Duration = Duration::from_secs(120);
@@ -78,9 +79,7 @@ fn unknown(offers: &mut Offers, problem: &str) {
 
 /// The contents of one catalog for the packages.
 async fn ask(cluster: &Cluster, catalog: &Value, packages: &Offers) -> Result<BTreeMap<String, Offer>, String> {
-    let conditions = catalog.pointer("/status/conditions").and_then(Value::as_array);
-    let is_served = |condition: &Value| text(condition, "/type") == "Serving" && text(condition, "/status") == "True";
-    if !conditions.into_iter().flatten().any(is_served) {
+    if !catalog.is_true("Serving") {
         return Err("it is not served yet".to_owned());
     }
     let base = text(catalog, "/status/urls/base");

@@ -6,15 +6,20 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::Value;
 
-use super::super::cause::{Cause, Code};
-use super::super::causes::of_deployment;
-use super::super::client::{Cluster, ObjectRef};
-use super::super::json::text;
-use super::super::observe::{Observation, condition_is_true, get_as};
-use super::super::reporter::{ProgressLog, ProgressReporter};
-use super::super::rights::{self, Command};
-use super::super::{Error, health, kinds, wait};
 use super::source::Manifests;
+use crate::base::cause::{Cause, Code};
+use crate::base::error::Error;
+use crate::base::json::text;
+use crate::base::kinds;
+use crate::base::object_ref::ObjectRef;
+use crate::base::reporter::{ProgressLog, ProgressReporter};
+use crate::kube::client::Cluster;
+use crate::kube::conditions::Conditions as _;
+use crate::kube::logs;
+use crate::observe::health;
+use crate::observe::observation::Observation;
+use crate::observe::pods::of_deployment;
+use crate::rights::{self, Command};
 use olmkit::types::DeployedCsv;
 
 /// Options for installing OLM.
@@ -51,7 +56,7 @@ pub async fn install(
         while !cluster
             .get(&object)
             .await?
-            .is_some_and(|found| condition_is_true(&found, "Established"))
+            .is_some_and(|found| found.is_true("Established"))
         {
             if Instant::now() > deadline {
                 return Ok(Err(vec![
@@ -111,7 +116,7 @@ async fn deployment_available(
     progress.waiting(format!("{object}"));
     let mut lasting_since: Option<Instant> = None;
     loop {
-        let deployment = get_as::<Deployment>(cluster, object).await?.unwrap_or_default();
+        let deployment = cluster.get_as::<Deployment>(object).await?.unwrap_or_default();
         if health::available(&deployment) {
             progress.done(format!("{object}: available"));
             return Ok(Ok(()));
@@ -129,7 +134,7 @@ async fn deployment_available(
             Instant::now()
         };
         if since.elapsed() > Duration::from_secs(6) || Instant::now() > deadline {
-            return Ok(Err(wait::with_logs(cluster, causes).await));
+            return Ok(Err(logs::with_logs(cluster, causes).await));
         }
         if !lasting {
             lasting_since = None;
@@ -146,7 +151,7 @@ async fn csv_succeeded(
 ) -> Result<Result<(), Vec<Cause>>, Error> {
     progress.waiting(format!("{object}"));
     loop {
-        let csv: DeployedCsv = get_as(cluster, object).await?.unwrap_or_default();
+        let csv: DeployedCsv = cluster.get_as(object).await?.unwrap_or_default();
         if csv.status.phase == "Succeeded" {
             progress.done(format!("{object}: Succeeded"));
             return Ok(Ok(()));
@@ -181,7 +186,7 @@ async fn csv_succeeded(
                     .on(object.clone()),
                 );
             }
-            return Ok(Err(wait::with_logs(cluster, causes).await));
+            return Ok(Err(logs::with_logs(cluster, causes).await));
         }
         tokio::time::sleep(Duration::from_millis(300)).await;
     }

@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::super::Error;
-use super::super::client::{Cluster, ObjectRef};
-use super::super::json::text;
-use super::super::kinds::{Kind, OLM_GROUP};
-use super::super::observe;
 use super::objects::{self, Settings};
+use crate::base::error::Error;
+use crate::base::json::text;
+use crate::base::kinds::{Kind, OLM_GROUP};
+use crate::base::object_ref::ObjectRef;
+use crate::kube::client::Cluster;
+use crate::kube::owned::LABEL_PREFIXES;
+use crate::observe::observation::dead_api_services;
 
 /// Objects that Kubernetes and OpenShift create in every namespace.
 const EVERYWHERE: &[(&str, &str)] = &[
@@ -34,9 +36,6 @@ const DERIVED: &[&str] = &[
     "PackageManifest",
 ];
 
-/// Prefixes of the labels that OLM puts on its objects.
-const LABELS: &[&str] = &["olm.", "operators.coreos.com/", "operatorframework.io/"];
-
 /// An object in a namespace that neither Kubernetes nor OLM created, if any.
 ///
 /// # Errors
@@ -44,7 +43,7 @@ const LABELS: &[&str] = &["olm.", "operators.coreos.com/", "operatorframework.io
 pub async fn foreign(cluster: &Cluster, namespace: &str) -> Result<Option<ObjectRef>, Error> {
     let own = own(namespace);
     // Its absence would be waited for.
-    let dead = observe::dead_api_services(cluster).await?;
+    let dead = dead_api_services(cluster).await?;
     for kind in cluster.namespaced_kinds(&dead).await? {
         if DERIVED.contains(&kind.kind.as_str()) {
             continue;
@@ -91,7 +90,7 @@ fn is_expected(kind: &Kind, object: &Value, own: &BTreeSet<(String, String)>) ->
     let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
     let by_olm = labels.is_some_and(|labels| {
         let mut keys = labels.keys();
-        keys.any(|key| LABELS.iter().any(|begin| key.starts_with(begin)))
+        keys.any(|key| LABEL_PREFIXES.iter().any(|begin| key.starts_with(begin)))
     });
     // It is deleted with its owner.
     let is_owned = object.pointer("/metadata/ownerReferences/0").is_some();
@@ -113,8 +112,8 @@ fn is_expected(kind: &Kind, object: &Value, own: &BTreeSet<(String, String)>) ->
 mod tests {
     use serde_json::json;
 
-    use super::super::super::kinds;
     use super::*;
+    use crate::base::kinds;
 
     #[test]
     fn only_what_kubernetes_and_olm_made_is_expected() {

@@ -7,7 +7,7 @@ use olmkit_oci::registry::{DownloadError, download};
 use olmkit_oci::sha256;
 
 use super::source::FILE_LIMIT;
-use crate::Error;
+use crate::base::error::Error;
 
 /// The release that is installed by default: the newest one that this project's tests run.
 pub const DEFAULT_VERSION: &str = "0.46.0";

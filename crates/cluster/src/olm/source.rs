@@ -8,8 +8,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::objects::{self, Settings};
-use crate::Error;
-use crate::json::text;
+use crate::base::error::Error;
+use crate::base::json::text;
 use olmkit::yaml;
 
 /// No manifest file of OLM is near this size.

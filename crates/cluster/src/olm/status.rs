@@ -2,12 +2,18 @@
 
 use serde::Serialize;
 
-use super::super::cause::{Cause, Code, sorted};
-use super::super::causes::{of_catalog, of_deployment};
-use super::super::client::{Cluster, ObjectRef};
-use super::super::json::text;
-use super::super::observe::{CrdState, NEEDED_CRDS, Observation, condition_is_true, observe_olm};
-use super::super::{Error, health, kinds};
+use crate::base::cause::{Cause, Code, sorted};
+use crate::base::error::Error;
+use crate::base::json::text;
+use crate::base::kinds;
+use crate::base::object_ref::ObjectRef;
+use crate::kube::client::Cluster;
+use crate::kube::conditions::Conditions as _;
+use crate::kube::crd::CrdState;
+use crate::observe::health;
+use crate::observe::observation::{NEEDED_CRDS, Observation, observe_olm};
+use crate::observe::pods::of_deployment;
+use crate::v0::causes::catalog::of_catalog;
 
 /// One part of OLM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -71,7 +77,7 @@ pub async fn status(cluster: &Cluster) -> Result<Status, Error> {
     }
     status.causes = sorted(std::mem::take(&mut status.causes));
     status.healthy = status.installed
-        && !super::super::cause::has_errors(&status.causes)
+        && !crate::base::cause::has_errors(&status.causes)
         && status.components.iter().all(|component| component.healthy);
     Ok(status)
 }
@@ -102,7 +108,7 @@ async fn workloads(cluster: &Cluster, seen: &mut Observation, status: &mut Statu
             around.refresh(cluster).await?;
             status
                 .causes
-                .extend(super::super::wait::with_logs(cluster, of_deployment(&deployment, &around)).await);
+                .extend(crate::kube::logs::with_logs(cluster, of_deployment(&deployment, &around)).await);
         }
     }
     for csv in cluster
@@ -179,7 +185,7 @@ async fn api_services(cluster: &Cluster, status: &mut Status) -> Result<(), Erro
     let Some(found) = cluster.get(&object).await? else {
         return Ok(());
     };
-    let healthy = condition_is_true(&found, "Available");
+    let healthy = found.is_true("Available");
     status.components.push(Component {
         object: object.clone(),
         state: if healthy {

@@ -6,16 +6,19 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::super::cause::{Cause, Code};
-use super::super::cleanup::Kept;
-use super::super::client::{Cluster, ObjectRef};
-use super::super::json::text;
-use super::super::kinds::{self, Kind};
-use super::super::observe::condition_is_true;
-use super::super::reporter::{ProgressLog, ProgressReporter};
-use super::super::rights::{self, Command};
-use super::super::{Error, observe};
 use super::namespaces::foreign;
+use crate::base::cause::{Cause, Code};
+use crate::base::error::Error;
+use crate::base::json::text;
+use crate::base::kinds::{self, Kind};
+use crate::base::object_ref::ObjectRef;
+use crate::base::reporter::{ProgressLog, ProgressReporter};
+use crate::kube::client::Cluster;
+use crate::kube::conditions::Conditions as _;
+use crate::kube::owned;
+use crate::kube::removal::Kept;
+use crate::observe::observation::observe_olm;
+use crate::rights::{self, Command};
 use olmkit::types::DeployedCsv;
 
 /// Options for removing OLM.
@@ -140,7 +143,7 @@ async fn own_namespace(cluster: &Cluster, options: &UninstallOptions) -> Result<
     if let Some(namespace) = &options.namespace {
         return Ok(namespace.clone());
     }
-    let state = observe::observe_olm(cluster, &Default::default()).await?;
+    let state = observe_olm(cluster, &Default::default()).await?;
     let by_deployment = state
         .deployments
         .iter()
@@ -240,7 +243,7 @@ impl Run<'_, '_> {
             .cluster
             .get(&object)
             .await?
-            .is_some_and(|found| condition_is_true(&found, "Available")))
+            .is_some_and(|found| found.is_true("Available")))
     }
 
     /// CSVs have a finalizer that only olm-operator removes. Without it the finalizer is removed here.
@@ -319,14 +322,14 @@ impl Run<'_, '_> {
             "kube-system",
             "packageserver-service-auth-reader",
         ));
-        for (kind, namespace) in [
-            (kinds::cluster_role(), None),
-            (kinds::cluster_role_binding(), None),
-            (kinds::role_binding(), Some("kube-system")),
-        ] {
-            for labels in ["olm.owner", "olm.managed=true"] {
-                let found = self.cluster.list(kind.clone(), namespace, Some(labels)).await?;
-                objects.extend(found.iter().map(|object| ObjectRef::of(&kind, object)));
+        let managed = format!("{}=true", owned::MANAGED);
+        for place in owned::places().into_iter().filter(|place| place.outlives_csvs) {
+            for labels in [owned::OWNER, &managed] {
+                let found = self
+                    .cluster
+                    .list(place.kind.clone(), place.namespace, Some(labels))
+                    .await?;
+                objects.extend(found.iter().map(|object| ObjectRef::of(&place.kind, object)));
             }
         }
         objects.retain(|object| !object.name.starts_with(BINDING));

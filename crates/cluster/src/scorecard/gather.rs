@@ -8,7 +8,7 @@ use olmkit::object::PathPart;
 use tokio::io::AsyncReadExt as _;
 
 use super::objects::GATHER;
-use crate::client::Cluster;
+use crate::kube::client::Cluster;
 
 /// Limits for the files of one test.
 const LIMITS: olmkit_oci::unpack::Limits = olmkit_oci::unpack::Limits::REPORTS;

@@ -11,8 +11,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use olmkit::scorecard::TestConfiguration;
 use serde_json::{Map, Value, json};
 
-use super::{Options, PodSecurity};
-use crate::json::text;
+use super::options::{GRACE, Options, PodSecurity};
+use crate::base::json::text;
 
 /// The container with the test.
 pub const TEST: &str = "scorecard-test";
@@ -205,7 +205,7 @@ pub fn pod(
         containers.push(json!({
             "name": GATHER,
             "image": options.storage_image,
-            "command": ["sleep", (options.limit.as_secs() + super::GRACE.as_secs()).to_string()],
+            "command": ["sleep", (options.limit.as_secs() + GRACE.as_secs()).to_string()],
             "volumeMounts": [mount],
             "securityContext": context,
         }));
@@ -229,7 +229,7 @@ pub fn pod(
             "serviceAccountName": account,
             "restartPolicy": "Never",
             // The node ends it, also when this program was killed.
-            "activeDeadlineSeconds": options.limit.as_secs() + super::GRACE.as_secs(),
+            "activeDeadlineSeconds": options.limit.as_secs() + GRACE.as_secs(),
             "terminationGracePeriodSeconds": 1,
             "initContainers": init,
             "containers": containers,

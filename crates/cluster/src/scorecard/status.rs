@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Event, Pod};
 
 use super::objects::{TEST, UNTAR};
-use crate::causes::pods::{self, Trouble};
+use crate::observe::pods::{self, Trouble};
 
 /// State of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,10 +1,12 @@
 //! Permissions of the commands for OLM v1.
 
-use super::super::Command::{CleanupV1, Diagnose, ExtensionInstall, ExtensionStatus, ExtensionUninstall, RunBundleV1};
-use super::super::Place::{Cluster, Namespace};
-use super::super::When::{Always, Better, Removed, Repair};
-use super::super::{Command, Right};
-use super::{APPS, CORE, CRDS, OLM_V1};
+use super::groups::{APPS, CORE, CRDS, OLM_V1};
+use crate::rights::right::Command::{
+    CleanupV1, Diagnose, ExtensionInstall, ExtensionStatus, ExtensionUninstall, RunBundleV1,
+};
+use crate::rights::right::Place::{Cluster, Namespace};
+use crate::rights::right::When::{Always, Better, Removed, Repair};
+use crate::rights::right::{Command, Right};
 
 /// The commands for OLM v1.
 const V1: &[Command] = &[

@@ -1,0 +1,4 @@
+//! The bundle to install.
+
+pub mod facts;
+pub mod source;

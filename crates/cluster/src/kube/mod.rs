@@ -1,0 +1,13 @@
+//! Requests to the API server, and what any command does with single objects.
+
+pub mod client;
+pub mod conditions;
+pub mod crd;
+mod discovery;
+pub mod late;
+pub mod logs;
+pub mod origin;
+pub mod owned;
+pub mod ownership;
+mod path;
+pub mod removal;

@@ -1,0 +1,220 @@
+//! Removes objects and waits until they are deleted.
+
+use std::time::{Duration, Instant};
+
+use super::client::Cluster;
+use super::conditions::Conditions as _;
+use super::crd::CrdState;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::base::cause::{Cause, Code};
+use crate::base::error::Error;
+use crate::base::json::text;
+use crate::base::kinds;
+use crate::base::object_ref::ObjectRef;
+use crate::base::reporter::{ProgressLog, Step};
+
+/// Removes objects and reports each removed one; `removed` collects them. Returns the objects that still exist at the
+/// end of the time limit.
+///
+/// # Errors
+/// [`Error::Request`].
+pub async fn remove(
+    cluster: &Cluster,
+    objects: &[ObjectRef],
+    deadline: Instant,
+    removed: &mut Vec<ObjectRef>,
+    progress: &mut ProgressLog<'_>,
+) -> Result<Vec<ObjectRef>, Error> {
+    let mut waiting = Vec::new();
+    for object in objects {
+        if cluster.delete(object).await? {
+            waiting.push(object.clone());
+        }
+    }
+    let mut pause = Duration::from_millis(100);
+    loop {
+        let mut left = Vec::new();
+        for object in waiting {
+            match cluster.get(&object).await? {
+                Some(found) => {
+                    // OLM creates its Operator object again while any object has the label.
+                    if found.pointer("/metadata/deletionTimestamp").is_none() {
+                        cluster.delete(&object).await?;
+                    }
+                    left.push(object);
+                }
+                None => {
+                    progress.done(format!("{object}: removed"));
+                    removed.push(object);
+                }
+            }
+        }
+        waiting = left;
+        let Some(first) = waiting.first() else {
+            return Ok(waiting);
+        };
+        if Instant::now() > deadline {
+            return Ok(waiting);
+        }
+        progress.waiting(format!("{first} to be deleted"));
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(1));
+    }
+}
+
+/// Waits until an object is deleted.
+pub(crate) async fn gone(cluster: &Cluster, object: &ObjectRef) -> Result<(), Error> {
+    const LIMIT: u64 = 60;
+    let began = Instant::now();
+    while cluster.get(object).await?.is_some() {
+        if began.elapsed().as_secs() >= LIMIT {
+            return Err(Error::NotGone {
+                object: object.clone(),
+                seconds: LIMIT,
+            });
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    Ok(())
+}
+
+/// Result of a cleanup.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Report {
+    /// The package.
+    pub package: String,
+    /// True if anything was found.
+    pub found: bool,
+    /// Removed objects, or those that would be.
+    pub removed: Vec<ObjectRef>,
+    /// Kept objects, with the reasons.
+    pub kept: Vec<Kept>,
+    /// The causes that block the removal.
+    pub causes: Vec<Cause>,
+    /// The steps done, with their times.
+    pub steps: Vec<Step>,
+}
+
+/// A kept object, and the reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Kept {
+    /// The object.
+    pub object: ObjectRef,
+    /// The reason for keeping it.
+    pub why: String,
+}
+
+impl Kept {
+    /// A kept object.
+    pub fn new(object: ObjectRef, why: String) -> Self {
+        Self { object, why }
+    }
+}
+
+/// The objects of a CRD, in all namespaces.
+pub(crate) async fn instances_of(cluster: &Cluster, crd: &CrdState) -> Result<Vec<ObjectRef>, Error> {
+    let kind = crd.instances();
+    let objects = cluster.list(kind.clone(), None, None).await?;
+    Ok(objects.iter().map(|object| ObjectRef::of(&kind, object)).collect())
+}
+
+/// The objects that exist.
+pub(crate) async fn existing(cluster: &Cluster, objects: &[ObjectRef]) -> Result<Vec<ObjectRef>, Error> {
+    let mut found = Vec::new();
+    for object in objects {
+        if cluster.get(object).await?.is_some() {
+            found.push(object.clone());
+        }
+    }
+    Ok(found)
+}
+
+/// The cause why an object that is being deleted still exists, and who should act. `operators` are Deployments that OLM
+/// created near it.
+pub(crate) fn blocked(object: &ObjectRef, value: &Value, operators: &[Value]) -> Cause {
+    let finalizers: Vec<&str> = value
+        .pointer("/metadata/finalizers")
+        .and_then(Value::as_array)
+        .map(|list| list.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default();
+    let shown = if finalizers.is_empty() {
+        "none".to_owned()
+    } else {
+        finalizers.join(", ")
+    };
+    let resource = object.kind.resource();
+    let namespace = object
+        .namespace
+        .as_ref()
+        .map(|namespace| format!(" -n {namespace}"))
+        .unwrap_or_default();
+    let force = format!(
+        "kubectl{namespace} patch {resource} {} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'",
+        object.name
+    );
+    let message = format!("is being deleted but finalizers keep it: {shown}");
+    if object.kind.group == kinds::OLM_GROUP || kinds::known(&object.kind.api_version(), &object.kind.kind).is_some() {
+        return Cause::passing(
+            Code::DeletionBlocked,
+            message,
+            format!("check that olm-operator runs (olmkit olm status), then run this again; without OLM: {force}"),
+        )
+        .on(object.clone());
+    }
+    let down: Vec<&str> = operators
+        .iter()
+        .filter(|deployment| !deployment.is_true("Available"))
+        .map(|deployment| text(deployment, "/metadata/name"))
+        .collect();
+    let likely = match (operators.is_empty(), down.as_slice()) {
+        (true, _) => "the operator that should remove the finalizer no longer exists".to_owned(),
+        (false, []) => "the operator runs but does not finish: see its log".to_owned(),
+        (false, names) => format!(
+            "the operator that should remove the finalizer is not available: Deployment {}",
+            names.join(", ")
+        ),
+    };
+    Cause::passing(
+        Code::CustomResourceDeletionBlocked,
+        message,
+        format!("restore the operator and run this again; or skip its cleanup and leave the external resources that it manages: {force}"),
+    )
+    .on(object.clone())
+    .likely(likely)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_blocked_custom_resource_tells_finalizer_and_operator() {
+        let kind = kinds::Kind {
+            group: "cache.example.com".into(),
+            version: "v1".into(),
+            kind: "Cache".into(),
+            plural: "caches".into(),
+            namespaced: true,
+        };
+        let object = ObjectRef::namespaced(kind, "shop", "one");
+        let value = json!({"metadata": {"finalizers": ["cache.example.com/finalizer"]}});
+        let down = json!({"metadata": {"name": "cache-operator"}, "status": {"conditions": [{"type": "Available", "status": "False"}]}});
+        let cause = blocked(&object, &value, &[down]);
+        assert_eq!(cause.code, Code::CustomResourceDeletionBlocked);
+        assert!(cause.message.contains("cache.example.com/finalizer"));
+        assert!(cause.likely.contains("cache-operator"));
+        assert!(
+            cause
+                .remedy
+                .contains("kubectl -n shop patch caches.cache.example.com one")
+        );
+        assert!(blocked(&object, &value, &[]).likely.contains("no longer exists"));
+    }
+}

@@ -1,0 +1,12 @@
+//! `cleanup`: removes a package. Deletes custom resources first, so that the operator can still finalize them, and no
+//! object that it shares with other packages.
+
+mod options;
+mod residue;
+mod resume;
+mod run;
+mod scope;
+
+pub use crate::kube::removal::{Kept, Report};
+pub use options::Options;
+pub use run::cleanup;

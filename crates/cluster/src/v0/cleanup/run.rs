@@ -1,0 +1,318 @@
+//! The steps of a cleanup.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::options::Options;
+use super::scope::{self, Scope, scope};
+use super::{residue, resume};
+use crate::base::cause::Cause;
+use crate::base::error::Error;
+use crate::base::object_ref::ObjectRef;
+use crate::base::reporter::{ProgressLog, ProgressReporter};
+use crate::base::{kinds, names};
+use crate::kube::client::Cluster;
+use crate::kube::late;
+use crate::kube::removal::{self, Kept, Report};
+use crate::observe::observation::Observation;
+use crate::rights::{self, Command, When};
+use crate::v0::{cluster_objects, record};
+
+/// Removes a package from the cluster's namespace.
+///
+/// # Errors
+/// [`Error::Request`], [`Error::Unreadable`], [`Error::Usage`] if a named CRD does not belong to the package. Objects
+/// that block are not errors but causes in the report.
+pub async fn cleanup(cluster: &Cluster, options: &Options, reporter: &dyn ProgressReporter) -> Result<Report, Error> {
+    names::check("package", &options.package).map_err(Error::Usage)?;
+    let mut progress = ProgressLog::start(reporter);
+    let missing = rights::missing_always(cluster, Command::Cleanup).await?;
+    if !missing.is_empty() {
+        return Ok(refused(options, missing));
+    }
+    let deadline = Instant::now() + options.timeout;
+    let begun = resume::begun(cluster, &options.package).await?;
+    let seen = settled(cluster, options, &begun, &mut progress).await?;
+    let recorded = record::read(cluster, &options.package).await?;
+    let mut scope = scope(options, &seen, &recorded, begun.clone());
+    check_named(options, &seen, &scope)?;
+    keep_shared(cluster, options, &mut scope).await?;
+    if !options.dry_run {
+        let missing = missing_rights(cluster, options, &scope).await?;
+        if !missing.is_empty() {
+            return Ok(refused(options, missing));
+        }
+    }
+    let mut run = Run {
+        cluster,
+        deadline,
+        report: Report {
+            package: options.package.clone(),
+            kept: scope.kept.clone(),
+            ..Report::default()
+        },
+        dry_run: options.dry_run,
+        begun,
+        progress: &mut progress,
+    };
+    run.all(&scope, options).await?;
+    let mut report = run.report;
+    report.found = !report.removed.is_empty() || !report.causes.is_empty();
+    report.steps = progress.steps;
+    Ok(report)
+}
+
+/// Observes the cluster after OLM has completed all plans of the package: a CSV can have Succeeded before the last
+/// objects of its bundle exist, and OLM creates them even after the plan is deleted. Half of the time is reserved for
+/// the removal.
+async fn settled(
+    cluster: &Cluster,
+    options: &Options,
+    begun: &BTreeSet<String>,
+    progress: &mut ProgressLog<'_>,
+) -> Result<Observation, Error> {
+    let mut seen = Observation::full(cluster, &Default::default()).await?;
+    if options.dry_run {
+        return Ok(seen);
+    }
+    let csvs = scope::csv_names(&options.package, &seen, begun.clone());
+    let is_ours = |csv: &str| csvs.contains(csv);
+    if cluster_objects::complete(cluster, is_ours, options.timeout / 2, &mut seen, progress).await? {
+        seen = Observation::full(cluster, &Default::default()).await?;
+    }
+    Ok(seen)
+}
+
+/// Nothing was changed, because permissions are missing.
+fn refused(options: &Options, causes: Vec<Cause>) -> Report {
+    Report {
+        package: options.package.clone(),
+        found: true,
+        causes,
+        ..Report::default()
+    }
+}
+
+/// The missing permissions for removing the objects in scope.
+async fn missing_rights(cluster: &Cluster, options: &Options, scope: &Scope) -> Result<Vec<Cause>, Error> {
+    let residue = residue::find(cluster, scope, options).await?;
+    let mut objects = [
+        &scope.subscriptions,
+        &scope.install_plans,
+        &scope.csvs,
+        &scope.catalogs,
+        &scope.groups,
+        &residue.of_csvs,
+        &residue.of_catalogs,
+        &residue::of_apis(cluster, scope).await?,
+        &scope.crds_refs(),
+    ]
+    .map(|part| part.as_slice())
+    .concat();
+    objects.extend(removal::existing(cluster, &residue.operators).await?);
+    for (_, crd) in &scope.crds {
+        objects.extend(removal::instances_of(cluster, crd).await?);
+    }
+    let mut missing = rights::missing_to_remove(cluster, Command::Cleanup, &objects).await?;
+    let stays = |right: &rights::Right| right.when == When::Kept && !scope.labelled_crds.is_empty();
+    missing.extend(rights::missing(cluster, Command::Cleanup, stays).await?);
+    Ok(missing)
+}
+
+struct Run<'a, 'n> {
+    cluster: &'a Cluster,
+    deadline: Instant,
+    report: Report,
+    dry_run: bool,
+    /// The CSVs that an earlier cleanup had begun to remove.
+    begun: BTreeSet<String>,
+    progress: &'a mut ProgressLog<'n>,
+}
+
+impl Run<'_, '_> {
+    async fn all(&mut self, scope: &Scope, options: &Options) -> Result<(), Error> {
+        if !self.dry_run && !scope.csvs.is_empty() {
+            let names = scope.csv_names.union(&scope.replaced).cloned().collect();
+            // A resumed cleanup has recorded its names already.
+            if self.begun != names {
+                resume::note(self.cluster, &options.package, &names).await?;
+            }
+        }
+        // First, because OLM would install the removed version again.
+        self.remove(&scope.subscriptions).await?;
+        // OLM would create the objects of an unfinished plan again.
+        self.remove(&scope.install_plans).await?;
+        let residue = residue::find(self.cluster, scope, options).await?;
+        self.report.kept.extend(residue.kept);
+        let instances = self.instances(scope, options).await?;
+        if !self.remove(&instances).await? {
+            return Ok(());
+        }
+        // Other clients may have created objects in the meantime.
+        let mut scope = scope.clone();
+        let before = scope.kept.len();
+        keep_shared(self.cluster, options, &mut scope).await?;
+        self.report.kept.extend(scope.kept.iter().skip(before).cloned());
+        let scope = &scope;
+        let roles = residue::of_apis(self.cluster, scope).await?;
+        for stage in [
+            &scope.crds_refs(),
+            &scope.csvs,
+            &residue.of_csvs,
+            &roles,
+            &scope.catalogs,
+            &residue.of_catalogs,
+            &scope.groups,
+        ] {
+            if !self.remove(stage).await? {
+                return Ok(());
+            }
+        }
+        // Last, because OLM creates it again while any object has its label.
+        self.unlabel(scope, options).await?;
+        self.remove(&residue.operators).await?;
+        if !self.dry_run && !self.report.removed.is_empty() {
+            self.late(scope, &residue.operators, options).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes the package's label from CRDs that are kept.
+    async fn unlabel(&self, scope: &Scope, options: &Options) -> Result<(), Error> {
+        let label = names::component_label(&options.package, &scope.namespace);
+        for crd in scope.labelled_crds.iter().filter(|_| !self.dry_run) {
+            let patch = json!({"metadata": {"labels": {label.as_str(): null}}});
+            match self.cluster.merge(crd, &patch).await {
+                Err(error) if !error.is_not_found() => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes objects that OLM wrote late: the ClusterRoles of an OperatorGroup, the Operator object, and objects of a
+    /// plan that OLM was executing: CSV, CRDs and other cluster-scoped objects.
+    async fn late(&mut self, scope: &Scope, operators: &[ObjectRef], options: &Options) -> Result<(), Error> {
+        let cluster = self.cluster;
+        let csvs: Vec<ObjectRef> = scope
+            .csv_names
+            .iter()
+            .map(|name| ObjectRef::namespaced(kinds::cluster_service_version(), &scope.namespace, name))
+            .collect();
+        let crds = scope.crds_refs();
+        self.progress.waiting("OLM to notice");
+        let mut late = late::remove(cluster, async || {
+            let mut found = residue::of_groups(cluster, scope).await?;
+            found.extend(residue::of_apis(cluster, scope).await?);
+            found.extend(residue::of_plans(cluster, scope, options).await?);
+            found.extend(removal::existing(cluster, operators).await?);
+            found.extend(removal::existing(cluster, &csvs).await?);
+            found.extend(removal::existing(cluster, &crds).await?);
+            Ok(found)
+        })
+        .await?;
+        if late.iter().any(|object| csvs.contains(object)) {
+            let left = residue::find(cluster, scope, options).await?;
+            self.remove(&[left.of_csvs, left.operators].concat()).await?;
+        }
+        late.retain(|object| !self.report.removed.contains(object));
+        self.report.removed.extend(late);
+        Ok(())
+    }
+
+    /// The custom resources of the CRDs that go.
+    async fn instances(&self, scope: &Scope, options: &Options) -> Result<Vec<ObjectRef>, Error> {
+        let mut found = Vec::new();
+        for (name, crd) in &scope.crds {
+            let mut objects = removal::instances_of(self.cluster, crd).await?;
+            if !options.named_crds.contains(name) {
+                objects.retain(|object| !scope.is_outside(object));
+            }
+            found.extend(objects);
+        }
+        Ok(found)
+    }
+
+    /// Removes objects and waits until they are deleted. `false` if something blocks.
+    async fn remove(&mut self, objects: &[ObjectRef]) -> Result<bool, Error> {
+        if self.dry_run {
+            let existing = removal::existing(self.cluster, objects).await?;
+            self.report.removed.extend(existing);
+            return Ok(true);
+        }
+        let removed = &mut self.report.removed;
+        let left = removal::remove(self.cluster, objects, self.deadline, removed, self.progress).await?;
+        for object in &left {
+            let cause = self.blocked(object).await?;
+            self.report.causes.extend(cause);
+        }
+        Ok(left.is_empty())
+    }
+
+    /// The cause why an object is not deleted.
+    async fn blocked(&self, object: &ObjectRef) -> Result<Option<Cause>, Error> {
+        let Some(value) = self.cluster.get(object).await? else {
+            return Ok(None);
+        };
+        let operators = self
+            .cluster
+            .list(
+                kinds::deployment(),
+                object.namespace.as_deref(),
+                Some("olm.owner.kind=ClusterServiceVersion"),
+            )
+            .await?;
+        Ok(Some(removal::blocked(object, &value, &operators)))
+    }
+}
+
+/// A CRD that is named but not the package's is a mistake, which must not go unnoticed.
+fn check_named(options: &Options, seen: &Observation, scope: &Scope) -> Result<(), Error> {
+    let foreign = options
+        .named_crds
+        .iter()
+        .find(|name| seen.crds.contains_key(*name) && !scope.owned_crds.contains(*name));
+    let Some(name) = foreign else { return Ok(()) };
+    let owned: Vec<&str> = scope.owned_crds.iter().map(String::as_str).collect();
+    Err(Error::Usage(format!(
+        "--delete-crds={name}: package {} does not own that CRD; it owns {}",
+        options.package,
+        if owned.is_empty() {
+            "none".to_owned()
+        } else {
+            owned.join(", ")
+        }
+    )))
+}
+
+/// Keeps CRDs with custom resources outside the operator's namespace. To delete such a CRD, the user must name it.
+async fn keep_shared(cluster: &Cluster, options: &Options, scope: &mut Scope) -> Result<(), Error> {
+    let label = names::component_label(&options.package, &scope.namespace);
+    let mut going = Vec::new();
+    for (name, crd) in std::mem::take(&mut scope.crds) {
+        let mut others = Vec::new();
+        if !options.named_crds.contains(&name) {
+            others = removal::instances_of(cluster, &crd).await?;
+            others.retain(|object| scope.is_outside(object));
+        }
+        let Some(first) = others.first() else {
+            going.push((name, crd));
+            continue;
+        };
+        let object = ObjectRef::cluster(kinds::custom_resource_definition(), &name);
+        if crd.labels.contains_key(&label) {
+            scope.labelled_crds.push(object.clone());
+        }
+        let why = format!(
+            "{} of its custom resources are outside namespace {}, such as {first}; --delete-crds={name} deletes it with all its custom resources",
+            others.len(),
+            scope.namespace
+        );
+        scope.unserved_crds.insert(name);
+        scope.kept.push(Kept { object, why });
+    }
+    scope.crds = going;
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! Snapshot of a ClusterExtension.
+
+use k8s_openapi::api::core::v1::Event;
+use serde_json::Value;
+
+use super::conditions::condition;
+use super::objects::owned_by;
+use super::selector::selects;
+use crate::base::error::Error;
+use crate::base::json::text;
+use crate::base::kinds;
+use crate::base::object_ref::ObjectRef;
+use crate::kube::client::Cluster;
+use crate::observe::observation::Observation;
+
+/// A ClusterExtension and its related objects. Contains observations only, no conclusions.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Seen {
+    /// Its name.
+    pub name: String,
+    /// The ClusterExtension, if it exists.
+    pub extension: Option<Value>,
+    /// All ClusterCatalogs.
+    pub catalogs: Vec<Value>,
+    /// The CRDs that operator-controller created for it.
+    pub crds: Vec<Value>,
+    /// Its namespace, with the Deployments that operator-controller created for it, pods and events.
+    pub place: Observation,
+}
+
+impl Seen {
+    /// Reads a ClusterExtension of the cluster.
+    ///
+    /// # Errors
+    /// [`Error::Request`], [`Error::Unreadable`].
+    pub async fn read(cluster: &Cluster, name: &str) -> Result<Self, Error> {
+        let object = ObjectRef::cluster(kinds::cluster_extension(), name);
+        let (extension, catalogs) =
+            futures::try_join!(cluster.get(&object), cluster.list(kinds::cluster_catalog(), None, None),)?;
+        Self::of(cluster, name, extension, catalogs).await
+    }
+
+    /// Reads the related objects of a ClusterExtension.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(super) async fn of(
+        cluster: &Cluster,
+        name: &str,
+        extension: Option<Value>,
+        catalogs: Vec<Value>,
+    ) -> Result<Self, Error> {
+        let of_extension = extension.as_ref().map(|found| text(found, "/spec/namespace"));
+        let namespace = of_extension
+            .filter(|namespace| !namespace.is_empty())
+            .unwrap_or(&cluster.namespace)
+            .to_owned();
+        let mut place = Observation::none(cluster);
+        place.namespace.clone_from(&namespace);
+        let selector = owned_by(name);
+        let within = Some(namespace.as_str());
+        let of_namespace = ObjectRef::cluster(kinds::namespace(), &namespace);
+        let (found, crds, deployments, pods, events) = futures::try_join!(
+            cluster.get(&of_namespace),
+            cluster.list(kinds::custom_resource_definition(), None, Some(&selector)),
+            cluster.list_as(kinds::deployment(), within, Some(&selector)),
+            cluster.list_as(kinds::pod(), within, None),
+            cluster.list_as::<Event>(kinds::event(), within, None),
+        )?;
+        place.namespace_phase = found.map(|found| text(&found, "/status/phase").to_owned());
+        (place.deployments, place.pods) = (deployments, pods);
+        let is_warning = |event: &Event| event.type_.as_deref() == Some("Warning");
+        place.events = events.into_iter().filter(is_warning).collect();
+        Ok(Self {
+            name: name.to_owned(),
+            extension,
+            catalogs,
+            crds,
+            place,
+        })
+    }
+
+    /// A string in the ClusterExtension; empty if it is absent.
+    pub(super) fn text(&self, pointer: &str) -> &str {
+        self.extension.as_ref().map_or("", |found| text(found, pointer))
+    }
+
+    /// The package.
+    #[must_use]
+    pub fn package(&self) -> &str {
+        self.text("/spec/source/catalog/packageName")
+    }
+
+    /// Name and version of the installed bundle, if any.
+    #[must_use]
+    pub fn installed(&self) -> Option<(&str, &str)> {
+        let name = self.text("/status/install/bundle/name");
+        (!name.is_empty()).then(|| (name, self.text("/status/install/bundle/version")))
+    }
+
+    /// Image of the installed bundle, which only a condition's message contains.
+    #[must_use]
+    pub fn installed_image(&self) -> Option<&str> {
+        let installed = condition(self.extension.as_ref()?, "Installed")?;
+        let image = installed
+            .message
+            .strip_prefix("Installed bundle ")?
+            .strip_suffix(" successfully")?;
+        (installed.status == "True").then_some(image)
+    }
+
+    /// The catalogs that its selector takes.
+    pub fn selected(&self) -> impl Iterator<Item = &Value> {
+        let extension = self.extension.as_ref();
+        let selector = extension.and_then(|found| found.pointer("/spec/source/catalog/selector"));
+        self.catalogs.iter().filter(move |catalog| {
+            let labels = catalog.pointer("/metadata/labels").and_then(Value::as_object);
+            selects(selector, labels)
+        })
+    }
+
+    /// The ClusterExtension as the objects of a cause name it.
+    pub(super) fn object(&self) -> ObjectRef {
+        ObjectRef::cluster(kinds::cluster_extension(), &self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_image_of_what_is_installed_is_in_a_message() {
+        let seen = |status: &str, message: &str| Seen {
+            extension: Some(
+                json!({"status": {"conditions": [{"type": "Installed", "status": status, "message": message}]}}),
+            ),
+            ..Seen::default()
+        };
+        let installed = "Installed bundle registry.test/b@sha256:1 successfully";
+        assert_eq!(
+            seen("True", installed).installed_image(),
+            Some("registry.test/b@sha256:1")
+        );
+        assert_eq!(seen("False", installed).installed_image(), None);
+        assert_eq!(seen("True", "fine").installed_image(), None);
+        assert_eq!(Seen::default().installed_image(), None);
+    }
+}
