@@ -15,7 +15,7 @@ from compare import OLMKIT, SKOPEO, Collector, Maker, config_in, descriptor, dir
 # Images that every tool accepts; in a docker-archive their layers are uncompressed.
 IMAGES = ["", "", "long names", "hard link through a linked directory", "a/../b", "whiteouts", "symbolic links", "sparse file", "zstd",
           "type says gzip, bytes are plain", "type says plain, bytes are gzip", "null values in the config", "Docker media types",
-          "same layer twice", "name that is not UTF-8", "empty directories and modes", "file replaces a directory"]
+          "same layer twice", "name that is not UTF-8", "empty directories and modes"]
 CONFIGURATION = """version = 2
 root = "%(root)s/root"
 state = "%(root)s/state"
