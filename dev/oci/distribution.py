@@ -19,7 +19,8 @@ class TokenServer(http.server.ThreadingHTTPServer):
         der = subprocess.run(["openssl", "x509", "-in", self.certificate, "-outform", "DER"], check=True, capture_output=True).stdout
         self.header = packed({"typ": "JWT", "alg": "RS256", "x5c": [base64.b64encode(der).decode()]})
         super().__init__(("127.0.0.1", 0), TokenHandler)
-        self.realm = f"http://127.0.0.1:{self.server_address[1]}/token"
+        # crane rejects token servers with a private address as their name, oras those with another name than the registry.
+        self.realm = f"http://localhost:{self.server_address[1]}/token"
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def token(self, scopes):
@@ -72,8 +73,8 @@ class Distribution:
         os.makedirs(folder)
         self.tokens, self.own, self.rejected = TokenServer(folder) if tokens else None, {}, set()
         with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as free:
-            self.host = f"127.0.0.1:{free.server_address[1]}"
-        settings = {"version": "0.1", "log": {"level": "error", "accesslog": {"disabled": True}}, "http": {"addr": self.host, "secret": "x"},
+            self.host = f"{'localhost' if tokens else '127.0.0.1'}:{free.server_address[1]}"
+        settings = {"version": "0.1", "log": {"level": "error", "accesslog": {"disabled": True}}, "http": {"addr": self.host.replace("localhost", "127.0.0.1"), "secret": "x"},
                     "storage": {"filesystem": {"rootdirectory": f"{folder}/data"}, "cache": {"blobdescriptor": "inmemory"}}}
         if tokens:
             settings["auth"] = {"token": {"realm": self.tokens.realm, "service": "registry", "issuer": "compare", "rootcertbundle": self.tokens.certificate}}

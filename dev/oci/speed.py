@@ -10,7 +10,7 @@ import json, os, random, shutil, statistics, sys, tempfile, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import compare
-from compare import CRANE, OLMKIT, ORAS, REGCTL, REGISTRY_PROGRAM, SKOPEO, TOOLS, plain
+from compare import CRANE, OLMKIT, ORAS, REGCTL, REGISTRY_PROGRAM, SKOPEO, TOOLS, without_tls
 from distribution import Distribution
 
 
@@ -49,19 +49,19 @@ def commands(operation, target, work, source, number):
         return {"olmkit": [OLMKIT, "image", "copy", source, name("olmkit")],
                 "skopeo": [SKOPEO, "--insecure-policy", "copy", "--all", "--src-tls-verify=false", "--dest-tls-verify=false", f"docker://{source}", f"docker://{name('skopeo')}"],
                 "crane": [CRANE, "copy", "--insecure", source, name("crane")],
-                "regctl": [REGCTL, *plain(source), *plain(name("regctl")), "image", "copy", source, name("regctl")],
+                "regctl": [REGCTL, *without_tls(source), *without_tls(name("regctl")), "image", "copy", source, name("regctl")],
                 "oras": [ORAS, "cp", "--no-tty", "--from-plain-http", source, "--to-plain-http", name("oras")]}
     if operation == "pull to a layout":
         return {"olmkit": [OLMKIT, "image", "copy", source, f"oci:{place('olmkit')}:v1"],
                 "skopeo": [SKOPEO, "--insecure-policy", "copy", "--all", "--src-tls-verify=false", f"docker://{source}", f"oci:{place('skopeo')}:v1"],
                 "crane": [CRANE, "pull", "--insecure", "--format=oci", source, place("crane")],
-                "regctl": [REGCTL, *plain(source), "image", "copy", source, f"ocidir://{place('regctl')}:v1"],
+                "regctl": [REGCTL, *without_tls(source), "image", "copy", source, f"ocidir://{place('regctl')}:v1"],
                 "oras": [ORAS, "cp", "--no-tty", "--from-plain-http", source, "--to-oci-layout", f"{place('oras')}:v1"]}
     if operation == "push from a layout":
         return {"olmkit": [OLMKIT, "image", "copy", f"oci:{layout}:v1", name("olmkit")],
                 "skopeo": [SKOPEO, "--insecure-policy", "copy", "--all", "--dest-tls-verify=false", f"oci:{layout}:v1", f"docker://{name('skopeo')}"],
                 "crane": [CRANE, "push", "--insecure", layout, name("crane")],
-                "regctl": [REGCTL, *plain(name("regctl")), "image", "copy", f"ocidir://{layout}:v1", name("regctl")],
+                "regctl": [REGCTL, *without_tls(name("regctl")), "image", "copy", f"ocidir://{layout}:v1", name("regctl")],
                 "oras": [ORAS, "cp", "--no-tty", "--from-oci-layout", f"{layout}:v1", "--to-plain-http", name("oras")]}
     return {"olmkit": [OLMKIT, "image", "build", "directory", f"{work}/files", "--tag", "built:v1", "--output", f"oci-archive:{place('olmkit')}.tar"],
             "crane": f"tar -C {work}/files -cf {place('tar')} . && exec {CRANE} append --oci-empty-base -f {place('tar')} -t built:v1 -o {place('crane')}.tar"}

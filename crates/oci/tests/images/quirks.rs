@@ -506,6 +506,39 @@ async fn pinned_targets_get_their_tag_or_are_refused() {
     );
 }
 
+#[tokio::test]
+async fn layers_that_differ_from_their_descriptor_are_not_uploaded() {
+    let source = Registry::plain();
+    source.add_image();
+    let (client, _folder) = client(&json!({}), |_| {});
+    let damages: [fn(&mut Vec<u8>); 3] = [
+        |bytes| bytes[0] ^= 1,
+        |bytes| drop(bytes.pop()),
+        |bytes| bytes.resize(bytes.len() + (4 << 20), 0),
+    ];
+    for damage in damages {
+        let (_folder, layout) = pull(&client, &format!("{}/a/b:v1", source.host)).await.unwrap();
+        let image = layout.find(None).unwrap();
+        let layer = layout.read_manifest(&image).unwrap().layers.remove(0);
+        let path = layout.blob_path(&layer.digest);
+        let mut bytes = std::fs::read(&path).unwrap();
+        damage(&mut bytes);
+        std::fs::write(&path, bytes).unwrap();
+        // This registry does not check digests.
+        let target = Registry::plain();
+        let name: Reference = format!("{}/c/d:v1", target.host).parse().unwrap();
+        let error = client.push(&layout, &image, &name, &[]).await.unwrap_err().to_string();
+        assert!(error.contains(&layer.digest.to_string()), "{error}");
+        let blobs = target
+            .state
+            .lock()
+            .unwrap()
+            .blobs
+            .contains_key(&layer.digest.to_string());
+        assert!(!blobs && target.manifest("c/d", "v1").is_none());
+    }
+}
+
 /// Remembers notes.
 #[derive(Default)]
 struct Notes(Mutex<Vec<String>>);
