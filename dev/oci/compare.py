@@ -31,17 +31,34 @@ EXPECTED = {
     ("copy", "duplicate keys"): "skopeo crane regctl oras",
     ("push", "manifest with manifests"): "crane regctl oras",
     ("push", "artifact type and subject"): "oras",
+    ("push", "size of a layer is wrong"): "skopeo",
     ("files", "type says gzip, bytes are plain"): "crane",
     ("files", "name leads out"): "crane",
+    ("files", "file replaces a directory"): "crane",
     ("files", "hard link through a linked directory"): "crane",
     ("archive", "whole archive is gzip"): "crane",
     ("archive", "layers and diff_ids differ in number"): "crane regctl",
 }
 
 
-def explained(operation, mutation):
-    # crane knows no lower variants, and accepts ambiguous indexes.
-    return "crane" if operation == "platform" else EXPECTED.get((operation, mutation), "")
+# The variants that a processor also runs, by the variant that was requested.
+LOWER = {("arm", "v7"): ["v6", "v5"], ("arm", "v6"): ["v5"], ("arm", ""): ["v7", "v6", "v5"], ("amd64", "v3"): ["v2"], ("arm64", ""): ["v8"]}
+
+
+def explained(operation, mutation, results):
+    # The tools choose platforms differently, so olmkit is compared with the rule.
+    return " ".join(TOOLS) if operation == "platform" and results["olmkit"] == results["rule"] else EXPECTED.get((operation, mutation), "")
+
+
+def chosen(wanted, have):
+    """The position that a platform selects: the exact variant, then the entry without a variant, then lower variants."""
+    os_, architecture, *variant = wanted
+    variant = variant[0] if variant else ""
+    for candidate in (variant, "", *LOWER.get((architecture, variant), [])):
+        entry = (os_, architecture, *([candidate] if candidate else []))
+        if entry in have:
+            return have.index(entry)
+    return None
 
 
 def zstd(data):
@@ -289,6 +306,8 @@ def files_case(reference, empty, folder):
     ours = None
     if code in (0, 1) and out.strip():
         texts = {item["what"][5:]: item["first"] for item in json.loads(out) if item["what"].startswith("file ")}
+        # olmkit prints a byte that is not UTF-8 in a private range, Python reads it as a surrogate.
+        texts = {"".join(chr(ord(c) - 0xF700 + 0xDC00) if 0xF780 <= ord(c) <= 0xF7FF else c for c in name): text for name, text in texts.items()}
         ours = sorted((name, re.search(r"sha256:\w+", text)[0]) for name, text in texts.items() if "bytes, sha256" in (text or ""))
     status, tar, message = run(CRANE, "export", "--insecure", reference, "-")
     theirs = None
@@ -408,6 +427,9 @@ def one(number):
         registry.add(repository, "v1", [], index, INDEX)
         for platform in (None, random_.choice(PLATFORMS)) if name == "memory" or repository not in registry.rejected else ():
             results, answers = copy_case(reference, platform, folder + ("/all" if platform is None else "/one"))
+            if platform:
+                at = None if mutation == "index with layers" else chosen(platform, have)
+                results["rule"] = None if at is None else document["manifests"][at]["digest"]
             words = "/".join(platform) + " of " + " ".join("/".join(p) for p in have) if platform else ""
             found.append((name, "copy" if platform is None else "platform", mutation or words, results, answers))
     elif kind == "push":
@@ -439,7 +461,7 @@ def main():
                 different = [tool for tool, result in results.items() if result != results["olmkit"]]
                 if not different:
                     counts[row, "equal"] += 1
-                elif set(different) <= set(explained(operation, mutation).split()):
+                elif set(different) - {"rule"} <= set(explained(operation, mutation, results).split()):
                     counts[row, "explained"] += 1
                 else:
                     counts[row, "other"] += 1

@@ -82,7 +82,7 @@ fn countless_renamed_properties() {
 fn definitions_with_countless_values() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["old", "new"] {
-        let properties: Vec<String> = (0..480_000)
+        let properties: Vec<String> = (0..200_000)
             .map(|number| format!("{name}{number}: {{type: string}}"))
             .collect();
         let text = format!(
