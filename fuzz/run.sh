@@ -81,6 +81,18 @@ if [ -z "$(ls -A "corpus/$target")" ]; then
         { printf '\1'; tar -C "$bundle" -czf - .; } > "$seed-gzip"
         { printf '\3'; tar -C "$bundle" -cf - .; } > "$seed-archive"
       done
+      # Links and sparse files in each format, plain and as Zstandard, which is fourth.
+      links=$(mktemp -d)
+      (
+        cd "$links"; mkdir -p usr/real; echo x > usr/real/x; ln -s usr/real linked; ln -s linked again; ln -s loop loop; ln usr/real/x hard
+        for part in 1 2 3; do echo "$part" >> sparse; truncate -s "$((part * 40))k" sparse; done
+      )
+      for format in gnu posix-0.0 posix-0.1 posix-1.0; do
+        version=${format#posix-}; [ "$version" != gnu ] || version=
+        { printf '\0'; tar -C "$links" -S --format="${format%-*}" ${version:+--sparse-version="$version"} -cf - .; } > "corpus/images/links-$format"
+        ! command -v zstd > /dev/null || { printf '\4'; tail -c +2 "corpus/images/links-$format" | zstd -q -c; } > "corpus/images/links-$format-zstd"
+      done
+      rm -r "$links"
       find corpus/images -type f -size +64k -delete ;;
     *)
       find "$bundles" -path '*/manifests/*' -type f -size -64k | awk 'NR <= 300' | while read -r file; do

@@ -115,6 +115,7 @@ def inputs():
     yield "16 MB of brackets in ci.yaml", lambda: repository("[" * (8 << 20) + "]" * (8 << 20)), "repo check --repo ."
     yield "300 versions", lambda: two_definitions([properties("a", 10)] * 300, [properties("b", 10)] * 300), "crd diff old.yaml new.yaml"
     yield "100,000 renamed properties", lambda: two_definitions([properties("a", 100000)], [properties("b", 100000)]), "crd diff old.yaml new.yaml"
+    yield "two CRDs of 15 MB", lambda: two_definitions([properties("a", 480000)], [properties("b", 480000)]), "crd diff old.yaml new.yaml"
     yield "a CRD of 16 MB", lambda: large_crd(), "bundle validate bundle"
     yield "a lock file of 1,500 packages with 1,500 dependencies", lambda: lock(1500, 1500), "image build operator operator -t r.example.com/x:v1 -o oci:out --sbom Cargo.lock:p0"
     yield "PROJECT with 100,000 resources", lambda: write("PROJECT", project + "".join(resource_text % n for n in range(100000))), "update --dry-run"

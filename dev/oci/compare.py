@@ -1,37 +1,68 @@
 #!/usr/bin/env python3
-"""compare.py [CASES [SEED]]: the same operations with olmkit, skopeo and crane over generated images and archives.
+"""compare.py [CASES [SEED]]: the same operations with olmkit, skopeo, crane, regctl and oras over generated images and archives.
 
-Prints a table: how many cases each tool accepted, and in how many the tools agree on acceptance, digests and files. Lists
-each difference that EXPECTED does not explain, and exits with 1 if there is one. `dev/tools/build.sh skopeo crane` builds
-the other tools. OLMKIT names the olmkit binary, SHOW=1 prints the answers of the tools for each difference.
+The images are in a registry in memory, in the registry `distribution`, or in a `distribution` that requires tokens. All run on
+loopback. Prints a table: how many cases each tool accepted, and in how many the tools agree on acceptance, digests and files. Lists
+each difference that EXPECTED does not explain, and exits with 1 if there is one. `dev/tools/build.sh images` builds the other tools
+and the registry. OLMKIT names the olmkit binary, SHOW=1 prints the answers of the tools for each difference.
 """
-import collections, concurrent.futures, gzip, hashlib, io, json, os, random, re, shutil, subprocess, sys, tarfile, tempfile
+import base64, collections, concurrent.futures, gzip, io, json, os, random, re, shutil, subprocess, sys, tarfile, tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from distribution import PASSWORD, USER, Distribution
 from fake_registry import CONFIG, INDEX, LAYER, MANIFEST, Registry, descriptor, digest
 
 CACHE = os.environ.get("OLMKIT_DEV_CACHE") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "olmkit")
 OLMKIT = os.environ.get("OLMKIT", "olmkit")
-SKOPEO, CRANE = os.path.join(CACHE, "bin", "skopeo"), os.path.join(CACHE, "bin", "crane")
+SKOPEO, CRANE, REGCTL, ORAS, REGISTRY_PROGRAM = (os.path.join(CACHE, "bin", name) for name in ("skopeo", "crane", "regctl", "oras", "registry"))
+TOOLS = ("olmkit", "skopeo", "crane", "regctl", "oras")
+LOGINS = []  # registries that require the user and the password
 
 # Differences that are decided in docs/contributing/evidence/images.md: (operation, mutation) and the tools that differ.
 EXPECTED = {
     ("copy", "size of the config is wrong"): "crane",
     ("copy", "size of a layer is wrong"): "crane skopeo",
-    ("copy", "manifest with manifests"): "crane",
-    ("copy", "index with layers"): "crane",
-    ("copy", "index spelled in another case"): "crane skopeo",
-    ("copy", "header says index"): "crane skopeo",
-    ("copy", "header says JSON"): "skopeo",
+    ("copy", "manifest with manifests"): "crane regctl oras",
+    ("copy", "index with layers"): "crane regctl oras",
+    ("copy", "index spelled in another case"): "crane skopeo regctl oras",
+    ("copy", "header says index"): "crane skopeo oras",
+    ("copy", "header says JSON"): "skopeo regctl oras",
+    ("copy", "artifact type and subject"): "oras",
+    ("copy", "duplicate keys"): "skopeo crane regctl oras",
+    ("push", "manifest with manifests"): "crane regctl oras",
+    ("push", "artifact type and subject"): "oras",
+    ("push", "size of a layer is wrong"): "skopeo",
     ("files", "type says gzip, bytes are plain"): "crane",
     ("files", "name leads out"): "crane",
+    ("files", "file replaces a directory"): "crane",
     ("files", "hard link through a linked directory"): "crane",
+    ("archive", "whole archive is gzip"): "crane",
+    ("archive", "layers and diff_ids differ in number"): "crane regctl",
 }
 
 
-def explained(operation, mutation):
-    # crane knows no lower variants, and takes ambiguous indexes.
-    return "crane" if operation == "platform" else EXPECTED.get((operation, mutation), "")
+# The variants that a processor also runs, by the variant that was requested.
+LOWER = {("arm", "v7"): ["v6", "v5"], ("arm", "v6"): ["v5"], ("arm", ""): ["v7", "v6", "v5"], ("amd64", "v3"): ["v2"], ("arm64", ""): ["v8"]}
+
+
+def explained(operation, mutation, results):
+    # The tools choose platforms differently, so olmkit is compared with the rule.
+    return " ".join(TOOLS) if operation == "platform" and results["olmkit"] == results["rule"] else EXPECTED.get((operation, mutation), "")
+
+
+def chosen(wanted, have):
+    """The position that a platform selects: the exact variant, then the entry without a variant, then lower variants."""
+    os_, architecture, *variant = wanted
+    variant = variant[0] if variant else ""
+    for candidate in (variant, "", *LOWER.get((architecture, variant), [])):
+        entry = (os_, architecture, *([candidate] if candidate else []))
+        if entry in have:
+            return have.index(entry)
+    return None
+
+
+def zstd(data):
+    return subprocess.run(["zstd", "-q", "-c"], input=data, check=True, capture_output=True).stdout
 
 
 class Maker:
@@ -65,6 +96,13 @@ class Maker:
                 add("etc/link", kind=tarfile.SYMTYPE, link="../usr"); add("loop", kind=tarfile.SYMTYPE, link="loop")
             elif mutation == "sparse file":
                 add("sparse", b"abc", **{"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.numblocks": "2", "GNU.sparse.map": "3,2,8,1", "GNU.sparse.size": "10", "GNU.sparse.name": "real"})
+            elif mutation == "name that is not UTF-8":
+                info = tarfile.TarInfo("etc/n\udcff\udcfe"); info.size = 3
+                archive.addfile(info, io.BytesIO(b"not"))
+            elif mutation == "empty directories and modes":
+                add("empty", kind=tarfile.DIRTYPE); add("empty/deep", kind=tarfile.DIRTYPE)
+            elif mutation == "file replaces a directory":
+                add("usr/x/y", b"y"); add("usr/x", b"file")
             elif mutation == "size in a PAX record":
                 add("sized", b"x" * 700, size="700")
         return out.getvalue()
@@ -76,6 +114,14 @@ class Maker:
             plain = self.tar(mutation)
             packed = gzip.compress(plain, 1) if self.random.random() < 0.6 else plain
             kind = LAYER + ("+gzip" if packed is not plain else "")
+            if mutation == "zstd":
+                packed, kind = zstd(plain), LAYER + "+zstd"
+            elif mutation == "type says zstd, bytes are gzip":
+                packed, kind = gzip.compress(plain, 1), LAYER + "+zstd"
+            elif mutation == "gzip in two members":
+                packed, kind = gzip.compress(plain[:700], 1) + gzip.compress(plain[700:], 1), LAYER + "+gzip"
+            elif mutation == "bytes after the end of gzip":
+                packed, kind = gzip.compress(plain, 1) + b"\0" * 100, LAYER + "+gzip"
             if mutation == "type says gzip, bytes are plain":
                 packed, kind = plain, LAYER + "+gzip"
             elif mutation == "type says plain, bytes are gzip":
@@ -109,7 +155,36 @@ class Maker:
             header = INDEX
         elif mutation == "header says JSON":
             header = "application/json"
+        elif mutation == "Docker media types":
+            header = document["mediaType"] = "application/vnd.docker.distribution.manifest.v2+json"
+            document["config"]["mediaType"] = "application/vnd.docker.container.image.v1+json"
+            for layer in document["layers"]:
+                layer["mediaType"] = "application/vnd.docker.image.rootfs.diff.tar" + (".gzip" if layer["mediaType"].endswith("gzip") else "")
+        elif mutation == "layers and diff_ids differ in number":
+            document["layers"].append(document["layers"][0])
+        elif mutation == "same layer twice":
+            document["layers"].append(document["layers"][0])
+            value = json.loads(config); value["rootfs"]["diff_ids"].append(diff_ids[0])
+            config = json.dumps(value).encode(); blobs.append(config); document["config"] = descriptor(CONFIG, config)
+        elif mutation == "annotations on descriptors":
+            document["config"]["annotations"] = {"a": "b"}; document["layers"][0]["annotations"] = {"c": "d"}
+        elif mutation == "no layers field":
+            del document["layers"]
+        elif mutation == "layers is null":
+            document["layers"] = None
+        elif mutation == "schema version 3":
+            document["schemaVersion"] = 3
+        elif mutation == "artifact type and subject":
+            document |= {"artifactType": "application/x", "subject": descriptor(MANIFEST, b"gone")}
+        elif mutation == "duplicate keys":
+            document["annotations"] = {"a": "1"}
         manifest = json.dumps(document).encode()
+        if mutation == "duplicate keys":
+            manifest = manifest[:-1] + b', "annotations": {"a": "2"}}'
+        elif mutation == "byte order mark":
+            manifest = b"\xef\xbb\xbf" + manifest
+        elif mutation == "white space around the document":
+            manifest = b"\n " + manifest + b" \n"
         if mutation == "not JSON":
             manifest = manifest[:-1]
         self.registry.add(self.repository, digest(manifest), blobs, manifest, header)
@@ -121,7 +196,14 @@ class Maker:
 IMAGES = ["", "", "long names", "hard link through a linked directory", "a/../b", "name leads out", "whiteouts", "symbolic links", "sparse file",
           "size in a PAX record", "type says gzip, bytes are plain", "type says plain, bytes are gzip", "null values in the config", "no media type",
           "null annotations", "unknown fields", "manifest with manifests", "index spelled in another case", "size of the config is wrong",
-          "size of a layer is wrong", "layer is missing", "header says index", "header says JSON", "not JSON"]
+          "size of a layer is wrong", "layer is missing", "header says index", "header says JSON", "not JSON", "name that is not UTF-8",
+          "empty directories and modes", "file replaces a directory", "zstd", "type says zstd, bytes are gzip", "gzip in two members",
+          "bytes after the end of gzip", "Docker media types", "layers and diff_ids differ in number", "same layer twice",
+          "annotations on descriptors", "no layers field", "layers is null", "schema version 3", "artifact type and subject",
+          "duplicate keys", "byte order mark", "white space around the document"]
+PUSHES = ["", "", "", "", "zstd", "Docker media types", "same layer twice", "unknown fields", "null annotations", "bytes of a layer are wrong",
+          "layer is missing", "size of a layer is wrong", "manifest with manifests", "artifact type and subject", "annotations on descriptors",
+          "white space around the document", "no media type"]
 PLATFORMS = [("linux", "amd64"), ("linux", "amd64", "v2"), ("linux", "amd64", "v3"), ("linux", "arm64"), ("linux", "arm64", "v8"), ("linux", "arm", "v5"),
              ("linux", "arm", "v6"), ("linux", "arm", "v7"), ("linux", "arm"), ("linux", "s390x"), ("windows", "amd64")]
 INDEXES = ["", "", "", "index with layers", "null annotations", "unknown fields"]
@@ -130,6 +212,9 @@ ARCHIVES = ["", "symbolic links for repeated layers", "long names", "gzip layers
 
 def run(*words):
     home = tempfile.mkdtemp(dir=WORK)
+    os.mkdir(f"{home}/.docker")
+    with open(f"{home}/.docker/config.json", "w") as file:
+        json.dump({"auths": {host: {"auth": base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()} for host in LOGINS}}, file)
     env = {"HOME": home, "PATH": os.environ["PATH"], "TMPDIR": WORK, "XDG_RUNTIME_DIR": home}
     done = subprocess.run(words, env=env, capture_output=True, timeout=120)
     shutil.rmtree(home, ignore_errors=True)
@@ -141,15 +226,18 @@ def layout_digest(path, code):
     if code != 0:
         return None
     with open(os.path.join(path, "index.json")) as file:
-        return json.load(file)["manifests"][0]["digest"]
+        entries = json.load(file)["manifests"]
+    return ([entry for entry in entries if "v1" in (entry.get("annotations") or {}).values()] or entries)[0]["digest"]
+
+
+def config_in(path, top):
+    with open(os.path.join(path, "blobs", *top.split(":"))) as file:
+        return json.load(file)["config"]["digest"]
 
 
 def layout_config(path, code):
     top = layout_digest(path, code)
-    if top is None:
-        return None
-    with open(os.path.join(path, "blobs", *top.split(":"))) as file:
-        return json.load(file)["config"]["digest"]
+    return top and config_in(path, top)
 
 
 def directory_config(path, code):
@@ -160,6 +248,18 @@ def directory_config(path, code):
         return json.load(file)["config"]["digest"]
 
 
+def pushed_config(repository, code):
+    """As layout_config, for an image that a tool has pushed to the registry in memory."""
+    if code != 0 or (repository, "v1") not in REGISTRY.manifests:
+        return None
+    return json.loads(REGISTRY.manifests[repository, "v1"][1])["config"]["digest"]
+
+
+def without_tls(reference):
+    """The flags with which regctl speaks plain HTTP to the registry of a reference."""
+    return ["--host", f"reg={reference.split('/')[0]},tls=disabled"]
+
+
 def copy_case(reference, platform, folder):
     """Copies to a layout with each tool: the digests."""
     os.makedirs(folder, exist_ok=True)
@@ -167,11 +267,37 @@ def copy_case(reference, platform, folder):
     wanted = ["--platform", "/".join(platform)] if platform else []
     override = [f"--override-os={os_}", f"--override-arch={architecture}", *(f"--override-variant={v}" for v in variant)] if platform else []
     every = [] if platform else ["--all"]
-    place = {tool: os.path.join(folder, tool) for tool in ("olmkit", "skopeo", "crane")}
+    place = {tool: os.path.join(folder, tool) for tool in TOOLS}
     answers = {"olmkit": run(OLMKIT, "image", "copy", *wanted, reference, "oci:" + place["olmkit"]),
                "skopeo": run(SKOPEO, "--insecure-policy", *override, "copy", *every, "--preserve-digests", "--src-tls-verify=false", "docker://" + reference, f"oci:{place['skopeo']}:x"),
-               "crane": run(CRANE, "pull", "--insecure", "--format=oci", *wanted, reference, place["crane"])}
+               "crane": run(CRANE, "pull", "--insecure", "--format=oci", *wanted, reference, place["crane"]),
+               "regctl": run(REGCTL, *without_tls(reference), "image", "copy", *wanted, reference, f"ocidir://{place['regctl']}:v1"),
+               "oras": run(ORAS, "cp", "--no-tty", *wanted, "--from-plain-http", reference, "--to-oci-layout", f"{place['oras']}:v1")}
     return {tool: layout_digest(place[tool], answer[0]) for tool, answer in answers.items()}, answers
+
+
+def push_case(make, mutation, registry, repository, folder):
+    """Writes a layout and pushes it with each tool to `distribution`: the digests that the registry has."""
+    manifest, header, entry, *_ = make.image(mutation)
+    layout = os.path.join(folder, "layout")
+    index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": [descriptor(header, manifest)]}
+    if make.random.random() < 0.4 and mutation == "":
+        index["manifests"] = [entry, make.image("", ("linux", "arm64"))[2]]
+        top = json.dumps(index).encode()
+        make.registry.add(repository, "v1", [], top, INDEX)
+        index["manifests"] = [descriptor(INDEX, top)]
+    index["manifests"][0]["annotations"] = {"org.opencontainers.image.ref.name": "v1"}
+    make.registry.write(layout, index)
+    if mutation == "bytes of a layer are wrong":
+        with open(f"{layout}/blobs/{json.loads(manifest)['layers'][0]['digest'].replace(':', '/')}", "r+b") as file:
+            file.write(b"!")
+    target = {tool: f"{registry.host}/{repository}-{tool}:v1" for tool in TOOLS}
+    answers = {"olmkit": run(OLMKIT, "image", "copy", f"oci:{layout}:v1", target["olmkit"]),
+               "skopeo": run(SKOPEO, "--insecure-policy", "copy", "--all", "--preserve-digests", "--dest-tls-verify=false", f"oci:{layout}:v1", "docker://" + target["skopeo"]),
+               "crane": run(CRANE, "push", "--insecure", layout, target["crane"]),
+               "regctl": run(REGCTL, *without_tls(target["regctl"]), "image", "copy", f"ocidir://{layout}:v1", target["regctl"]),
+               "oras": run(ORAS, "cp", "--no-tty", "--from-oci-layout", f"{layout}:v1", "--to-plain-http", target["oras"])}
+    return {tool: registry.digest_of(f"{repository}-{tool}", "v1") if answer[0] == 0 else None for tool, answer in answers.items()}, answers
 
 
 def files_case(reference, empty, folder):
@@ -180,6 +306,8 @@ def files_case(reference, empty, folder):
     ours = None
     if code in (0, 1) and out.strip():
         texts = {item["what"][5:]: item["first"] for item in json.loads(out) if item["what"].startswith("file ")}
+        # olmkit prints a byte that is not UTF-8 in a private range, Python reads it as a surrogate.
+        texts = {"".join(chr(ord(c) - 0xF700 + 0xDC00) if 0xF780 <= ord(c) <= 0xF7FF else c for c in name): text for name, text in texts.items()}
         ours = sorted((name, re.search(r"sha256:\w+", text)[0]) for name, text in texts.items() if "bytes, sha256" in (text or ""))
     status, tar, message = run(CRANE, "export", "--insecure", reference, "-")
     theirs = None
@@ -198,8 +326,29 @@ def files_case(reference, empty, folder):
     return {"olmkit": ours, "crane": theirs}, {"olmkit": (code, b"", error), "crane": (status, b"", message)}
 
 
+class Collector:
+    """Keeps the blobs and manifests of one case, like a registry."""
+
+    def __init__(self):
+        self.blobs, self.documents = [], []
+
+    def add(self, _repository, _version, blobs, manifest, _kind):
+        self.blobs += blobs
+        self.documents.append(manifest)
+
+    def write(self, layout, index):
+        """Writes a layout with everything that was added."""
+        os.makedirs(f"{layout}/blobs/sha256")
+        for content in self.blobs + self.documents:
+            with open(f"{layout}/blobs/{digest(content).replace(':', '/')}", "wb") as file:
+                file.write(content)
+        for name, document in (("oci-layout", {"imageLayoutVersion": "1.0.0"}), ("index.json", index)):
+            with open(f"{layout}/{name}", "w") as file:
+                json.dump(document, file)
+
+
 def archive_case(make, mutation, folder):
-    """A docker-archive for olmkit and skopeo: the digests of the configuration. What olmkit writes again, skopeo reads."""
+    """A docker-archive: the digests of the configuration. skopeo and crane also read the archive that olmkit writes."""
     _, _, _, config, blobs, diff_ids = make.image()
     plain = [gzip.decompress(blob) if blob[:2] == b"\x1f\x8b" else blob for blob in blobs[:-1]]
     names = [f"{value.split(':')[1]}/layer.tar" for value in diff_ids]
@@ -230,47 +379,66 @@ def archive_case(make, mutation, folder):
         file.write(gzip.compress(out.getvalue()) if mutation == "whole archive is gzip" else out.getvalue())
     ours, theirs, again = (os.path.join(folder, name) for name in ("ours", "theirs", "again"))
     answers = {"olmkit": run(OLMKIT, "image", "copy", "docker-archive:" + path, "oci:" + ours), "skopeo": run(SKOPEO, "--insecure-policy", "copy", "docker-archive:" + path, "dir:" + theirs)}
-    result = {"olmkit": layout_config(ours, answers["olmkit"][0]), "skopeo": directory_config(theirs, answers["skopeo"][0])}
+    pushed = {tool: f"{make.repository}-{tool}" for tool in ("crane", "regctl")}
+    target = {tool: f"{REGISTRY.host}/{repository}:v1" for tool, repository in pushed.items()}
+    answers["crane"] = run(CRANE, "push", "--insecure", path, target["crane"])
+    answers["regctl"] = run(REGCTL, *without_tls(target["regctl"]), "image", "import", target["regctl"], path)
+    result = {"olmkit": layout_config(ours, answers["olmkit"][0]), "skopeo": directory_config(theirs, answers["skopeo"][0]),
+              **{tool: pushed_config(repository, answers[tool][0]) for tool, repository in pushed.items()}}
     if result["olmkit"]:
         written = os.path.join(folder, "out.tar")
         one = run(OLMKIT, "image", "copy", "docker-archive:" + path, f"docker-archive:{written}:a.io/b:v1")
         two = run(SKOPEO, "--insecure-policy", "copy", "docker-archive:" + written, "dir:" + again)
         read_again = directory_config(again, two[0])
         if one[0] != 0 or read_again != result["olmkit"]:
-            result["skopeo"], answers["skopeo"] = f"reads {read_again} from what olmkit writes", (1, b"", one[2] + two[2])
+            result["skopeo"], answers["skopeo"] = f"reads {read_again} from olmkit's archive", (1, b"", one[2] + two[2])
+        three = run(CRANE, "push", "--insecure", written, target["crane"].replace("-crane", "-again"))
+        if pushed_config(pushed["crane"].replace("-crane", "-again"), three[0]) != result["olmkit"]:
+            result["crane"], answers["crane"] = "cannot read olmkit's archive", (1, b"", three[2])
     return result, answers
 
 
 def one(number):
-    """One case: (operation, mutation, results, answers) for each comparison."""
+    """One case: (registry, operation, mutation, results, answers) for each comparison."""
     random_ = random.Random(f"{SEED}/{number}")
     folder = tempfile.mkdtemp(dir=WORK)
-    repository, host = f"r/i{number}", REGISTRY.host
-    make = Maker(random_, REGISTRY, repository)
-    found = []
-    kind = random_.choice(["image", "image", "index", "archive"])
+    repository, found = f"r/i{number}", []
+    kind = random_.choice(["image", "image", "index", "archive", "push"])
+    name = random_.choice(["memory", "plain", "tokens"]) if kind != "archive" else "memory"
+    registry = {"memory": REGISTRY, "plain": PLAIN, "tokens": TOKENS}[name]
+    if kind == "push" and name == "memory":
+        name, registry = "plain", PLAIN
+    make, reference = Maker(random_, registry, repository), f"{registry.host}/{repository}:v1"
     if kind == "image":
         mutation = random_.choice(IMAGES)
         manifest, header, *_ = make.image(mutation)
-        REGISTRY.add(repository, "v1", [], manifest, header)
-        reference = f"{host}/{repository}:v1"
-        results, answers = copy_case(reference, None, folder)
-        found.append(("copy", mutation, results, answers))
-        if results["olmkit"] and results["crane"]:
-            found.append(("files", mutation, *files_case(reference, f"{host}/empty:v1", folder)))
+        registry.add(repository, "v1", [], manifest, header)
+        if name == "memory" or repository not in registry.rejected:
+            results, answers = copy_case(reference, None, folder)
+            found.append((name, "copy", mutation, results, answers))
+            if results["olmkit"] and results["crane"]:
+                found.append((name, "files", mutation, *files_case(reference, f"{REGISTRY.host}/empty:v1", folder)))
     elif kind == "index":
         mutation = random_.choice(INDEXES)
         have = [random_.choice(PLATFORMS) for _ in range(random_.randrange(1, 6))]
         document = {"schemaVersion": 2, "mediaType": INDEX, "manifests": [make.image("", platform)[2] for platform in have]}
         document |= {"index with layers": {"layers": []}, "null annotations": {"annotations": None}, "unknown fields": {"new": [None]}}.get(mutation, {})
         index = json.dumps(document).encode()
-        REGISTRY.add(repository, "v1", [], index, INDEX)
-        for platform in (None, random_.choice(PLATFORMS)):
-            results, answers = copy_case(f"{host}/{repository}:v1", platform, folder + ("/all" if platform is None else "/one"))
-            found.append(("copy" if platform is None else "platform", mutation or ("" if platform is None else "/".join(platform) + " of " + " ".join("/".join(p[1:]) for p in have)), results, answers))
+        registry.add(repository, "v1", [], index, INDEX)
+        for platform in (None, random_.choice(PLATFORMS)) if name == "memory" or repository not in registry.rejected else ():
+            results, answers = copy_case(reference, platform, folder + ("/all" if platform is None else "/one"))
+            if platform:
+                at = None if mutation == "index with layers" else chosen(platform, have)
+                results["rule"] = None if at is None else document["manifests"][at]["digest"]
+            words = "/".join(platform) + " of " + " ".join("/".join(p) for p in have) if platform else ""
+            found.append((name, "copy" if platform is None else "platform", mutation or words, results, answers))
+    elif kind == "push":
+        mutation = random_.choice(PUSHES)
+        make.registry = Collector()
+        found.append((name, "push", mutation, *push_case(make, mutation, registry, repository, folder)))
     else:
         mutation = random_.choice(ARCHIVES)
-        found.append(("archive", mutation, *archive_case(make, mutation, folder)))
+        found.append((name, "archive", mutation, *archive_case(make, mutation, folder)))
     shutil.rmtree(folder, ignore_errors=True)
     return found
 
@@ -284,37 +452,47 @@ def main():
     counts, accepted, unexplained = collections.Counter(), collections.Counter(), []
     with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", "4"))) as pool:
         for found in pool.map(one, range(cases)):
-            for operation, mutation, results, answers in found:
-                counts[operation] += 1
+            counts["without comparison"] += not found
+            for name, operation, mutation, results, answers in found:
+                row = (operation, name)
+                counts[row] += 1
                 for tool, result in results.items():
-                    accepted[operation, tool] += result is not None
+                    accepted[row, tool] += result is not None
                 different = [tool for tool, result in results.items() if result != results["olmkit"]]
                 if not different:
-                    counts[operation, "equal"] += 1
-                elif set(different) <= set(explained(operation, mutation).split()):
-                    counts[operation, "explained"] += 1
+                    counts[row, "equal"] += 1
+                elif set(different) - {"rule"} <= set(explained(operation, mutation, results).split()):
+                    counts[row, "explained"] += 1
                 else:
-                    unexplained.append((operation, mutation, different, results, answers))
-    print(f"seed {SEED}, {cases} cases")
-    print("| operation | compared | accepted by olmkit | by skopeo | by crane | equal | decided differences | others |\n|---|---|---|---|---|---|---|---|")
-    for operation in ("copy", "platform", "files", "archive"):
-        row = [str(accepted[operation, tool]) if (operation, tool) in accepted else "" for tool in ("olmkit", "skopeo", "crane")]
-        others = sum(1 for item in unexplained if item[0] == operation)
-        print(f"| {operation} | {counts[operation]} | " + " | ".join(row) + f" | {counts[operation, 'equal']} | {counts[operation, 'explained']} | {others} |")
-    for operation, mutation, different, results, answers in unexplained:
-        print(f"{operation}: {mutation or 'no mutation'}: {', '.join(different)} differ")
+                    counts[row, "other"] += 1
+                    unexplained.append((row, mutation, different, results, answers))
+    print(f"seed {SEED}, {cases} cases, of which the registry itself rejects {counts['without comparison']}")
+    print("| operation | registry | compared | accepted by " + " | by ".join(TOOLS) + " | equal | decided differences | others |\n" + "|---" * (6 + len(TOOLS)) + "|")
+    for row in sorted(key for key in counts if isinstance(key, tuple) and isinstance(key[0], str)):
+        tools = [str(accepted[row, tool]) if (row, tool) in accepted else "" for tool in TOOLS]
+        print(f"| {row[0]} | {row[1] if row[0] != 'archive' else ''} | {counts[row]} | " + " | ".join(tools) + " | " + " | ".join(str(counts[row, kind]) for kind in ("equal", "explained", "other")) + " |")
+    for (operation, name), mutation, different, results, answers in unexplained:
+        print(f"{operation} ({name}): {mutation or 'no mutation'}: {', '.join(different)} differ")
         if os.environ.get("SHOW"):
             for tool, result in results.items():
                 print(f"  {tool}: {str(result)[:300]} {answers[tool][2].strip()[-300:] if tool in answers else ''}")
-    shutil.rmtree(WORK, ignore_errors=True)
+    if TOKENS.tokens:
+        print(f"the token server answered {TOKENS.tokens.requests} requests")
     return 1 if unexplained else 0
 
 
 if __name__ == "__main__":
-    for program in (SKOPEO, CRANE):
+    for program in (SKOPEO, CRANE, REGCTL, ORAS, REGISTRY_PROGRAM):
         if not os.path.exists(program):
-            sys.exit(f"error: {program} does not exist; run dev/tools/build.sh skopeo crane")
+            sys.exit(f"error: {program} does not exist; run dev/tools/build.sh images")
     SEED = sys.argv[2] if len(sys.argv) > 2 else "1"
     WORK = tempfile.mkdtemp(prefix="olmkit-compare-")
     REGISTRY = Registry()
-    sys.exit(main())
+    PLAIN, TOKENS = (Distribution(REGISTRY_PROGRAM, os.path.join(WORK, name), name == "tokens") for name in ("plain", "tokens"))
+    LOGINS.append(TOKENS.host)
+    try:
+        status = main()
+    finally:
+        PLAIN.stop(); TOKENS.stop()
+        shutil.rmtree(WORK, ignore_errors=True)
+    sys.exit(status)

@@ -42,12 +42,21 @@ fn stays_inside(directory: &Path, target: &Path) {
     }
 }
 
-/// The bytes are split into two layers, so that the second can replace, hide and link to files of the first.
+/// Plain bytes are split into two layers, so that the second can replace, hide and link to files of the first. Compressed bytes are
+/// one layer.
 fn layers(folder: &Path, kind: &str, bytes: &[u8]) {
     let layout = Layout::create(&folder.join("layout")).expect("a layout");
     let half = (bytes.len() / 2).next_multiple_of(512).min(bytes.len());
     let (first, second) = bytes.split_at(half);
-    let layers = [first, second].map(|layer| layout.write_blob(kind, layer).expect("a blob"));
+    let parts = if kind == media_type::OCI_LAYER {
+        vec![first, second]
+    } else {
+        vec![bytes]
+    };
+    let layers: Vec<Descriptor> = parts
+        .into_iter()
+        .map(|layer| layout.write_blob(kind, layer).expect("a blob"))
+        .collect();
     let nothing = Descriptor::new(media_type::OCI_CONFIG, sha256(b""), 0);
     let image = Image {
         descriptor: nothing.clone(),
@@ -56,7 +65,7 @@ fn layers(folder: &Path, kind: &str, bytes: &[u8]) {
             media_type: None,
             artifact_type: None,
             config: nothing,
-            layers: layers.to_vec(),
+            layers,
             subject: None,
             annotations: Default::default(),
         },

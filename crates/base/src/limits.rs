@@ -321,6 +321,14 @@ pub static CREDENTIAL_ANSWER: Limit = Limit::fixed(
 /// Schemas within schemas of a CRD.
 pub static SCHEMA_DEPTH: Limit = Limit::fixed("schema-depth", Unit::Levels, 128, "schemas within schemas of a CRD");
 
+/// Values of a CRD that is compared. API servers store about 100,000: etcd accepts 1.5 MiB.
+pub static COMPARED_VALUES: Limit = Limit::new(
+    "compared-values",
+    Unit::Count,
+    250_000,
+    "values of a CRD that `crd diff` or `--crd-safety` compares",
+);
+
 /// Properties of a CRD's versions that are compared with others.
 pub static COMPARED_PROPERTIES: Limit = Limit::new(
     "compared-properties",
@@ -377,6 +385,7 @@ pub static ALL: &[&Limit] = &[
     &LFS_POINTER,
     &SCHEMA_DEPTH,
     &COMPARED_DEPTH,
+    &COMPARED_VALUES,
     &COMPARED_PROPERTIES,
     &COMPARED_PATHS,
 ];

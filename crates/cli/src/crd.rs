@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -36,31 +36,34 @@ enum CrdCommand {
 struct Diff {
     /// Earlier CRDs: a file or a directory.
     #[arg(value_name = "OLD")]
-    old: std::path::PathBuf,
+    old: PathBuf,
     /// Later CRDs: a file or a directory.
     #[arg(value_name = "NEW")]
-    new: std::path::PathBuf,
+    new: PathBuf,
     #[command(flatten)]
     form: Form,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let CrdCommand::Diff(diff) = &args.command;
-    let (old, new) = (definitions(&diff.old)?, definitions(&diff.new)?);
     let mut by_name: BTreeMap<String, Object> = BTreeMap::new();
-    for object in old {
-        by_name.entry(object.name().to_owned()).or_insert(object);
+    for file in files(&diff.old)? {
+        for object in definitions(&file)? {
+            by_name.entry(object.name().to_owned()).or_insert(object);
+        }
     }
     let mut changes = Vec::new();
     let mut compared = 0;
-    for object in new {
-        if let Some(earlier) = by_name.remove(object.name()) {
-            compared += 1;
-            changes.extend(blocked_changes_between(
-                earlier,
-                object,
-                &diff.old.display().to_string(),
-            )?);
+    for file in files(&diff.new)? {
+        for object in definitions(&file)? {
+            if let Some(earlier) = by_name.remove(object.name()) {
+                compared += 1;
+                changes.extend(blocked_changes_between(
+                    earlier,
+                    object,
+                    &diff.old.display().to_string(),
+                )?);
+            }
         }
     }
     anyhow::ensure!(
@@ -72,28 +75,28 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     print(&changes, diff.form, &mut crate::terminal::styled_output())
 }
 
-/// The definitions of a file, or of the files of a directory.
-fn definitions(path: &Path) -> anyhow::Result<Vec<Object>> {
-    let mut files = vec![path.to_owned()];
-    if path.is_dir() {
-        let entries = std::fs::read_dir(path).with_context(|| format!("cannot list {}", path.display()))?;
-        files = entries
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| {
-                path.extension()
-                    .is_some_and(|end| ["yaml", "yml", "json"].iter().any(|known| end == *known))
-            })
-            .collect();
-        files.sort();
+/// A file, or the YAML and JSON files of a directory.
+fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
     }
-    let mut definitions = Vec::new();
-    for file in files {
-        let name = file.display().to_string();
-        let bytes = limits::read_file(&file, &limits::BUNDLE_BYTES).with_context(|| format!("cannot read {name}"))?;
-        let found = olmv1::definitions(&name, &bytes).map_err(|error| source::unreadable(&name, &error))?;
-        definitions.extend(found);
-    }
-    Ok(definitions)
+    let entries = std::fs::read_dir(path).with_context(|| format!("cannot list {}", path.display()))?;
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|end| ["yaml", "yml", "json"].iter().any(|known| end == *known))
+        })
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+/// The CRDs of a file.
+fn definitions(file: &Path) -> anyhow::Result<Vec<Object>> {
+    let name = file.display().to_string();
+    let bytes = limits::read_file(file, &limits::BUNDLE_BYTES).with_context(|| format!("cannot read {name}"))?;
+    olmv1::definitions(&name, &bytes).map_err(|error| source::unreadable(&name, &error))
 }
 
 /// Changes up to this number are shown with their source lines.

@@ -243,6 +243,11 @@ impl Layout {
             let reason = format!("it has {} bytes, at most {DOCUMENT_BYTES} are read", descriptor.size);
             return Err(Error::Refused { what, reason });
         }
+        self.read_blob(descriptor)
+    }
+
+    /// Reads a blob into memory with its digest and size checked.
+    pub(crate) fn read_blob(&self, descriptor: &Descriptor) -> Result<Vec<u8>, Error> {
         let mut reader = self.open_blob(descriptor)?;
         let mut bytes = Vec::new();
         reader
@@ -250,6 +255,19 @@ impl Layout {
             .map_err(Error::file("read", &self.blob_path(&descriptor.digest)))?;
         reader.verify()?;
         Ok(bytes)
+    }
+
+    /// Compares the size of a blob's file with the descriptor, without reading the file.
+    pub(crate) fn check_size(&self, descriptor: &Descriptor) -> Result<(), Error> {
+        let reader = self.open_blob(descriptor)?;
+        if reader.file_size != descriptor.size {
+            return Err(Error::Size {
+                what: format!("blob {}", descriptor.digest),
+                expected: descriptor.size,
+                actual: reader.file_size,
+            });
+        }
+        Ok(())
     }
 
     /// Opens a blob for reading; [`BlobReader::verify`] after the last byte checks size and digest.
@@ -265,11 +283,13 @@ impl Layout {
             }
             result => result.map_err(Error::file("read", &path))?,
         };
+        let file_size = file.metadata().map_err(Error::file("read", &path))?.len();
         // One byte more than promised is enough to notice that there is more.
         let reader = BufReader::new(file).take(descriptor.size.saturating_add(1));
         let reader = DigestReader::new(reader, descriptor.digest.algorithm());
         Ok(BlobReader {
             reader,
+            file_size,
             descriptor: descriptor.clone(),
         })
     }
@@ -576,6 +596,7 @@ pub(crate) fn refused_manifest(descriptor: &Descriptor, depth: usize) -> Error {
 /// Reads a blob and checks it against its descriptor.
 pub struct BlobReader {
     reader: DigestReader<io::Take<BufReader<File>>>,
+    file_size: u64,
     descriptor: Descriptor,
 }
 

@@ -17,10 +17,77 @@ use super::read::read_limited;
 /// Dependencies of all packages together. The largest public programs have some 10,000.
 const MOST_DEPENDENCIES: usize = 100_000;
 
-#[derive(Deserialize)]
+/// Tables of a lock file.
+const MOST_TABLES: usize = 100_000;
+
+/// The largest `[[package]]` table, in bytes. The TOML parser needs about 30 times the size of a table.
+const PACKAGE_BYTES: usize = 1 << 20;
+
+/// A `Cargo.lock`.
 struct Lock {
+    package: Vec<Package>,
+}
+
+impl Lock {
+    /// Parses a lock file table by table. Parsing the whole file at once would take 30 times its size.
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut lock = Self { package: Vec::new() };
+        let mut dependencies = 0;
+        for (number, table) in tables(text).enumerate() {
+            if number >= MOST_TABLES {
+                return Err(format!("it has more than {MOST_TABLES} tables"));
+            }
+            if table.text.len() > PACKAGE_BYTES {
+                return Err(format!(
+                    "the table in line {} has more than {PACKAGE_BYTES} bytes",
+                    table.line
+                ));
+            }
+            let parsed: Table = toml::from_str(table.text)
+                .map_err(|error| format!("the table in line {} is invalid: {}", table.line, error.message()))?;
+            for package in parsed.package {
+                dependencies += package.dependencies.len();
+                if dependencies > MOST_DEPENDENCIES {
+                    return Err(format!("its packages have more than {MOST_DEPENDENCIES} dependencies"));
+                }
+                lock.package.push(package);
+            }
+        }
+        Ok(lock)
+    }
+}
+
+/// One table of a `Cargo.lock`: a package, or a table without one.
+#[derive(Deserialize)]
+struct Table {
     #[serde(default)]
     package: Vec<Package>,
+}
+
+/// The text of a table.
+struct TableText<'t> {
+    /// The line of its header.
+    line: usize,
+    text: &'t str,
+}
+
+/// Splits a lock file before each line that begins with a table header. Cargo writes no multi-line strings and indents the items
+/// of arrays, so other lines do not begin with an opening bracket.
+fn tables(text: &str) -> impl Iterator<Item = TableText<'_>> {
+    let mut lines = text.split_inclusive('\n').enumerate().peekable();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let (number, first) = lines.next()?;
+        let start = at;
+        at += first.len();
+        while let Some((_, line)) = lines.next_if(|(_, line)| !line.trim_start().starts_with('[')) {
+            at += line.len();
+        }
+        Some(TableText {
+            line: number + 1,
+            text: text.get(start..at)?,
+        })
+    })
 }
 
 #[derive(Deserialize)]
@@ -94,7 +161,7 @@ pub fn spdx(lock: &Path, package: &str, time: u64) -> Result<Vec<u8>, Error> {
         reason,
     };
     let text = std::str::from_utf8(&bytes).map_err(|error| refused(error.to_string()))?;
-    let document: Lock = toml::from_str(text).map_err(|error| refused(error.to_string()))?;
+    let document = Lock::parse(text).map_err(refused)?;
     let root = document
         .package
         .iter()
@@ -205,5 +272,38 @@ mod tests {
         );
         assert_eq!(document["relationships"].as_array().unwrap().len(), 3);
         assert!(spdx(&path, "absent", 0).is_err());
+    }
+
+    #[test]
+    fn a_lock_file_is_parsed_table_by_table() {
+        let error = |text: &str| Lock::parse(text).map(|lock| lock.package.len()).unwrap_err();
+        let package = |number: usize, dependencies: usize| {
+            let dependencies = " \"a\",\n".repeat(dependencies);
+            format!("[[package]]\nname = \"p{number}\"\nversion = \"1.0.0\"\ndependencies = [\n{dependencies}]\n\n")
+        };
+        // Everything after the limit is unread: the last table is not TOML.
+        let many: String = (0..200).map(|number| package(number, 1000)).collect();
+        assert_eq!(
+            error(&(many + "[[package")),
+            "its packages have more than 100000 dependencies"
+        );
+        assert_eq!(
+            error(&format!("version = 4\n\n{}", package(1, 300_000))),
+            "the table in line 3 has more than 1048576 bytes"
+        );
+        assert_eq!(error(&"[a]\n".repeat(200_000)), "it has more than 100000 tables");
+        let broken = format!("version = 4\n\n{}[[package]]\nname = 3\n", package(1, 1));
+        assert!(
+            error(&broken).starts_with("the table in line 10 is invalid: "),
+            "{}",
+            error(&broken)
+        );
+        // Earlier versions of the format end with other tables.
+        let earlier = format!(
+            "[root]\nname = \"a\"\nversion = \"1.0.0\"\n\n{}[metadata]\n\"checksum a\" = \"b\"\n",
+            package(1, 1)
+        );
+        assert_eq!(Lock::parse(&earlier).unwrap().package.len(), 1);
+        assert_eq!(Lock::parse("").unwrap().package.len(), 0);
     }
 }

@@ -252,8 +252,8 @@ impl Peer<'_> {
         transfer: &dyn Transfer,
     ) -> Result<(), Error> {
         let action = self.push_action(blob);
-        self.upload(&action, blob, &layout.blob_path(&blob.digest), transfer)
-            .await
+        layout.check_size(blob)?;
+        self.upload(&action, blob, layout, transfer).await
     }
 
     fn push_action(&self, blob: &Descriptor) -> String {
@@ -268,7 +268,14 @@ impl Peer<'_> {
         }
     }
 
-    async fn upload(&self, action: &str, blob: &Descriptor, path: &Path, transfer: &dyn Transfer) -> Result<(), Error> {
+    async fn upload(
+        &self,
+        action: &str,
+        blob: &Descriptor,
+        layout: &Layout,
+        transfer: &dyn Transfer,
+    ) -> Result<(), Error> {
+        let path = &layout.blob_path(&blob.digest);
         let mut failures = Failures::new();
         let mut chunk = self.client.options.chunk_size.filter(|size| *size > 0);
         let mut fell_back = false;
@@ -289,6 +296,7 @@ impl Peer<'_> {
             let upload = Upload {
                 action,
                 blob,
+                layout,
                 path,
                 transfer,
                 chunk,
@@ -363,7 +371,7 @@ impl Peer<'_> {
         url.query_pairs_mut()
             .append_pair("digest", &upload.blob.digest.to_string());
         let bytes = if start == 0 && upload.blob.size > 0 {
-            std::fs::read(upload.path).map_err(crate::Error::file("read", upload.path))?
+            upload.layout.read_blob(upload.blob)?
         } else {
             Vec::new()
         };
@@ -492,6 +500,7 @@ impl Peer<'_> {
 struct Upload<'u> {
     action: &'u str,
     blob: &'u Descriptor,
+    layout: &'u Layout,
     path: &'u Path,
     transfer: &'u dyn Transfer,
     chunk: Option<u64>,

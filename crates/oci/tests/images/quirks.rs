@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use olmkit_oci::registry::{Client, Error, NoProgress, Options, Platforms, Progress, Transfer};
 use olmkit_oci::source::{deliver_from, fetch_documents};
-use olmkit_oci::spec::{Platform, media_type};
+use olmkit_oci::spec::{Descriptor, Platform, media_type};
 use olmkit_oci::{Layout, Location, Reference, sha256};
 use serde_json::{Value, json};
 use sha2::Digest as _;
@@ -504,6 +504,39 @@ async fn pinned_targets_get_their_tag_or_are_refused() {
             .requests(|request| request.path.starts_with("/v2/g/h"))
             .is_empty()
     );
+}
+
+#[tokio::test]
+async fn layers_that_differ_from_their_descriptor_are_not_uploaded() {
+    let source = Registry::plain();
+    let manifest = source.add_image();
+    let image = Descriptor::new(MANIFEST, sha256(&manifest), manifest.len() as u64);
+    let (client, _folder) = client(&json!({}), |_| {});
+    let damages: [fn(&mut Vec<u8>); 3] = [
+        |bytes| bytes[0] ^= 1,
+        |bytes| bytes.truncate(bytes.len() - 1),
+        |bytes| bytes.resize(bytes.len() + (4 << 20), 0),
+    ];
+    for damage in damages {
+        let (_folder, layout) = pull(&client, &format!("{}/a/b:v1", source.host)).await.unwrap();
+        let layer = layout.read_manifest(&image).unwrap().layers.remove(0);
+        let path = layout.blob_path(&layer.digest);
+        let mut bytes = std::fs::read(&path).unwrap();
+        damage(&mut bytes);
+        std::fs::write(&path, bytes).unwrap();
+        // This registry does not check digests.
+        let target = Registry::plain();
+        let name: Reference = format!("{}/c/d:v1", target.host).parse().unwrap();
+        let error = client.push(&layout, &image, &name, &[]).await.unwrap_err().to_string();
+        assert!(error.contains(&layer.digest.to_string()), "{error}");
+        let blobs = target
+            .state
+            .lock()
+            .unwrap()
+            .blobs
+            .contains_key(&layer.digest.to_string());
+        assert!(!blobs && target.manifest("c/d", "v1").is_none());
+    }
 }
 
 /// Remembers notes.

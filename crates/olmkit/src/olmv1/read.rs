@@ -10,6 +10,7 @@ use super::modes::InstallModes;
 use super::property::{self, Property};
 use super::stream::{self, StreamError, Streamed};
 use crate::bundle::load::{self, Entry, PACKAGE, Tree};
+use crate::limits;
 use crate::object::{SetAt as _, pointer_part};
 use crate::types::decode::decode;
 use crate::types::restore::{RestoreError, restore};
@@ -265,12 +266,13 @@ impl Bundle {
     }
 }
 
-/// The definitions of a file.
+/// The definitions of a file, for a comparison.
 ///
 /// # Errors
-/// It cannot be read, or contains a CRD that does not fit its type.
+/// It cannot be read, contains a CRD that does not fit its type, or a document with more than
+/// [`COMPARED_VALUES`](limits::COMPARED_VALUES).
 pub fn definitions(path: &str, bytes: &[u8]) -> Result<Vec<Object>, ReadError> {
-    let streamed = stream::objects(path, bytes).map_err(|error| ReadError {
+    let streamed = stream::objects_within(path, bytes, Some(&limits::COMPARED_VALUES)).map_err(|error| ReadError {
         message: error.message,
         place: Place {
             file: path.to_owned(),

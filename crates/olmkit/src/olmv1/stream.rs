@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::limits::Limit;
 use crate::types::decode::decode;
 use crate::yaml::{self, Node, Position};
 
@@ -33,6 +34,12 @@ pub(super) fn is_one_document(bytes: &[u8]) -> bool {
 
 /// Reads the objects of a file.
 pub(super) fn objects(path: &str, bytes: &[u8]) -> Result<Vec<Streamed>, StreamError> {
+    objects_within(path, bytes, None)
+}
+
+/// Like [`objects`], with a limit on the values of a document. They are counted before the document is converted to JSON, which
+/// takes several times the memory.
+pub(super) fn objects_within(path: &str, bytes: &[u8], most: Option<&Limit>) -> Result<Vec<Streamed>, StreamError> {
     let mut objects = Vec::new();
     for document in yaml::documents(bytes) {
         let failed = |error: yaml::Error| {
@@ -46,6 +53,15 @@ pub(super) fn objects(path: &str, bytes: &[u8]) -> Result<Vec<Streamed>, StreamE
             }
         };
         let node = document.map_err(failed)?;
+        if let Some(limit) = most.filter(|limit| values(&node) > limit.get()) {
+            return Err(StreamError {
+                message: format!(
+                    "error parsing {path}: its document has too many values: {}",
+                    limit.exceeded()
+                ),
+                position: Some(node.start),
+            });
+        }
         let value = node.to_json().map_err(failed)?;
         let document = Streamed {
             value: Arc::new(value),
@@ -54,6 +70,16 @@ pub(super) fn objects(path: &str, bytes: &[u8]) -> Result<Vec<Streamed>, StreamE
         objects.extend(objects_of(path, document)?);
     }
     Ok(objects)
+}
+
+/// Number of values in a document, without keys.
+fn values(node: &Node) -> u64 {
+    let below = match &node.value {
+        yaml::Value::Sequence(items) => items.iter().map(values).sum(),
+        yaml::Value::Mapping(entries) => entries.iter().map(|(_, value)| values(value)).sum(),
+        _ => 0,
+    };
+    1 + below
 }
 
 /// The objects of one document.

@@ -79,6 +79,26 @@ fn countless_renamed_properties() {
 }
 
 #[test]
+fn definitions_with_countless_values() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["old", "new"] {
+        let properties: Vec<String> = (0..200_000)
+            .map(|number| format!("{name}{number}: {{type: string}}"))
+            .collect();
+        let text = format!(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: widgets.example.com}}\nspec:\n  versions:\n  \
+             - name: v1\n    schema:\n      openAPIV3Schema: {{type: object, properties: {{{}}}}}\n",
+            properties.join(", ")
+        );
+        write(folder.path(), &format!("{name}.yaml"), &text);
+    }
+    let said = bounded(folder.path(), "crd diff old.yaml new.yaml");
+    assert!(said.contains("more than 250,000"), "{said:.300}");
+    assert!(said.contains("--limit compared-values=VALUE"), "{said:.300}");
+    assert!(!said.contains("new.yaml"), "the second file is not read: {said:.300}");
+}
+
+#[test]
 fn roles_that_grant_countless_rights() {
     let directory = tempfile::tempdir().unwrap();
     demo_bundle::copy(directory.path(), "bundle", &[]);

@@ -1,14 +1,21 @@
 //! Runs `olmkit repo` on generated repositories. Only git may start, and no file outside the repository may be opened.
-//! `fuzz/fuzz_targets/clone.rs` runs the same commands on fuzzed input.
+//! `fuzz/fuzz_targets/clone.rs` runs the same commands on fuzzed input. `HOSTILE_SEEDS=12..40` selects other repositories.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use test_support::hostile_repository::{HostileRepository, SECRET};
 
-/// Number of repositories. Five commands read each.
-const REPOSITORIES: u64 = 12;
+/// The seeds of the repositories. Five commands read each.
+fn seeds() -> Range<u64> {
+    let Ok(text) = std::env::var("HOSTILE_SEEDS") else {
+        return 0..12;
+    };
+    let (first, end) = text.split_once("..").expect("HOSTILE_SEEDS must be FIRST..END");
+    first.parse().unwrap()..end.parse().unwrap()
+}
 
 /// Pseudorandom bytes for a seed.
 fn bytes(number: u64) -> Vec<u8> {
@@ -65,7 +72,7 @@ fn repo_commands_start_only_git_and_open_no_outside_file() {
         return;
     }
     let (mut started, mut opened) = (0, 0);
-    for number in 0..REPOSITORIES {
+    for number in seeds() {
         let hostile = HostileRepository::new(&bytes(number));
         let home = tempfile::tempdir().unwrap();
         let outside = std::fs::canonicalize(hostile.outside()).unwrap();
