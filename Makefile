@@ -181,10 +181,8 @@ uninstall: ## Delete the custom resource definition and every Memcached
 deploy: ## Run the operator image IMG in namespace memcached-operator-system
 	$(KUBECTL) kustomize config/default | dev/set-image.sh '$(RENDERED_IMG)' '$(IMG)' | $(KUBECTL) apply --server-side -f -
 	$(KUBECTL) -n $(NAMESPACE) rollout status deployment/memcached-operator-controller-manager --timeout=180s
-# In the foreground: once the definition is gone, the owner of the dependents is unknown, and they would stay.
-undeploy: ## Delete what deploy made, custom resources first, while the operator can still finalize them
-	$(KUBECTL) get crd memcacheds.cache.example.com --ignore-not-found -o name | xargs -r -I{} $(KUBECTL) delete memcacheds.cache.example.com --all -A --cascade=foreground --timeout=120s
-	$(KUBECTL) delete --ignore-not-found=$(ignore-not-found) --timeout=120s -k config/default
+undeploy: ## Delete what deploy created; Memcacheds and their servers stay, unless FORCE=1 deletes them
+	FORCE='$(FORCE)' KUBECTL='$(KUBECTL)' dev/undeploy.sh
 
 ##@ Local cluster
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::{
     api::v1alpha1::{FINALIZER, Memcached, MemcachedSpec},
     operand,
-    status::{self, Seen, Server},
+    status::{self, Endpoints, Seen, Server},
 };
 
 /// Name of the operator.
@@ -38,20 +38,24 @@ const MAX_MEMCACHED: usize = 64 << 10;
 /// The reconciler.
 pub struct MemcachedReconciler;
 
-/// Declares the controller. At most `max_rolling` objects replace their servers at the same time because of the operator.
-pub fn controller(max_rolling: usize) -> Controller<MemcachedReconciler> {
+/// Declares the controller. At most `max_rolling` objects replace their servers at the same time because of the operator. Objects get
+/// the finalizer if `adds_finalizer` is true.
+pub fn controller(max_rolling: usize, adds_finalizer: bool) -> Controller<MemcachedReconciler> {
     let servers = watcher::Config::default().labels(operand::SERVERS);
     Controller::new("memcached", MemcachedReconciler)
         .owns::<Deployment>("runs the servers")
         .owns::<Service>("gives the servers their addresses")
         .owns::<PodDisruptionBudget>("keeps all but one of several servers running")
         .observes(
-            servers,
+            servers.clone(),
             "status.nodes names the pods, the conditions their failures",
             Server::of,
         )
+        // The EndpointSlice controller copies the labels of the Service.
+        .observes(servers, "only servers that clients find count as ready", Endpoints::of)
         .rollouts(RolloutBudget::new(max_rolling))
         .finalizer(FINALIZER)
+        .adds_finalizer(adds_finalizer)
         .object_limit(MAX_MEMCACHED)
 }
 
@@ -72,7 +76,7 @@ pub fn manager_grants() -> Vec<Grant> {
 
 /// All permissions of the operator.
 pub fn grants() -> Vec<Grant> {
-    [controller(1).grants(), manager_grants()].concat()
+    [controller(1, true).grants(), manager_grants()].concat()
 }
 
 impl Reconciler for MemcachedReconciler {
@@ -120,9 +124,16 @@ impl Reconciler for MemcachedReconciler {
         let seen = Seen {
             deployment: context.get::<Deployment>(&memcached.name_any()),
             servers: context.observed::<Server>(),
+            endpoints: context.observed::<Endpoints>(),
             now: k8s_openapi::jiff::Timestamp::now(),
         };
-        Some(status::report(memcached, &seen, result))
+        let outcome = status::report(memcached, &seen, result);
+        if result.is_ok()
+            && let Some((severity, reason, note)) = status::event(memcached, &seen, &outcome)
+        {
+            context.event(severity, reason, note);
+        }
+        Some(outcome)
     }
 }
 

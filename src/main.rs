@@ -40,7 +40,10 @@ async fn run(options: Options, level: log::Level) -> Result<(), Error> {
         .requires(controller::manager_grants())
         .start()
         .await?;
-    manager.add(controller::controller(usize::from(options.max_rolling)));
+    manager.add(controller::controller(
+        usize::from(options.max_rolling),
+        options.add_finalizer,
+    ));
     manager.run().await
 }
 

@@ -18,6 +18,11 @@ pub struct Options {
     /// changes.
     #[arg(long, env = "MAX_ROLLING", default_value_t = 10, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     pub max_rolling: u16,
+
+    /// Add the finalizer to Memcacheds, so that their deletion is reported. Without it, Memcacheds can be deleted after the operator
+    /// was uninstalled. Existing finalizers stay.
+    #[arg(long, env = "ADD_FINALIZER", default_value_t = true, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub add_finalizer: bool,
 }
 
 impl Options {
@@ -58,5 +63,6 @@ mod tests {
         let other = parse(&["--leader-elect", "--leader-election-id=other", "--max-rolling=3"]);
         assert_eq!(other.manager.leader_election_id.as_deref(), Some("other"));
         assert_eq!((other.manager.leader_elect, other.max_rolling), (true, 3));
+        assert!(other.add_finalizer && !parse(&["--add-finalizer=false"]).add_finalizer);
     }
 }

@@ -1,8 +1,8 @@
 //! The status of a Memcached: a pure function of its Deployment, its pods and the result of the reconcile.
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use k8s_openapi::{
-    api::{apps::v1::Deployment, core::v1::Pod},
+    api::{apps::v1::Deployment, core::v1::Pod, discovery::v1::EndpointSlice},
     apimachinery::pkg::apis::meta::v1::Condition,
     jiff::{SignedDuration, Timestamp},
 };
@@ -10,6 +10,7 @@ use kube::ResourceExt as _;
 use kube_manager::{
     ObjectKey,
     conditions::{self, AVAILABLE, DEGRADED, READY},
+    events::Severity,
     health::{PodFailure, pod_failure},
     reconcile::{Error, ErrorKind, Outcome, State},
 };
@@ -22,6 +23,9 @@ use crate::{
 /// Servers that are lost (evicted, restarted, on a node that failed) usually come back within this time. Only then the object is
 /// Degraded. The Deployment has a deadline for servers that it makes.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
+
+/// The reason while servers that ran are not ready.
+const NOT_READY: &str = "ServersNotReady";
 
 /// Projection of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +56,25 @@ impl Server {
     }
 }
 
+/// Projection of an EndpointSlice: the names of the ready pods that clients find.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoints(Vec<String>);
+
+impl Endpoints {
+    /// The Memcached that `slice` belongs to, and the projection. `None` for a slice that no Service controls: any user can set labels.
+    pub fn of(slice: &EndpointSlice) -> Option<(ObjectKey, Self)> {
+        let mut owners = slice.owner_references().iter();
+        let service = owners.find(|owner| owner.controller == Some(true) && owner.kind == "Service")?;
+        let ready = slice.endpoints.iter().filter(|endpoint| {
+            let conditions = endpoint.conditions.as_ref();
+            conditions.and_then(|conditions| conditions.ready) != Some(false)
+        });
+        let pods = ready.filter_map(|endpoint| endpoint.target_ref.as_ref()?.name.clone());
+        let key = ObjectKey::new(slice.namespace().unwrap_or_default(), service.name.clone());
+        Some((key, Self(pods.collect())))
+    }
+}
+
 /// The cluster as the operator sees it.
 #[derive(Default)]
 pub struct Seen {
@@ -59,8 +82,17 @@ pub struct Seen {
     pub deployment: Option<Deployment>,
     /// Its servers, sorted by name.
     pub servers: Vec<Arc<Server>>,
+    /// The endpoints of its Service.
+    pub endpoints: Vec<Arc<Endpoints>>,
     /// The time.
     pub now: Timestamp,
+}
+
+impl Seen {
+    fn counts(&self) -> Option<Counts> {
+        let deployment = self.deployment.as_ref()?;
+        Some(Counts::of(deployment, &self.endpoints))
+    }
 }
 
 /// Progress of the servers.
@@ -70,6 +102,8 @@ enum Progress {
     Done,
     /// Servers are added, removed or replaced.
     Underway,
+    /// All servers are of the newest template, but there were never as many.
+    Growing,
     /// All servers ran as the spec says. Some do not answer any more.
     Lost,
 }
@@ -79,7 +113,10 @@ struct Counts {
     wanted: i32,
     all: i32,
     updated: i32,
+    /// Servers that are ready and that clients find.
     ready: i32,
+    /// Ready servers that clients do not find, because the Service does not select them.
+    hidden: i32,
     /// The Deployment controller has seen the spec.
     is_current: bool,
     /// The last rollout has finished. That stays so when servers are lost.
@@ -87,14 +124,17 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(deployment: &Deployment) -> Self {
+    fn of(deployment: &Deployment, endpoints: &[Arc<Endpoints>]) -> Self {
+        let found: BTreeSet<&String> = endpoints.iter().flat_map(|slice| &slice.0).collect();
+        let found = i32::try_from(found.len()).unwrap_or(i32::MAX);
         let status = deployment.status.clone().unwrap_or_default();
         let progressing = condition(deployment, "Progressing");
         Self {
             wanted: deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1),
             all: status.replicas.unwrap_or(0),
             updated: status.updated_replicas.unwrap_or(0),
-            ready: status.ready_replicas.unwrap_or(0),
+            ready: status.ready_replicas.unwrap_or(0).min(found),
+            hidden: (status.ready_replicas.unwrap_or(0) - found).max(0),
             is_current: status.observed_generation >= deployment.metadata.generation,
             rolled_out: progressing.is_some_and(|(_, reason, _)| reason == "NewReplicaSetAvailable"),
         }
@@ -114,6 +154,14 @@ fn condition(deployment: &Deployment, kind: &str) -> Option<(String, String, Str
 
 /// Why the Deployment cannot make or replace pods: reason and message.
 fn deployment_failure(deployment: &Deployment) -> Option<(String, String)> {
+    let (spec, status) = (deployment.spec.as_ref(), deployment.status.as_ref());
+    let is_paused = spec.and_then(|spec| spec.paused) == Some(true);
+    // A paused Deployment still adds and removes servers.
+    if is_paused && status.is_some_and(|status| status.replicas != status.updated_replicas) {
+        let name = deployment.name_any();
+        let message = format!("the Deployment is paused; run kubectl rollout resume deployment/{name}");
+        return Some(("DeploymentPaused".to_owned(), message));
+    }
     let refused = condition(deployment, "ReplicaFailure").filter(|(status, ..)| status == "True");
     let late = || condition(deployment, "Progressing").filter(|(_, reason, _)| reason == "ProgressDeadlineExceeded");
     refused.or_else(late).map(|(_, reason, message)| (reason, message))
@@ -121,8 +169,9 @@ fn deployment_failure(deployment: &Deployment) -> Option<(String, String)> {
 
 /// The status after a reconcile with this result.
 pub fn report(memcached: &Memcached, seen: &Seen, result: &Result<Outcome, Error>) -> Outcome {
-    let counts = seen.deployment.as_ref().map(Counts::of);
+    let counts = seen.counts();
     let progress = progress(memcached, counts.as_ref());
+    let size = memcached.spec.size;
     let outcome = match result {
         // A paused object.
         Ok(outcome) if !outcome.is_ready() => outcome.clone(),
@@ -140,21 +189,42 @@ pub fn report(memcached: &Memcached, seen: &Seen, result: &Result<Outcome, Error
         phase: Some(match progress {
             _ if is_wrong => Phase::Degraded,
             Progress::Done | Progress::Lost => Phase::Running,
-            Progress::Underway if is_new(memcached, counts.as_ref()) => Phase::Pending,
-            Progress::Underway => Phase::Resizing,
+            _ if is_new(memcached, counts.as_ref()) => Phase::Pending,
+            _ => Phase::Resizing,
         }),
+        settled_replicas: match progress {
+            Progress::Done => Some(size),
+            _ => settled(memcached),
+        },
         image: seen.deployment.as_ref().and_then(running_image),
         ..MemcachedStatus::default()
     };
     let outcome = outcome.status(status);
-    let size = memcached.spec.size;
+    // While servers are added, those that ran before count.
+    let before = settled(memcached).filter(|settled| *settled > 0).unwrap_or(size);
+    let least = (before.min(size) - 1).max(1);
     match (&counts, result) {
         (Some(_), _) if size == 0 => outcome.available(true, "spec.size is 0"),
         // One server may be missing, as during rollouts and node maintenance.
-        (Some(counts), _) => outcome.available(counts.ready >= (size - 1).max(1), ready_of(memcached, Some(counts))),
+        (Some(counts), _) => outcome.available(counts.ready >= least, ready_of(memcached, Some(counts))),
         (None, Err(error)) => outcome.condition(AVAILABLE, false, error.reason().to_owned(), error.to_string()),
         (None, Ok(_)) => outcome,
     }
+}
+
+/// The event about servers that are lost, or are back. A cause is in the event that the layer publishes about the condition Degraded.
+pub fn event(memcached: &Memcached, seen: &Seen, outcome: &Outcome) -> Option<(Severity, &'static str, String)> {
+    let counts = seen.counts();
+    let known = known(memcached);
+    let before = conditions::get(known, READY)?;
+    let was_ready = before.status == "True" && before.observed_generation == memcached.metadata.generation;
+    let was_degraded = conditions::get(known, DEGRADED).is_some_and(|degraded| degraded.status == "True");
+    let note = ready_of(memcached, counts.as_ref());
+    if was_ready && !outcome.is_failed() && progress(memcached, counts.as_ref()) == Progress::Lost {
+        return Some((Severity::Warning, "ServersLost", note));
+    }
+    let is_back = before.reason == NOT_READY && !was_degraded && outcome.is_ready();
+    is_back.then_some((Severity::Normal, "Recovered", note))
 }
 
 /// The status while the finalizer runs: the condition of the tutorials.
@@ -173,24 +243,42 @@ fn readiness(memcached: &Memcached, seen: &Seen, counts: Option<&Counts>, progre
     if progress == Progress::Done {
         return Outcome::ready();
     }
-    if let Some(failure) = seen.servers.iter().find_map(|server| server.failure.as_ref()) {
-        return Outcome::failed(&failure.reason, format!("{ready}; {}", failure.message));
+    let mut failures = seen
+        .servers
+        .iter()
+        .filter_map(|server| server.failure.as_ref())
+        .peekable();
+    if let Some(first) = failures.peek() {
+        let reason = first.reason.clone();
+        let messages: Vec<&str> = failures.map(|failure| failure.message.as_str()).collect();
+        return Outcome::failed(reason, format!("{ready}; {}", messages.join("; ")));
     }
     if let Some((reason, message)) = seen.deployment.as_ref().and_then(deployment_failure) {
         return Outcome::failed(reason, format!("{ready}; {message}"));
     }
-    match progress {
-        Progress::Lost => {
-            let left = PATIENCE - unready_for(memcached, seen.now);
-            if left.is_positive() {
-                let recheck = left.unsigned_abs() + Duration::from_secs(1);
-                return Outcome::waiting("ServersNotReady", ready).requeue_after(recheck);
-            }
-            Outcome::failed("ServersNotReady", format!("{ready}; the others do not become ready"))
-        }
-        _ if is_new(memcached, counts) => Outcome::waiting("Creating", ready),
-        _ => Outcome::waiting("Updating", ready),
+    let reason = match progress {
+        Progress::Lost => NOT_READY,
+        _ if is_new(memcached, counts) => "Creating",
+        _ => "Updating",
+    };
+    if progress == Progress::Underway {
+        return Outcome::waiting(reason, ready);
     }
+    let hidden = match counts.map_or(0, |counts| counts.hidden) {
+        0 => String::new(),
+        hidden => format!("; {hidden} more are ready, but not among the endpoints of the Service"),
+    };
+    let left = PATIENCE - unready_for(memcached, seen.now);
+    if left.is_positive() {
+        let recheck = left.unsigned_abs() + Duration::from_secs(1);
+        return Outcome::waiting(reason, format!("{ready}{hidden}")).requeue_after(recheck);
+    }
+    let cause = if hidden.is_empty() {
+        "; the others do not become ready"
+    } else {
+        &hidden
+    };
+    Outcome::failed(NOT_READY, format!("{ready}{cause}"))
 }
 
 fn progress(memcached: &Memcached, counts: Option<&Counts>) -> Progress {
@@ -205,16 +293,18 @@ fn progress(memcached: &Memcached, counts: Option<&Counts>) -> Progress {
     if counts.updated >= size && counts.ready >= size {
         return Progress::Done;
     }
-    // There may be fewer than `size` for a moment: the ReplicaSet counts a deleted pod before its replacement. After a rollout,
-    // servers that a new size adds have no deadline of the Deployment's, so they count as lost.
-    let was_running = memcached.status.as_ref().and_then(|status| status.phase) == Some(Phase::Running);
-    let is_observed =
-        memcached.status.as_ref().and_then(|status| status.observed_generation) == memcached.metadata.generation;
-    if counts.rolled_out && (counts.all == size || was_running && is_observed) {
-        Progress::Lost
-    } else {
-        Progress::Underway
+    // There may be fewer than `size` for a moment: the ReplicaSet counts a deleted pod before its replacement. After a rollout, the
+    // Deployment has no deadline for servers that a new size adds.
+    match settled(memcached) == Some(size) {
+        true if counts.rolled_out => Progress::Lost,
+        false if counts.rolled_out && counts.all == size => Progress::Growing,
+        _ => Progress::Underway,
     }
+}
+
+/// The number of servers when all were ready last.
+fn settled(memcached: &Memcached) -> Option<i32> {
+    memcached.status.as_ref().and_then(|status| status.settled_replicas)
 }
 
 /// Returns true if, by the last status, the servers were never all ready.
@@ -228,16 +318,17 @@ fn is_new(memcached: &Memcached, counts: Option<&Counts>) -> bool {
 
 /// The time since the condition Ready became False. A time in the future is that of a replica whose clock was ahead.
 fn unready_for(memcached: &Memcached, now: Timestamp) -> SignedDuration {
-    let known: &[Condition] = memcached
-        .status
-        .as_ref()
-        .map(|status| status.conditions.as_slice())
-        .unwrap_or_default();
-    match conditions::get(known, READY) {
+    match conditions::get(known(memcached), READY) {
         Some(ready) if ready.status == "False" => now.duration_since(ready.last_transition_time.0.min(now)),
         // About to be reported.
         _ => SignedDuration::ZERO,
     }
+}
+
+/// The conditions of the last status.
+fn known(memcached: &Memcached) -> &[Condition] {
+    let status = memcached.status.as_ref();
+    status.map(|status| status.conditions.as_slice()).unwrap_or_default()
 }
 
 fn ready_of(memcached: &Memcached, counts: Option<&Counts>) -> String {
@@ -270,8 +361,10 @@ mod tests {
     fn sample(phase: Option<&str>, ready: &str, seconds: i64) -> Memcached {
         let mut sample = memcached(&json!({ "size": 3 }));
         let since = now() - SignedDuration::from_secs(seconds);
-        let status = json!({ "phase": phase, "observedGeneration": 1, "conditions": [{ "type": "Ready", "status": ready,
-            "reason": "A", "message": "", "lastTransitionTime": since.to_string() }] });
+        let reason = if ready == "True" { "Ready" } else { NOT_READY };
+        let status = json!({ "phase": phase, "observedGeneration": 1, "settledReplicas": 3,
+            "conditions": [{ "type": "Ready", "status": ready, "reason": reason, "message": "", "observedGeneration": 1,
+                "lastTransitionTime": since.to_string() }] });
         sample.status = phase.map(|_| serde_json::from_value(status).unwrap());
         sample
     }
@@ -288,6 +381,9 @@ mod tests {
                 "conditions": [condition] } });
         Seen {
             deployment: Some(serde_json::from_value(deployment).unwrap()),
+            endpoints: vec![Arc::new(Endpoints(
+                (0..ready).map(|index| format!("p{index}")).collect(),
+            ))],
             now: now(),
             ..Seen::default()
         }
@@ -367,6 +463,99 @@ mod tests {
     }
 
     #[test]
+    fn servers_that_clients_do_not_find_are_not_ready() {
+        let mut seen = seen(3, 3, 3, rolled_out());
+        seen.endpoints = vec![Arc::new(Endpoints(vec!["p0".to_owned()]))];
+        let sample = |seconds| sample(Some("Running"), "False", seconds);
+        let message = "1 of 3 servers are ready; 2 more are ready, but not among the endpoints of the Service";
+        assert_eq!(told(&sample(1), &seen), expect("waiting", message, "Running"));
+        assert_eq!(told(&sample(60), &seen), expect("failed", message, "Degraded"));
+    }
+
+    #[test]
+    fn a_slice_counts_if_a_service_controls_it() {
+        let of = |kind: &str, ready: Value| {
+            let owner = json!([{ "apiVersion": "v1", "kind": kind, "name": "sample", "uid": "1", "controller": true }]);
+            let endpoint = json!({ "addresses": ["10.0.0.1"], "conditions": { "ready": ready },
+                "targetRef": { "kind": "Pod", "name": "p0" } });
+            let slice = json!({ "metadata": { "namespace": "cache", "ownerReferences": owner }, "addressType": "IPv4",
+                "endpoints": [endpoint] });
+            Endpoints::of(&serde_json::from_value(slice).unwrap())
+        };
+        let found = |pods: &[&str]| {
+            let pods = pods.iter().map(|pod| (*pod).to_owned()).collect();
+            Some((ObjectKey::new("cache", "sample"), Endpoints(pods)))
+        };
+        assert_eq!(of("Service", json!(true)), found(&["p0"]));
+        assert_eq!(of("Service", json!(false)), found(&[]));
+        assert_eq!(of("Endpoints", json!(true)), None);
+    }
+
+    #[test]
+    fn servers_that_ran_stay_available_while_others_are_added() {
+        let mut sample = sample(Some("Running"), "True", 100);
+        sample.spec.size = 10;
+        sample.metadata.generation = Some(2);
+        let mut seen = seen(10, 10, 3, rolled_out());
+        seen.deployment.as_mut().unwrap().spec.as_mut().unwrap().replicas = Some(10);
+        assert_eq!(
+            told(&sample, &seen),
+            expect("waiting", "3 of 10 servers are ready", "Resizing")
+        );
+        let available = |seen: &Seen, ready: usize| {
+            let mut seen = Seen {
+                endpoints: Vec::new(),
+                deployment: seen.deployment.clone(),
+                ..Seen::default()
+            };
+            seen.endpoints = vec![Arc::new(Endpoints((0..ready).map(|index| index.to_string()).collect()))];
+            report(&sample, &seen, &Ok(Outcome::ready())).is_available()
+        };
+        assert_eq!(
+            [3, 2, 1].map(|ready| available(&seen, ready)),
+            [Some(true), Some(true), Some(false)]
+        );
+        assert_eq!(event(&sample, &seen, &Outcome::waiting("A", "")), None);
+    }
+
+    #[test]
+    fn a_paused_deployment_is_the_cause() {
+        let mut paused = seen(
+            3,
+            0,
+            3,
+            json!({ "type": "Progressing", "status": "Unknown", "reason": "DeploymentPaused" }),
+        );
+        paused.deployment.as_mut().unwrap().spec.as_mut().unwrap().paused = Some(true);
+        let message =
+            "3 of 3 servers are ready; the Deployment is paused; run kubectl rollout resume deployment/sample";
+        assert_eq!(
+            told(&sample(Some("Running"), "True", 9), &paused),
+            expect("failed", message, "Degraded")
+        );
+    }
+
+    #[test]
+    fn a_loss_and_the_recovery_have_one_event_each() {
+        let (lost, all) = (seen(3, 3, 2, rolled_out()), seen(3, 3, 3, rolled_out()));
+        let told = |sample: &Memcached, seen: &Seen| {
+            let outcome = report(sample, seen, &Ok(Outcome::ready()));
+            event(sample, seen, &outcome).map(|(_, reason, note)| format!("{reason}: {note}"))
+        };
+        let (ready, unready) = (sample(Some("Running"), "True", 9), sample(Some("Running"), "False", 9));
+        assert_eq!(
+            told(&ready, &lost).as_deref(),
+            Some("ServersLost: 2 of 3 servers are ready")
+        );
+        assert_eq!(told(&unready, &lost), None);
+        assert_eq!(
+            told(&unready, &all).as_deref(),
+            Some("Recovered: 3 of 3 servers are ready")
+        );
+        assert_eq!(told(&ready, &all), None);
+    }
+
+    #[test]
     fn causes_are_reported_at_once() {
         let sample = sample(Some("Running"), "False", 1);
         let mut lost = seen(3, 3, 2, rolled_out());
@@ -380,15 +569,16 @@ mod tests {
             reason: "ImagePullBackOff".to_owned(),
             message: "pod b: ImagePullBackOff".to_owned(),
         };
-        lost.servers = vec![server("a", None), server("b", Some(failure))];
-        assert_eq!(
-            told(&sample, &lost),
-            expect(
-                "failed",
-                "2 of 3 servers are ready; pod b: ImagePullBackOff",
-                "Degraded"
-            )
-        );
+        lost.servers = vec![server("a", None), server("b", Some(failure.clone()))];
+        let message = "2 of 3 servers are ready; pod b: ImagePullBackOff";
+        assert_eq!(told(&sample, &lost), expect("failed", message, "Degraded"));
+        let other = PodFailure {
+            message: "pod c: OOMKilled".to_owned(),
+            ..failure
+        };
+        lost.servers.push(server("c", Some(other)));
+        let message = "2 of 3 servers are ready; pod b: ImagePullBackOff; pod c: OOMKilled";
+        assert_eq!(told(&sample, &lost), expect("failed", message, "Degraded"));
         let refused = json!({ "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota" });
         assert_eq!(
             told(&sample, &seen(2, 2, 2, refused)),

@@ -87,7 +87,7 @@ deployed() {
   eventually 180 is "Running with 2 ready" memcached_state
 }
 undeployed() {
-  in_make undeploy
+  in_make undeploy FORCE=1
   same_inventory "$results/before"
 }
 

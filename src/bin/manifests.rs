@@ -53,6 +53,7 @@ fn main() -> anyhow::Result<()> {
         .manager(manager)
         .objects("metrics/service.yaml", vec![metrics_service()])
         .objects("metrics/reader_role.yaml", vec![metrics_reader()])
+        .aggregated()
         .scorecard()
         .render()?;
     files.write(&args.directory).context("config/ was not rendered")?;

@@ -1,10 +1,10 @@
 //! The PodDisruptionBudget.
 use k8s_openapi::{
     api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec},
-    apimachinery::pkg::{apis::meta::v1::LabelSelector, util::intstr::IntOrString},
+    apimachinery::pkg::util::intstr::IntOrString,
 };
 
-use super::{metadata, selector};
+use super::{label_selector, metadata};
 use crate::api::v1alpha1::Memcached;
 
 /// The budget, which lets voluntary disruptions remove one server at a time. It has no effect on fewer than two servers.
@@ -15,10 +15,7 @@ pub fn budget(memcached: &Memcached) -> PodDisruptionBudget {
             max_unavailable: Some(IntOrString::Int(1)),
             // A server that is not ready holds no cache worth protecting, and must not block the drain of its node.
             unhealthy_pod_eviction_policy: Some("AlwaysAllow".to_owned()),
-            selector: Some(LabelSelector {
-                match_labels: Some(selector(memcached)),
-                ..LabelSelector::default()
-            }),
+            selector: Some(label_selector(memcached)),
             ..PodDisruptionBudgetSpec::default()
         }),
         ..PodDisruptionBudget::default()

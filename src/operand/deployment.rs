@@ -3,19 +3,16 @@ use k8s_openapi::{
     api::{
         apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment},
         core::v1::{
-            Capabilities, Container, ContainerPort, PodSecurityContext, PodSpec, PodTemplateSpec, Probe,
-            ResourceRequirements, SeccompProfile, SecurityContext, TCPSocketAction,
+            Affinity, Capabilities, Container, ContainerPort, PodAffinityTerm, PodAntiAffinity, PodSecurityContext,
+            PodSpec, PodTemplateSpec, Probe, ResourceRequirements, SeccompProfile, SecurityContext, TCPSocketAction,
+            TopologySpreadConstraint, WeightedPodAffinityTerm,
         },
     },
-    apimachinery::pkg::{
-        api::resource::Quantity,
-        apis::meta::v1::{LabelSelector, ObjectMeta},
-        util::intstr::IntOrString,
-    },
+    apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
 };
 
-use super::{MEMCACHED, labels, metadata, selector};
-use crate::api::v1alpha1::{Memcached, MemcachedSpec};
+use super::{MEMCACHED, label_selector, labels, metadata};
+use crate::api::v1alpha1::{Memcached, MemcachedSpec, PodTemplate};
 
 /// The user of the servers: any but root works.
 const USER: i64 = 1001;
@@ -25,6 +22,9 @@ const PROGRESS_DEADLINE_SECONDS: i32 = 120;
 
 /// A rollout replaces the next server when the new one has been ready for this long: clients find it and fill it.
 const MIN_READY_SECONDS: i32 = 10;
+
+/// A server that does not listen this long after its start is restarted.
+const START_SECONDS: i32 = 60;
 
 /// Memory besides the items, in MiB: the program, its threads' buffers, the hash table.
 const BASE_MEMORY_MEBIBYTES: i64 = 32;
@@ -37,16 +37,16 @@ const CONNECTION_MEMORY_KIBIBYTES: i64 = 16;
 /// that resolve the Service would spread their keys over too many.
 pub fn deployment(memcached: &Memcached, image: &str) -> Deployment {
     let spec = &memcached.spec;
+    let given = spec.pod_template.clone().unwrap_or_default();
+    let mut pod_labels = given.labels.clone().unwrap_or_default();
+    pod_labels.extend(labels(memcached));
     Deployment {
         metadata: metadata(memcached),
         spec: Some(DeploymentSpec {
             replicas: Some(spec.size),
             min_ready_seconds: Some(MIN_READY_SECONDS),
             progress_deadline_seconds: Some(PROGRESS_DEADLINE_SECONDS),
-            selector: LabelSelector {
-                match_labels: Some(selector(memcached)),
-                ..LabelSelector::default()
-            },
+            selector: label_selector(memcached),
             strategy: Some(DeploymentStrategy {
                 type_: Some("RollingUpdate".to_owned()),
                 rolling_update: Some(RollingUpdateDeployment {
@@ -56,10 +56,11 @@ pub fn deployment(memcached: &Memcached, image: &str) -> Deployment {
             }),
             template: PodTemplateSpec {
                 metadata: Some(ObjectMeta {
-                    labels: Some(labels(memcached)),
+                    annotations: given.annotations.clone(),
+                    labels: Some(pod_labels),
                     ..ObjectMeta::default()
                 }),
-                spec: Some(pod(spec, image)),
+                spec: Some(pod(memcached, image, given)),
             },
             ..DeploymentSpec::default()
         }),
@@ -68,11 +69,16 @@ pub fn deployment(memcached: &Memcached, image: &str) -> Deployment {
 }
 
 /// A pod without API access that satisfies the "restricted" Pod Security Standard.
-fn pod(spec: &MemcachedSpec, image: &str) -> PodSpec {
+fn pod(memcached: &Memcached, image: &str, given: PodTemplate) -> PodSpec {
+    let spread = given.topology_spread_constraints;
     PodSpec {
+        affinity: Some(given.affinity.unwrap_or_else(|| one_server_a_node(memcached))),
         automount_service_account_token: Some(false),
-        containers: vec![container(spec, image)],
+        containers: vec![container(&memcached.spec, image)],
         enable_service_links: Some(false),
+        image_pull_secrets: given.image_pull_secrets,
+        node_selector: given.node_selector,
+        priority_class_name: given.priority_class_name,
         security_context: Some(PodSecurityContext {
             run_as_non_root: Some(true),
             seccomp_profile: Some(SeccompProfile {
@@ -81,7 +87,42 @@ fn pod(spec: &MemcachedSpec, image: &str) -> PodSpec {
             }),
             ..PodSecurityContext::default()
         }),
+        service_account_name: given.service_account_name,
+        tolerations: given.tolerations,
+        topology_spread_constraints: Some(spread.unwrap_or_else(|| vec![over_zones(memcached)])),
         ..PodSpec::default()
+    }
+}
+
+/// The scheduler prefers nodes with fewer servers of the Memcached, so that a node that fails loses few of them.
+fn one_server_a_node(memcached: &Memcached) -> Affinity {
+    let term = PodAffinityTerm {
+        label_selector: Some(label_selector(memcached)),
+        topology_key: "kubernetes.io/hostname".to_owned(),
+        ..PodAffinityTerm::default()
+    };
+    Affinity {
+        pod_anti_affinity: Some(PodAntiAffinity {
+            preferred_during_scheduling_ignored_during_execution: Some(vec![WeightedPodAffinityTerm {
+                pod_affinity_term: term,
+                weight: 50,
+            }]),
+            ..PodAntiAffinity::default()
+        }),
+        ..Affinity::default()
+    }
+}
+
+/// The scheduler prefers zones with fewer servers. It counts only those of the same template, or the servers that a rollout is about
+/// to replace would decide where the new ones run.
+fn over_zones(memcached: &Memcached) -> TopologySpreadConstraint {
+    TopologySpreadConstraint {
+        label_selector: Some(label_selector(memcached)),
+        match_label_keys: Some(vec!["pod-template-hash".to_owned()]),
+        max_skew: 1,
+        topology_key: "topology.kubernetes.io/zone".to_owned(),
+        when_unsatisfiable: "ScheduleAnyway".to_owned(),
+        ..TopologySpreadConstraint::default()
     }
 }
 
@@ -98,8 +139,15 @@ fn container(spec: &MemcachedSpec, image: &str) -> Container {
             protocol: Some("TCP".to_owned()),
             ..ContainerPort::default()
         }]),
-        liveness_probe: Some(probe(10, 10)),
-        readiness_probe: Some(probe(1, 5)),
+        liveness_probe: Some(probe(10)),
+        readiness_probe: Some(probe(5)),
+        // The other probes begin when this one has succeeded, so a new server is ready within a second of its start.
+        startup_probe: Some(Probe {
+            failure_threshold: Some(START_SECONDS),
+            ..probe(1)
+        }),
+        // Memcached prints why it ends. The status repeats it.
+        termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
         resources: Some(resources(spec)),
         security_context: Some(SecurityContext {
             allow_privilege_escalation: Some(false),
@@ -118,24 +166,29 @@ fn container(spec: &MemcachedSpec, image: &str) -> Container {
 
 /// Options and values are separate arguments: memcached reads `-m=64` for the value "=64".
 fn arguments(spec: &MemcachedSpec) -> Vec<String> {
+    let item = spec.max_item_size_megabytes.map(|size| format!("{size}m"));
     let options = [
-        ("-m", spec.memory_limit_megabytes),
-        ("-c", spec.max_connections),
-        ("-p", spec.container_port),
+        ("-m", Some(spec.memory_limit_megabytes.to_string())),
+        ("-c", Some(spec.max_connections.to_string())),
+        ("-p", Some(spec.container_port.to_string())),
+        ("-t", spec.threads.map(|threads| threads.to_string())),
+        ("-I", item),
     ];
-    options
+    let given = options
         .into_iter()
-        .flat_map(|(option, value)| [option.to_owned(), value.to_string()])
+        .filter_map(|(option, value)| Some([option.to_owned(), value?]));
+    given
+        .flatten()
+        .chain(spec.extra_args.iter().flatten().cloned())
         .collect()
 }
 
-fn probe(initial_delay_seconds: i32, period_seconds: i32) -> Probe {
+fn probe(period_seconds: i32) -> Probe {
     Probe {
         tcp_socket: Some(TCPSocketAction {
             port: IntOrString::String(MEMCACHED.to_owned()),
             ..TCPSocketAction::default()
         }),
-        initial_delay_seconds: Some(initial_delay_seconds),
         period_seconds: Some(period_seconds),
         ..Probe::default()
     }
@@ -206,6 +259,36 @@ mod tests {
                     .all(|value| !value.contains("sha256"))
             );
         }
+    }
+
+    #[test]
+    fn the_pod_template_adds_to_the_defaults() {
+        let template = json!({ "labels": { "team": "shop", "memcached_cr": "other" }, "annotations": { "a": "b" },
+            "nodeSelector": { "disk": "none" }, "tolerations": [{ "key": "cache", "operator": "Exists" }],
+            "topologySpreadConstraints": [], "affinity": {}, "priorityClassName": "high",
+            "imagePullSecrets": [{ "name": "registry" }], "serviceAccountName": "cache" });
+        let deployment = deployment(&memcached(&json!({ "podTemplate": template })), "memcached:1.6");
+        let found = serde_json::to_value(deployment.spec.unwrap().template).unwrap();
+        assert_eq!(found["metadata"]["labels"]["team"], "shop");
+        assert_eq!(
+            found["metadata"]["labels"]["memcached_cr"], "sample",
+            "the selector's labels stay"
+        );
+        assert_eq!(found["metadata"]["annotations"], template["annotations"]);
+        for (name, value) in template.as_object().unwrap() {
+            if !["labels", "annotations"].contains(&name.as_str()) {
+                assert_eq!(&found["spec"][name], value, "{name}");
+            }
+        }
+        assert_eq!(found["spec"]["automountServiceAccountToken"], false);
+    }
+
+    #[test]
+    fn arguments_follow_the_spec() {
+        let given = |spec| arguments(&memcached(&spec).spec).join(" ");
+        assert_eq!(given(json!({})), "-m 64 -c 1024 -p 11211");
+        let spec = json!({ "threads": 8, "maxItemSizeMegabytes": 2, "extraArgs": ["-o", "modern"] });
+        assert_eq!(given(spec), "-m 64 -c 1024 -p 11211 -t 8 -I 2m -o modern");
     }
 
     #[test]

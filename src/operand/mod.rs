@@ -6,6 +6,7 @@ mod service;
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::{ResourceExt, api::ObjectMeta};
 
 pub use budget::budget;
@@ -35,6 +36,14 @@ pub fn selector(memcached: &Memcached) -> BTreeMap<String, String> {
         (OWNER, &name),
     ];
     labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+}
+
+/// The [`selector`] as the objects contain it.
+fn label_selector(memcached: &Memcached) -> LabelSelector {
+    LabelSelector {
+        match_labels: Some(selector(memcached)),
+        ..LabelSelector::default()
+    }
 }
 
 /// The selector in the text form of `status.selector`.

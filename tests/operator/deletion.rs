@@ -7,7 +7,7 @@ use k8s_openapi::api::{
     rbac::v1::RoleBinding,
 };
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{DeleteParams, WatchEvent, WatchParams},
 };
 use kube_manager::conditions::DEGRADED;
@@ -111,6 +111,32 @@ async fn a_memcached_made_anew_under_the_same_name_gets_objects_of_its_own() {
     })
     .await;
     assert_eq!(lab.running("sample").await.status.unwrap().nodes.len(), 2);
+}
+
+#[tokio::test]
+async fn without_the_finalizer_objects_can_be_deleted_when_the_operator_is_uninstalled() {
+    let lab = Lab::new("no-finalizer").await;
+    {
+        let _operator = lab.operator().await;
+        lab.memcached("older", json!({})).await;
+        lab.running("older").await;
+    }
+    {
+        let _operator = lab.operator_with(&["--add-finalizer=false"], &[]).await;
+        lab.memcached("sample", json!({})).await;
+        assert_eq!(lab.running("sample").await.metadata.finalizers, None);
+        // Existing finalizers are honored.
+        assert_eq!(lab.running("older").await.finalizers(), [FINALIZER]);
+        lab.delete("older").await;
+        lab.gone("older").await;
+        lab.event("older", "Deleting").await;
+    }
+    lab.delete("sample").await;
+    lab.gone("sample").await;
+    eventually("the servers are deleted", async || {
+        lab.pods("sample").await.is_empty().then_some(())
+    })
+    .await;
 }
 
 /// After a deletion with `--cascade=orphan` the Deployment stays without an owner; the operator may adopt it.

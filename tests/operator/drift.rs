@@ -43,6 +43,7 @@ fn another(path: &str, value: &Value) -> Value {
             "RuntimeDefault" => "Unconfined",
             "ALL" => "NET_RAW",
             "AlwaysAllow" => "IfHealthyBudget",
+            "FallbackToLogsOnError" => "File",
             _ if path.ends_with("/requests/memory") => "64Mi",
             _ if path.ends_with("/limits/memory") => "256Mi",
             "memcached" if path.ends_with("/targetPort") || path.ends_with("/port") => "other",
@@ -71,7 +72,12 @@ where
     }
     // These are merge keys: with another name it is another entry, and the applied one is missing, which
     // `a_renamed_container_comes_back` covers.
-    paths.retain(|path| !path.ends_with("/containers/0/name"));
+    let merge_keys = [
+        "/containers/0/name",
+        "/topologySpreadConstraints/0/topologyKey",
+        "/whenUnsatisfiable",
+    ];
+    paths.retain(|path| !merge_keys.iter().any(|key| path.ends_with(key)));
     let mut fixed = Vec::new();
     for path in paths {
         let before = applied.pointer(&path).unwrap();

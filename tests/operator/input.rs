@@ -1,9 +1,14 @@
 //! Input that the API server rejects.
-use kube::{Api, api::PostParams};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api,
+    api::{Patch, PatchParams, PostParams},
+};
+use kube_testbed::{ControlPlane, Options};
 use memcached_operator::api::v1alpha1::Memcached;
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, create};
+use crate::lab::{Lab, create, eventually};
 
 /// The API server's response to a Memcached of this name and spec.
 async fn refusal(lab: &Lab, name: &str, spec: Value) -> String {
@@ -41,13 +46,40 @@ async fn bad_input_is_refused_with_the_reason() {
         (json!({ "image": "memcached 1.6" }), "spec.image"),
         (json!({ "memoryLimitMegabytes": 0 }), "spec.memoryLimitMegabytes"),
         (json!({ "maxConnections": 0 }), "spec.maxConnections"),
+        (json!({ "size": 1001 }), "size must be at most 1000"),
+        (json!({ "maxConnections": 20 }), "maxConnections must be at least 32"),
+        (
+            json!({ "maxConnections": 40, "threads": 8 }),
+            "must be at least 16 + 4 * threads",
+        ),
+        (json!({ "threads": 0 }), "spec.threads"),
+        (
+            json!({ "maxItemSizeMegabytes": 33 }),
+            "at most half of memoryLimitMegabytes",
+        ),
+        (
+            json!({ "extraArgs": ["-vm", "7"] }),
+            "must not contain flags that the operator sets",
+        ),
+        (
+            json!({ "extraArgs": ["--mem=7"] }),
+            "must not contain flags that the operator sets",
+        ),
+        (
+            json!({ "resources": { "limits": { "cpu": "-1" } } }),
+            "quantities must not be negative",
+        ),
+        (
+            json!({ "resources": { "requests": { "cpu": -1 } } }),
+            "quantities must not be negative",
+        ),
         (
             json!({ "resources": { "limits": { "cpu": "much" } } }),
             "spec.resources.limits.cpu",
         ),
         (
-            json!({ "resources": { "limits": { "memory": "64Mi" } } }),
-            "must be above memoryLimitMegabytes",
+            json!({ "resources": { "limits": { "memory": "66Mi" } } }),
+            "must be at least memoryLimitMegabytes + 32",
         ),
         (
             json!({ "resources": { "limits": { "cpu": 1 }, "requests": { "cpu": "1001m" } } }),
@@ -78,14 +110,92 @@ async fn good_input_is_accepted_and_completed() {
     for (name, spec) in [
         (
             "a",
-            json!({ "resources": { "limits": { "memory": "65Mi", "cpu": 1 }, "requests": { "cpu": "1000m" } } }),
+            json!({ "resources": { "limits": { "memory": "96Mi", "cpu": 1 }, "requests": { "cpu": "1000m" } } }),
         ),
         ("b", json!({ "size": 0, "resources": {} })),
-        (&"x".repeat(63), json!({ "containerPort": 1 })),
+        (
+            &"x".repeat(63),
+            json!({ "containerPort": 1, "size": 1000, "maxConnections": 32 }),
+        ),
+        (
+            "c",
+            json!({ "threads": 8, "maxConnections": 48, "maxItemSizeMegabytes": 32,
+                "extraArgs": ["-o", "modern,no_lru_crawler", "-v", "--max-reqs-per-event=5"] }),
+        ),
     ] {
         assert_eq!(refusal(&lab, name, spec).await, "accepted", "{name}");
     }
     let bare = json!({ "metadata": { "name": "bare" }, "spec": {} });
     let object: Memcached = create(&lab.api(), bare).await;
     assert_eq!(object.spec, memcached_operator::api::v1alpha1::MemcachedSpec::default());
+}
+
+/// Objects that an earlier version of the definition accepted. OLM checks them against the new schema, and clients change them later.
+#[tokio::test]
+async fn objects_that_are_out_of_bounds_stay_updatable() {
+    const EARLIER: &str = "releases/0.0.1/bundle/manifests/cache.example.com_memcacheds.yaml";
+    let plane = ControlPlane::start(Options::default().without_controllers())
+        .await
+        .unwrap();
+    let client = plane.client().await.unwrap();
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let read = |path: &str| -> CustomResourceDefinition {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        serde_yaml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    };
+    create(&definitions, serde_json::to_value(read(EARLIER)).unwrap()).await;
+    let memcacheds: Api<Memcached> = Api::namespaced(client, "default");
+    let specs = [
+        json!({ "size": 5000 }),
+        json!({ "maxConnections": 20 }),
+        json!({ "resources": { "limits": { "memory": "66Mi", "cpu": "-1" } } }),
+    ];
+    for (index, spec) in specs.iter().enumerate() {
+        let object = json!({ "apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached",
+            "metadata": { "name": format!("m{index}") }, "spec": spec });
+        let object: Memcached = serde_json::from_value(object).unwrap();
+        eventually("the definition is served", async || {
+            memcacheds.create(&PostParams::default(), &object).await.ok()
+        })
+        .await;
+    }
+    let now = serde_json::to_value(read("config/crd/bases/cache.example.com_memcacheds.yaml")).unwrap();
+    let (parameters, patch) = (PatchParams::apply("test").force(), Patch::Apply(now));
+    let name = "memcacheds.cache.example.com";
+    definitions.patch(name, &parameters, &patch).await.unwrap();
+    let parameters = PatchParams::default();
+    eventually("the new definition is served", async || {
+        let too_many = Patch::Merge(json!({ "spec": { "size": 5001 } }));
+        let dry = PatchParams::default().dry_run();
+        memcacheds.patch("m1", &dry, &too_many).await.err()
+    })
+    .await;
+    for name in ["m0", "m1", "m2"] {
+        let size = if name == "m0" { 5000 } else { 3 };
+        for change in [
+            json!({ "metadata": { "annotations": { "a": "b" } } }),
+            json!({ "spec": { "image": "memcached:1.6", "size": size } }),
+            json!({ "status": { "readyReplicas": 1 } }),
+        ] {
+            let patch = Patch::Merge(&change);
+            let patched = match change.get("status") {
+                Some(_) => memcacheds.patch_status(name, &parameters, &patch).await,
+                None => memcacheds.patch(name, &parameters, &patch).await,
+            };
+            patched.unwrap_or_else(|error| panic!("{name} {change}: {error}"));
+        }
+    }
+    for (name, change, expected) in [
+        ("m0", json!({ "size": 4999 }), "at most 1000"),
+        ("m1", json!({ "maxConnections": 21 }), "at least 32"),
+        ("m2", json!({ "memoryLimitMegabytes": 65 }), "memoryLimitMegabytes + 32"),
+    ] {
+        let change = Patch::Merge(json!({ "spec": change }));
+        let error = memcacheds
+            .patch(name, &parameters, &change)
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }

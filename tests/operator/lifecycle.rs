@@ -1,15 +1,17 @@
 //! Creation, resizing, updates and lost servers.
+use futures::StreamExt;
 use k8s_openapi::{
     api::{
         apps::v1::Deployment,
         core::v1::{Pod, Service},
+        events::v1::Event,
         policy::v1::PodDisruptionBudget,
     },
     apimachinery::pkg::util::intstr::IntOrString,
 };
 use kube::{
     Resource, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, WatchEvent, WatchParams},
 };
 use kube_manager::conditions::{AVAILABLE, DEGRADED, PROGRESSING, READY};
 use memcached_operator::api::v1alpha1::{FINALIZER, Memcached, Phase};
@@ -89,6 +91,22 @@ async fn growing_leaves_the_pods_that_run_alone() {
         .list(&ListParams::default().labels(&scale.selector.unwrap()))
         .await;
     assert_eq!(selected.unwrap().items.len(), 3);
+
+    // Each field, with both values.
+    lab.change("sample", json!({ "size": 4, "maxConnections": 2048 })).await;
+    lab.running("sample").await;
+    eventually("an event about both fields", async || {
+        let events = lab.api::<Event>().list(&ListParams::default()).await.unwrap();
+        let notes = events.iter().filter_map(|event| event.note.clone());
+        let both = |note: &String| {
+            note.contains(".spec.replicas set to 4, was 3")
+                && note.contains(
+                    r#".args set to ["-m","64","-c","2048","-p","11211"], was ["-m","64","-c","1024","-p","11211"]"#,
+                )
+        };
+        notes.into_iter().find(both)
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -218,6 +236,91 @@ async fn settings_reach_the_container() {
     assert_eq!(Memcached::plural(&()), "memcacheds");
 }
 
+/// While servers are added, those that ran before serve.
+#[tokio::test]
+async fn adding_servers_keeps_the_cache_available() {
+    let lab = Lab::new("available").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({ "size": 2 })).await;
+    let version = lab.running("sample").await.metadata.resource_version.unwrap();
+    let memcacheds = lab.api::<Memcached>();
+    let mut changes = Box::pin(memcacheds.watch(&WatchParams::default(), &version).await.unwrap());
+    lab.change("sample", json!({ "size": 12 })).await;
+    loop {
+        let WatchEvent::Modified(object) = changes.next().await.unwrap().unwrap() else {
+            panic!("not a change");
+        };
+        let available = condition(&object, AVAILABLE);
+        assert_eq!(available.status, "True", "{}", available.message);
+        if object.status.unwrap().ready_replicas == Some(12) {
+            break;
+        }
+    }
+}
+
+/// A server that stops to answer, without a cause that its pod shows.
+#[tokio::test]
+async fn a_lost_server_and_its_recovery_have_an_event_each() {
+    let lab = Lab::new("lost").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({ "size": 3 })).await;
+    eventually("the rollout is complete", async || {
+        let status = lab.api::<Deployment>().get_opt("sample").await.unwrap()?.status?;
+        (status.available_replicas == Some(3)).then_some(())
+    })
+    .await;
+    lab.running("sample").await;
+    let name = lab.pods("sample").await.remove(0);
+    let set_ready = async |ready: &str| {
+        let conditions = json!([{ "type": "ContainersReady", "status": ready }, { "type": "Ready", "status": ready }]);
+        let patch = Patch::Strategic(json!({ "status": { "conditions": conditions } }));
+        let pods = lab.api::<Pod>();
+        pods.patch_status(&name, &PatchParams::default(), &patch).await.unwrap();
+    };
+    set_ready("False").await;
+    let event = lab.event("sample", "ServersLost").await;
+    assert_eq!(event.note.as_deref(), Some("2 of 3 servers are ready"));
+    assert_eq!(event.type_.as_deref(), Some("Warning"));
+    set_ready("True").await;
+    let event = lab.event("sample", "Recovered").await;
+    assert_eq!(event.note.as_deref(), Some("3 of 3 servers are ready"));
+}
+
+/// The operator reverts such a change at once, unless it is paused.
+#[tokio::test]
+async fn servers_that_the_service_does_not_select_are_not_ready() {
+    let lab = Lab::new("hidden").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({ "size": 2 })).await;
+    lab.running("sample").await;
+    let paused =
+        |yes: &str| Patch::Merge(json!({ "metadata": { "annotations": { "cache.example.com/paused": yes } } }));
+    let (memcacheds, parameters) = (lab.api::<Memcached>(), PatchParams::default());
+    memcacheds.patch("sample", &parameters, &paused("true")).await.unwrap();
+    eventually("it is paused", async || {
+        let now = memcacheds.get("sample").await.unwrap();
+        (condition(&now, PROGRESSING).reason == "Paused").then_some(())
+    })
+    .await;
+    let selector = Patch::Merge(json!({ "spec": { "selector": { "another": "label" } } }));
+    lab.api::<Service>()
+        .patch("sample", &parameters, &selector)
+        .await
+        .unwrap();
+    let is_available = async |expected: &str, ready: i32| {
+        eventually(&format!("Available is {expected}"), async || {
+            let now = memcacheds.get("sample").await.unwrap();
+            let is_expected = condition(&now, AVAILABLE).status == expected;
+            (is_expected && now.status.unwrap().ready_replicas == Some(ready)).then_some(())
+        })
+        .await;
+    };
+    is_available("False", 0).await;
+    memcacheds.patch("sample", &parameters, &paused("false")).await.unwrap();
+    is_available("True", 2).await;
+    lab.running("sample").await;
+}
+
 /// A replacement that does not start, because its image is not there any more.
 #[tokio::test]
 async fn a_lost_server_that_cannot_start_is_reported_with_its_cause() {
@@ -239,10 +342,13 @@ async fn a_lost_server_that_cannot_start_is_reported_with_its_cause() {
     .await;
     let memcached = lab.reaches("sample", Phase::Degraded).await;
     assert_eq!(condition(&memcached, DEGRADED).reason, "ImagePullBackOff");
-    for pod in &waiting {
-        let ready = Patch::Strategic(json!({ "status": { "phase": "Running", "conditions": [
+    for (index, pod) in waiting.iter().enumerate() {
+        let address = format!("10.99.0.{}", index + 1);
+        let ready = Patch::Strategic(
+            json!({ "status": { "phase": "Running", "podIP": address, "podIPs": [{ "ip": address }], "conditions": [
             { "type": "ContainersReady", "status": "True" }, { "type": "Ready", "status": "True" },
-        ] } }));
+        ] } }),
+        );
         let parameters = PatchParams::default();
         pods.patch_status(&pod.name_any(), &parameters, &ready).await.unwrap();
     }

@@ -3,7 +3,7 @@ use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ResourceQuota, Service},
 };
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Patch, PatchParams};
 use kube_manager::conditions::{AVAILABLE, DEGRADED};
 use memcached_operator::api::v1alpha1::{FINALIZER, Memcached, Phase};
 use serde_json::json;
@@ -49,10 +49,40 @@ async fn a_deployment_of_another_owner_is_never_taken_over() {
     );
     assert_eq!(value(&now.spec), value(&theirs.spec));
 
+    // Its deletion is seen by watch, not by the next retry.
+    eventually("the Deployment is watched", async || {
+        let requests = lab.requests().await;
+        let uris = requests.iter().map(|event| &event.request_uri);
+        let mut watches = uris.filter(|uri| uri.contains("/deployments") && uri.contains("watch=true"));
+        watches.any(|uri| uri.contains("metadata.name%3Dsample")).then_some(())
+    })
+    .await;
     lab.api::<Deployment>()
         .delete("sample", &DeleteParams::default())
         .await
         .unwrap();
+    lab.running("sample").await;
+}
+
+#[tokio::test]
+async fn a_paused_deployment_is_named_as_the_cause() {
+    let lab = Lab::new("paused-deployment").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({ "size": 2 })).await;
+    lab.running("sample").await;
+    let paused = |yes: bool| Patch::Merge(json!({ "spec": { "paused": yes } }));
+    let (deployments, parameters) = (lab.api::<Deployment>(), PatchParams::default());
+    deployments.patch("sample", &parameters, &paused(true)).await.unwrap();
+    lab.change("sample", json!({ "image": "memcached:1.6" })).await;
+    let memcached = lab.reaches("sample", Phase::Degraded).await;
+    let degraded = condition(&memcached, DEGRADED);
+    assert_eq!(degraded.reason, "DeploymentPaused");
+    assert_eq!(
+        degraded.message,
+        "2 of 2 servers are ready; the Deployment is paused; run kubectl rollout resume deployment/sample"
+    );
+    assert_eq!(condition(&memcached, AVAILABLE).status, "True");
+    deployments.patch("sample", &parameters, &paused(false)).await.unwrap();
     lab.running("sample").await;
 }
 
@@ -65,9 +95,9 @@ async fn a_service_of_another_owner_is_never_taken_over() {
     lab.memcached("sample", json!({})).await;
     let memcached = lab.reaches("sample", Phase::Degraded).await;
     assert_eq!(condition(&memcached, DEGRADED).reason, "NameTaken");
-    eventually("the servers run all the same", async || {
+    eventually("the servers run, but clients do not find them", async || {
         let now = lab.api::<Memcached>().get("sample").await.unwrap();
-        (condition(&now, AVAILABLE).status == "True").then_some(())
+        (condition(&now, AVAILABLE).status == "False" && lab.pods("sample").await.len() == 1).then_some(())
     })
     .await;
     let now = lab.api::<Service>().get("sample").await.unwrap();

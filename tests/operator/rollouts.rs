@@ -13,10 +13,13 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams},
 };
 use kube_manager::{conditions::PROGRESSING, olm::UPGRADEABLE};
-use memcached_operator::api::v1alpha1::{Memcached, Phase};
+use memcached_operator::{
+    api::v1alpha1::{Memcached, Phase},
+    operand,
+};
 use serde_json::{Value, json};
 
-use crate::lab::{ACCOUNT, Lab, UNAVAILABLE, create, eventually, image};
+use crate::lab::{ACCOUNT, IMAGE, Lab, UNAVAILABLE, create, eventually, image};
 
 const NEW: &str = "registry.example.com:5000/library/memcached:1.6.40";
 
@@ -185,4 +188,118 @@ async fn a_broken_image_reaches_one_object_however_often_the_operator_restarts()
     assert_eq!(first.map(|reached| reached.len()), Some(1));
     let _operator = lab.operator_with(&[], &[("MEMCACHED_IMAGE", NEW)]).await;
     eventually("none has the image", async || broken().await.is_empty().then_some(())).await;
+}
+
+/// A template that was changed by hand replaces one server after the other. The revert must not wait for the rollouts of other objects.
+#[tokio::test]
+async fn a_template_changed_by_hand_is_reverted_while_the_rollout_budget_is_used_up() {
+    let lab = Lab::new("hand-edited").await;
+    {
+        let _operator = lab.operator().await;
+        lab.memcached("stuck", json!({})).await;
+        lab.memcached("sample", json!({ "size": 3, "image": NEW })).await;
+        lab.running("stuck").await;
+        lab.running("sample").await;
+    }
+    let _operator = lab
+        .operator_with(&["--max-rolling=1"], &[("MEMCACHED_IMAGE", UNAVAILABLE)])
+        .await;
+    lab.reaches("stuck", Phase::Degraded).await;
+    lab.running("sample").await;
+    let before = lab.pods("sample").await;
+    let deployments = lab.api::<Deployment>();
+    eventually("the rollout is complete", async || {
+        let status = deployments.get("sample").await.unwrap().status?;
+        (status.available_replicas == Some(3)).then_some(())
+    })
+    .await;
+    // A pod of this template never starts, so the Deployment controller stops after one.
+    let container = json!({ "name": "memcached", "image": UNAVAILABLE, "args": ["-p", "11222"] });
+    let edit = json!({ "spec": { "template": { "spec": { "containers": [container] } } } });
+    deployments
+        .patch("sample", &PatchParams::default(), &Patch::Strategic(edit))
+        .await
+        .unwrap();
+    eventually("the edit is reverted", async || {
+        (image(&deployments.get("sample").await.unwrap()) == NEW).then_some(())
+    })
+    .await;
+    lab.running("sample").await;
+    let after = lab.pods("sample").await;
+    let kept = before.iter().filter(|pod| after.contains(pod)).count();
+    assert!(kept >= 2, "{before:?} {after:?}");
+    assert_eq!(image(&deployments.get("stuck").await.unwrap()), UNAVAILABLE);
+}
+
+/// Version 0.1.0 had other probes and no spread.
+#[tokio::test]
+async fn the_template_of_an_earlier_version_is_replaced_by_one_staged_rollout() {
+    const NAMES: [&str; 3] = ["a", "b", "c"];
+    let lab = Lab::new("earlier-template").await;
+    let deployments = lab.api::<Deployment>();
+    {
+        let _operator = lab.operator().await;
+        for name in NAMES {
+            lab.memcached(name, json!({})).await;
+        }
+        for name in NAMES {
+            lab.running(name).await;
+        }
+    }
+    let revision = |deployment: &Deployment| -> u32 {
+        deployment.annotations()["deployment.kubernetes.io/revision"]
+            .parse()
+            .unwrap()
+    };
+    let mut revisions = Vec::new();
+    for name in NAMES {
+        let live = deployments.get(name).await.unwrap();
+        let desired = operand::deployment(&lab.api::<Memcached>().get(name).await.unwrap(), IMAGE);
+        let mut earlier = json!(desired);
+        earlier["metadata"]["ownerReferences"] = json!(live.metadata.owner_references);
+        let pod = &mut earlier["spec"]["template"]["spec"];
+        for field in ["affinity", "topologySpreadConstraints"] {
+            pod.as_object_mut().unwrap().remove(field);
+        }
+        let container = pod["containers"][0].as_object_mut().unwrap();
+        container.remove("startupProbe");
+        container["readinessProbe"]["initialDelaySeconds"] = 1.into();
+        container["livenessProbe"]["initialDelaySeconds"] = 10.into();
+        let parameters = PatchParams::apply("memcached-operator").force();
+        deployments
+            .patch(name, &parameters, &Patch::Apply(earlier))
+            .await
+            .unwrap();
+        let settled = eventually("the earlier template runs", async || {
+            let now = deployments.get(name).await.unwrap();
+            is_complete(&now).then_some(now)
+        })
+        .await;
+        revisions.push(revision(&settled) + 1);
+    }
+    let _operator = lab.operator_with(&["--max-rolling=1"], &[]).await;
+    let is_new = |deployment: &Deployment| {
+        let pod = deployment.spec.clone().unwrap().template.spec.unwrap();
+        let container = &pod.containers[0];
+        let delay = container.readiness_probe.as_ref().unwrap().initial_delay_seconds;
+        container.startup_probe.is_some() && delay.is_none() && pod.topology_spread_constraints.is_some()
+    };
+    eventually("all have the new template", async || {
+        let all = deployments_of(&lab, &NAMES).await;
+        let rolling = all.iter().filter(|found| is_new(found) && !is_complete(found)).count();
+        assert!(rolling <= 1, "{rolling} roll at the same time");
+        all.iter()
+            .all(|found| is_new(found) && is_complete(found))
+            .then_some(())
+    })
+    .await;
+    let all = deployments_of(&lab, &NAMES).await;
+    assert_eq!(all.iter().map(revision).collect::<Vec<_>>(), revisions);
+}
+
+async fn deployments_of(lab: &Lab, names: &[&str]) -> Vec<Deployment> {
+    let mut found = deployments(lab).await;
+    found.retain(|found| names.contains(&found.name_any().as_str()));
+    found.sort_by_key(ResourceExt::name_any);
+    found
 }

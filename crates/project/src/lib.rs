@@ -116,6 +116,7 @@ pub struct Project {
     pub(crate) webhooks: Vec<Webhook>,
     pub(crate) extra: Vec<(PathBuf, Vec<serde_json::Value>)>,
     pub(crate) scorecard: bool,
+    pub(crate) aggregated: bool,
 }
 
 impl Project {
@@ -136,6 +137,7 @@ impl Project {
             webhooks: Vec::new(),
             extra: Vec::new(),
             scorecard: false,
+            aggregated: false,
         }
     }
 
@@ -195,6 +197,14 @@ impl Project {
     #[must_use]
     pub fn objects(mut self, file: impl Into<PathBuf>, objects: Vec<serde_json::Value>) -> Self {
         self.extra.push((file.into(), objects));
+        self
+    }
+
+    /// Adds the roles for users of each kind to Kubernetes' own roles: users with `admin`, `edit` or `view` in a namespace get the
+    /// same permission on the kinds. Without this, a cluster administrator binds the roles.
+    #[must_use]
+    pub fn aggregated(mut self) -> Self {
+        self.aggregated = true;
         self
     }
 

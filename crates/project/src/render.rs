@@ -217,6 +217,14 @@ fn permissions(project: &Project, files: &mut Files) -> Result<(), Error> {
             subresources.is_some_and(|subresources| subresources.scale.is_some())
         });
         for (who, rules) in rbac::user_roles(&api.crd.spec.group, &names.plural, scales) {
+            let mut labels = labels.clone();
+            if project.aggregated {
+                let role = who.trim_end_matches("or").trim_end_matches("er");
+                labels.insert(
+                    format!("rbac.authorization.k8s.io/aggregate-to-{role}"),
+                    "true".to_owned(),
+                );
+            }
             let role = rbac::cluster_role(&format!("{name}-{singular}-{who}-role"), &labels, &rules);
             add(format!("{singular}_{who}_role.yaml"), role)?;
         }

@@ -1,11 +1,14 @@
 //! `cache.example.com/v1alpha1`: the kind `Memcached`.
+mod pod_template;
 mod resources;
+mod rules;
 mod status;
 
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+pub use pod_template::PodTemplate;
 pub use resources::Resources;
 pub use status::{MemcachedStatus, Phase};
 
@@ -60,6 +63,19 @@ pub const DEFAULT_MAX_CONNECTIONS: i32 = 1024;
         description = "The state in one word"
     ),
     printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].reason",
+        description = "The reason why it is ready or not"
+    ),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].message",
+        priority = 1,
+        description = "The cause, if servers are not ready"
+    ),
+    printcolumn(
         name = "Image",
         type_ = "string",
         json_path = ".status.image",
@@ -73,20 +89,12 @@ pub const DEFAULT_MAX_CONNECTIONS: i32 = 1024;
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-olm-owned" = owned()))]
-#[x_kube(
-    // A container that may use less memory than memcached gives to items is killed as soon as the cache fills.
-    // The comparison is one of numbers, because the API server cannot bound the cost of putting a text together.
-    validation = Rule::new(
-        "!has(self.resources) || !has(self.resources.limits) || !('memory' in self.resources.limits) || \
-         quantity(string(self.resources.limits['memory'])).asApproximateFloat() > double(self.memoryLimitMegabytes) * 1048576.0"
-    )
-    .message("resources.limits.memory must be above memoryLimitMegabytes (in Mi): memcached needs memory besides its items")
-    .field_path(".resources")
-)]
+#[x_kube(validation = rules::memory(), validation = rules::threads(), validation = rules::max_item_size())]
 pub struct MemcachedSpec {
     /// Number of memcached servers. 0 stops all of them and keeps the object.
     #[serde(default = "default_size")]
     #[schemars(range(min = 0), extend("x-olm-descriptor" = descriptor("Size", &[POD_COUNT])))]
+    #[x_kube(validation = rules::size())]
     pub size: i32,
 
     /// TCP port on which each server listens.
@@ -112,13 +120,39 @@ pub struct MemcachedSpec {
     /// Number of clients that may be connected to each server at the same time (memcached's option -c).
     #[serde(default = "default_max_connections")]
     #[schemars(range(min = 1), extend("x-olm-descriptor" = descriptor("Maximum Connections", &[NUMBER, ADVANCED])))]
+    #[x_kube(validation = rules::max_connections())]
     pub max_connections: i32,
+
+    /// Worker threads of each server (memcached's option -t). Memcached starts 4 when it is not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 64), extend("x-olm-descriptor" = descriptor("Threads", &[NUMBER, ADVANCED])))]
+    pub threads: Option<i32>,
+
+    /// Size of the largest item, in MiB (memcached's option -I). Memcached accepts items of 1 MiB when it is not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1024), extend("x-olm-descriptor" = descriptor("Maximum Item Size (MiB)", &[NUMBER, ADVANCED])))]
+    pub max_item_size_megabytes: Option<i32>,
+
+    /// Further arguments of memcached, such as `-o` and `modern`. Flags that the operator sets are rejected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(max = 32),
+        inner(length(min = 1, max = 256)),
+        extend("x-olm-descriptor" = descriptor("Extra Arguments", &[ADVANCED]))
+    )]
+    #[x_kube(validation = rules::extra_args(), merge_strategy = ListMerge::Atomic)]
+    pub extra_args: Option<Vec<String>>,
 
     /// Requests and limits of each server's container. What it says about memory replaces what follows from
     /// memoryLimitMegabytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("Resources", &[RESOURCE_REQUIREMENTS, ADVANCED])))]
     pub resources: Option<Resources>,
+
+    /// Fields of the servers' pods: labels, annotations and scheduling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-olm-descriptor" = descriptor("Pod Template", &[ADVANCED])))]
+    pub pod_template: Option<PodTemplate>,
 }
 
 impl Default for MemcachedSpec {
@@ -129,7 +163,11 @@ impl Default for MemcachedSpec {
             image: None,
             memory_limit_megabytes: DEFAULT_MEMORY_LIMIT_MEGABYTES,
             max_connections: DEFAULT_MAX_CONNECTIONS,
+            threads: None,
+            max_item_size_megabytes: None,
+            extra_args: None,
             resources: None,
+            pod_template: None,
         }
     }
 }

@@ -45,6 +45,10 @@ fn quantities(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
         "maxProperties": 16,
+        "x-kubernetes-validations": [{
+            "rule": "self.all(name, !string(self[name]).startsWith('-'))",
+            "message": "quantities must not be negative",
+        }],
         "additionalProperties": {
             "x-kubernetes-int-or-string": true,
             "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$",

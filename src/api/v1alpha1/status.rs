@@ -25,7 +25,7 @@ pub struct MemcachedStatus {
     #[schemars(extend("x-olm-descriptor" = descriptor("Nodes", &[])))]
     pub nodes: Vec<String>,
 
-    /// Number of servers that answer.
+    /// Number of servers that are ready and among the endpoints of the Service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("Ready Replicas", &[POD_COUNT])))]
     pub ready_replicas: Option<i32>,
@@ -34,6 +34,11 @@ pub struct MemcachedStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("Replicas", &[POD_COUNT])))]
     pub replicas: Option<i32>,
+
+    /// Number of servers when all were ready last. While servers are added, the condition Available compares with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-olm-descriptor" = descriptor("Settled Replicas", &[POD_COUNT])))]
+    pub settled_replicas: Option<i32>,
 
     /// Label selector of the pods, for the scale subresource.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -141,7 +141,10 @@ fn classify(status: &kube::core::Status) -> ErrorKind {
         "field not declared in schema",
         "duplicate entries for key",
     ];
+    // A JSON patch whose test of the version fails, because another client was faster.
+    let outdated = "the server rejected our request due to an error in our request";
     match status.code {
+        422 if status.message.starts_with(outdated) => ErrorKind::Transient,
         400 | 413 | 415 | 422 => ErrorKind::Rejected,
         403 if terminating() => ErrorKind::Rejected,
         500 if mismatch.iter().any(|text| status.message.contains(text)) => ErrorKind::Rejected,
@@ -170,5 +173,24 @@ impl Failure for Error {
 impl From<kube::Error> for Error {
     fn from(error: kube::Error) -> Self {
         Self::request("complete a request", error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outdated_json_patch_is_tried_again() {
+        let kind = |message: &str| {
+            let status = kube::core::Status::failure(message, "Invalid").with_code(422).boxed();
+            Error::request("update", kube::Error::Api(status)).kind()
+        };
+        let outdated = kind("the server rejected our request due to an error in our request");
+        assert_eq!(outdated, ErrorKind::Transient);
+        assert_eq!(
+            kind("Deployment.apps \"a\" is invalid: spec.replicas"),
+            ErrorKind::Rejected
+        );
     }
 }

@@ -71,12 +71,12 @@ pub enum Change {
     /// The object was created.
     Created,
     /// The desired object had changed.
-    Updated(FieldChange),
-    /// Another client had changed the object. The change was reverted.
-    Reverted(FieldChange),
+    Updated(Vec<FieldChange>),
+    /// Another client had changed the object. The changes were reverted.
+    Reverted(Vec<FieldChange>),
 }
 
-/// The first field of a change.
+/// One field of a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldChange {
     /// Where it is, such as `.spec.replicas`.
@@ -100,6 +100,15 @@ pub struct Conflict {
     pub new: bool,
     /// The field is set again after this time.
     pub retry_after: Duration,
+}
+
+/// The origin of a difference between the desired and the live object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The desired object has changed.
+    Desired,
+    /// Other clients have changed the live object.
+    Others,
 }
 
 /// The manager in a [`Conflict`] with an admission webhook or policy, which the API server does not name.
@@ -163,23 +172,23 @@ impl Applier {
         attempt.write().await
     }
 
-    /// Returns true if an apply would change a field whose path begins with `field`.
+    /// Returns who made the fields that an apply would change and whose paths begin with `field`. `None` if there are none.
     pub(crate) async fn changes(
         &self,
         resource: &ApiResource,
         desired: Value,
         live: Value,
         field: &str,
-    ) -> Result<bool, Error> {
+    ) -> Result<Option<Origin>, Error> {
         let key = identity(resource, &desired)?;
         let schema = self.schemas.get(resource).await?;
         let attempt = Attempt::new(self, resource, &key, &schema, desired, Some(live), &[])?;
         let certain = |found: &&Difference| matches!(found.kind, DifferenceKind::Value | DifferenceKind::Dropped);
-        Ok(attempt
-            .open
-            .iter()
-            .filter(certain)
-            .any(|found| found.path.to_string().starts_with(field)))
+        let found = attempt.open.iter().filter(certain);
+        let mut found = found.filter(|found| found.path.to_string().starts_with(field));
+        let Some(first) = found.next() else { return Ok(None) };
+        let by_others = attempt.changed_by(first).is_some() && found.all(|found| attempt.changed_by(found).is_some());
+        Ok(Some(if by_others { Origin::Others } else { Origin::Desired }))
     }
 
     /// Creates the object if it does not exist, and never changes it afterwards.
@@ -534,13 +543,12 @@ impl<'a> Attempt<'a> {
             writes -= 1;
         }
         let overridden = self.learn(&object);
-        let first = first
-            .map(|first| self.describe_change(&first, by_another.clone()))
-            .unwrap_or_default();
+        let fields = self.open.iter();
+        let fields = fields.map(|found| self.describe_change(found, self.changed_by(found)));
         let change = match &by_another {
             _ if writes == 0 => Change::Unchanged,
-            Some(_) => Change::Reverted(first),
-            None => Change::Updated(first),
+            Some(_) => Change::Reverted(fields.collect()),
+            None => Change::Updated(fields.collect()),
         };
         let conflict = match (overridden, by_another) {
             (Some(overridden), _) => Some(overridden),

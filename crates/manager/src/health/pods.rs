@@ -57,25 +57,30 @@ pub fn pod_failure(pod: &Pod) -> Option<PodFailure> {
 fn container_failure(container: &ContainerStatus) -> Option<(String, String)> {
     let state = container.state.as_ref();
     let waiting = state.and_then(|state| state.waiting.as_ref()?.reason.as_deref());
+    // The termination message, or the end of the log if the container has `terminationMessagePolicy: FallbackToLogsOnError`.
+    let last_line = |text: &str| Some(text.trim_end().rsplit('\n').next()?.trim().to_owned());
     let ended = |state: Option<&ContainerState>| {
         let ended = state?.terminated.as_ref().filter(|ended| ended.exit_code != 0)?;
+        let line = ended
+            .message
+            .as_deref()
+            .and_then(last_line)
+            .filter(|line| !line.is_empty());
+        let line = line.map(|line| format!(": {line}")).unwrap_or_default();
         Some((
             ended.reason.clone().unwrap_or_else(|| "Error".to_owned()),
-            ended.exit_code,
+            format!("exit code {}{line}", ended.exit_code),
         ))
     };
     let last = || ended(state).or_else(|| ended(container.last_state.as_ref()));
     match waiting {
         Some("ContainerCreating" | "PodInitializing") | None => {
-            let (reason, code) = last()?;
-            Some((
-                reason,
-                format!("container {} ended with exit code {code}", container.name),
-            ))
+            let (reason, end) = last()?;
+            Some((reason, format!("container {} ended with {end}", container.name)))
         }
         Some("CrashLoopBackOff") => {
             let detail = match last() {
-                Some((reason, code)) => format!("container {}: {reason}, exit code {code}", container.name),
+                Some((reason, end)) => format!("container {}: {reason}, {end}", container.name),
                 None => format!("container {}", container.name),
             };
             Some(("CrashLoopBackOff".to_owned(), detail))
@@ -126,6 +131,17 @@ mod tests {
         let running = json!({ "running": {} });
         assert_eq!(failure(container(running.clone(), killed)).unwrap().0, "OOMKilled");
         assert_eq!(failure(container(running, json!({}))), None);
+    }
+
+    /// A log has more lines than the cause.
+    #[test]
+    fn the_last_line_of_the_termination_message_is_reported() {
+        let looping = json!({ "waiting": { "reason": "CrashLoopBackOff" } });
+        let ended = json!({ "terminated": { "exitCode": 71, "reason": "Error", "message": "starting\nbind(): Permission denied\n" } });
+        assert_eq!(
+            failure(container(looping, ended)).unwrap().1,
+            "pod a: CrashLoopBackOff (container web: Error, exit code 71: bind(): Permission denied)"
+        );
     }
 
     #[test]

@@ -8,7 +8,10 @@ pub(crate) enum Rollout {
     Starting,
     /// Pods are replaced.
     Underway,
-    /// All pods are of the newest template. Some may be missing.
+    /// All pods are of the newest template, but some are not available: they were lost after the rollout, or the rollout to an earlier
+    /// template has just begun. A Deployment with one pod does not show the difference.
+    Missing,
+    /// All pods are of the newest template and available.
     Done,
 }
 
@@ -18,33 +21,35 @@ pub(crate) fn rollout(object: &Value) -> Rollout {
     let status = |name: &str| number(&format!("/status/{name}")).unwrap_or(0);
     let updated = status("updatedReplicas");
     let is_current = updated == status("replicas");
-    let (ready, is_done) = match object.get("kind").and_then(Value::as_str) {
+    let (ready, is_complete, was_complete) = match object.get("kind").and_then(Value::as_str) {
         Some("Deployment") => {
             let wanted = number("/spec/replicas").unwrap_or(1);
-            let is_complete = updated >= wanted && status("availableReplicas") >= wanted;
+            let is_complete = is_current && updated >= wanted && status("availableReplicas") >= wanted;
             // That stays so when pods are lost after the rollout.
             let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
             let was_complete = conditions.into_iter().flatten().any(|condition| {
                 let text = |name: &str| condition.get(name).and_then(Value::as_str);
                 text("type") == Some("Progressing") && text("reason") == Some("NewReplicaSetAvailable")
             });
-            (status("readyReplicas"), is_current && (is_complete || was_complete))
+            (status("readyReplicas"), is_complete, is_current && was_complete)
         }
         Some("StatefulSet") => {
             let revision = |name: &str| object.pointer("/status").and_then(|status| status.get(name)?.as_str());
             let is_newest = revision("currentRevision") == revision("updateRevision");
-            (status("readyReplicas"), is_newest)
+            (status("readyReplicas"), is_newest, false)
         }
         Some("DaemonSet") => {
             let is_newest = status("updatedNumberScheduled") >= status("desiredNumberScheduled");
-            (status("numberReady"), is_newest)
+            (status("numberReady"), is_newest, false)
         }
         _ => return Rollout::Done,
     };
     let strategy = object.pointer("/spec/updateStrategy/type").and_then(Value::as_str);
     let is_observed = status("observedGeneration") >= number("/metadata/generation").unwrap_or(0);
-    if strategy == Some("OnDelete") || is_observed && is_done {
+    if strategy == Some("OnDelete") || is_observed && is_complete {
         Rollout::Done
+    } else if is_observed && was_complete {
+        Rollout::Missing
     } else if ready == 0 && status("replicas") <= updated {
         Rollout::Starting
     } else {
@@ -77,9 +82,10 @@ mod tests {
         assert_eq!(deployment(3, 3, 3, 3, "ReplicaSetUpdated"), Rollout::Done);
         assert_eq!(
             deployment(3, 3, 1, 1, "NewReplicaSetAvailable"),
-            Rollout::Done,
+            Rollout::Missing,
             "lost pods"
         );
+        assert_eq!(deployment(3, 3, 3, 3, "NewReplicaSetAvailable"), Rollout::Done);
         let unseen =
             json!({ "kind": "Deployment", "metadata": { "generation": 2 }, "status": { "observedGeneration": 1 } });
         assert_eq!(rollout(&unseen), Rollout::Starting);

@@ -19,7 +19,7 @@ use crate::{
     cache::{Cache, Change},
     explain,
     queue::WorkQueue,
-    reconcile::{self, Object, Reconciler, Secrets, Shared, Starting, Unreadable, Written},
+    reconcile::{self, Object, Reconciler, Secrets, Shared, Starting, Taken, Unreadable, Written},
     rollout::Slots,
     worker::Done,
 };
@@ -90,11 +90,13 @@ impl Manager {
             observed,
             secrets,
             finalizer: parts.finalizer,
+            adds_finalizer: parts.adds_finalizer,
             writes_status: parts.writes_status,
             slots,
             resource: ApiResource::erase::<R::Object>(&()),
             written: Written::default(),
             unreadable: Unreadable::default(),
+            taken: Taken::default(),
             #[cfg(feature = "olm")]
             rollouts: self.rollouts.clone(),
         });

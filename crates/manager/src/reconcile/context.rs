@@ -20,15 +20,16 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Change, Conflict, Error, ErrorKind, Object, Outcome,
+    Change, Conflict, Error, ErrorKind, FieldChange, Object, Outcome,
     observe::Observed,
     recording::Recording,
     run::{self, Shared},
     store::{MANAGED_BY, OWNER, Store, owner_annotation},
+    taken,
 };
 use crate::{
     ObjectKey,
-    apply::{Report, set},
+    apply::{Origin, Report, set},
     drift::fingerprint,
     events::{Event, Severity},
     health::{Rollout, rollout},
@@ -219,15 +220,19 @@ impl<K: Object> Context<K> {
             .pointer("/metadata/annotations")
             .and_then(|all| all.get(ASKED)?.as_str());
         let by_user = recorded.is_some_and(|recorded| recorded != asked);
-        if !shared.applier.changes(&store.resource, value, live, TEMPLATE).await? {
+        let Some(origin) = shared.applier.changes(&store.resource, value, live, TEMPLATE).await? else {
             match rollout {
                 Rollout::Starting | Rollout::Underway => slots.hold(&owner),
+                // A slot stays with its object, and lost pods need none.
+                Rollout::Missing => shared.wake(slots.leave_queue(&owner)),
                 Rollout::Done => shared.release(&owner),
             }
             return self.apply(desired).await;
-        }
+        };
+        // A template that another client has changed would replace one pod after the other.
+        let is_spreading = origin == Origin::Others && rollout == Rollout::Underway;
         // Nothing is lost where nothing runs.
-        if by_user || rollout == Rollout::Starting {
+        if by_user || is_spreading || rollout == Rollout::Starting {
             let applied = self.apply(desired).await?;
             slots.hold(&owner);
             return Ok(applied);
@@ -283,8 +288,11 @@ impl<K: Object> Context<K> {
         let report = shared
             .applier
             .apply_keeping(&store.resource, desired, store.get(&key), immutable)
-            .await?;
-        self.applied_to(store, &key, report)
+            .await;
+        if report.as_ref().is_err_and(|error| error.kind() == ErrorKind::Taken) {
+            taken::watch(shared, &store.resource, &key, ObjectKey::of(self.object.as_ref()));
+        }
+        self.applied_to(store, &key, report?)
     }
 
     /// Creates the child `name` if it does not exist, and never changes it: for generated passwords and keys.
@@ -549,7 +557,8 @@ impl<K: Object> Context<K> {
                 "{kind} {key} cannot be applied: the controller lacks `.owns::<{kind}>(…)`"
             ))
         })?;
-        if K::Scope::NAMESPACED && !C::Scope::NAMESPACED && shared.finalizer.is_none() {
+        let has_finalizer = shared.finalizer.is_some() && shared.adds_finalizer;
+        if K::Scope::NAMESPACED && !C::Scope::NAMESPACED && !has_finalizer {
             let message =
                 format!("{kind} {key} has no namespace, so deleting it needs `.finalizer(…)` on the controller");
             return Err(Error::bug(message));
@@ -582,10 +591,8 @@ impl<K: Object> Context<K> {
         let child = format!("{} {}", store.resource.kind, key.name);
         match &report.change {
             Change::Created => self.event(Severity::Normal, "Created", child.clone()),
-            // Bookkeeping of this library.
-            Change::Updated(change) if change.field.contains(ASKED) => {}
-            Change::Updated(change) => self.event(Severity::Normal, "Updated", format!("{child}: {change}")),
-            Change::Reverted(change) => self.event(Severity::Normal, "Reverted", format!("{child}: {change}")),
+            Change::Updated(fields) => self.changed("Updated", &child, fields),
+            Change::Reverted(fields) => self.changed("Reverted", &child, fields),
             Change::Unchanged => {}
         }
         if let Some(conflict) = &report.conflict {
@@ -597,6 +604,15 @@ impl<K: Object> Context<K> {
             self.state().conflicts.push((note, conflict.clone()));
         }
         applied(report)
+    }
+
+    /// Publishes one event with all fields of a change, except bookkeeping of this library.
+    fn changed(&self, reason: &'static str, child: &str, fields: &[FieldChange]) {
+        let fields = fields.iter().filter(|change| !change.field.contains(ASKED));
+        let fields: Vec<String> = fields.map(ToString::to_string).collect();
+        if !fields.is_empty() {
+            self.event(Severity::Normal, reason, format!("{child}: {}", fields.join("; ")));
+        }
     }
 
     /// Deletes a child, unless another has its name by now.

@@ -53,6 +53,7 @@ pub struct Controller<R: Reconciler> {
     observed: Vec<Observing>,
     secrets: Option<References<R::Object>>,
     finalizer: Option<&'static str>,
+    adds_finalizer: bool,
     writes_status: bool,
     rollouts: Option<RolloutBudget>,
     grants: Vec<Grant>,
@@ -90,6 +91,7 @@ pub struct Parts<R: Reconciler> {
     pub observed: Vec<Observing>,
     pub secrets: Option<References<R::Object>>,
     pub finalizer: Option<&'static str>,
+    pub adds_finalizer: bool,
     pub writes_status: bool,
     pub rollouts: Option<RolloutBudget>,
     pub grants: Vec<Grant>,
@@ -121,6 +123,7 @@ impl<R: Reconciler> Controller<R> {
             observed: Vec::new(),
             secrets: None,
             finalizer: None,
+            adds_finalizer: true,
             writes_status: true,
             rollouts: None,
             grants: Vec::new(),
@@ -281,6 +284,12 @@ impl<R: Reconciler> Controller<R> {
         self
     }
 
+    /// Sets if objects get the [finalizer](Self::finalizer). With `false`, cleanup runs only for objects that already have it.
+    pub fn adds_finalizer(mut self, yes: bool) -> Self {
+        self.adds_finalizer = yes;
+        self
+    }
+
     /// The status of the objects belongs to another operator, as that of Kubernetes' own kinds does: it is not written.
     pub fn without_status(mut self) -> Self {
         self.writes_status = false;
@@ -375,6 +384,7 @@ impl<R: Reconciler> Controller<R> {
             observed: self.observed,
             secrets: self.secrets,
             finalizer: self.finalizer,
+            adds_finalizer: self.adds_finalizer,
             writes_status: self.writes_status,
             rollouts: self.rollouts,
             grants,

@@ -64,6 +64,7 @@ mod recording;
 mod run;
 mod status;
 mod store;
+mod taken;
 mod unreadable;
 mod written;
 
@@ -82,6 +83,7 @@ pub use object::object;
 pub use outcome::Outcome;
 pub(crate) use run::{Shared, reconcile};
 pub(crate) use store::Secrets;
+pub(crate) use taken::Taken;
 pub(crate) use unreadable::{Unreadable, leave_alone};
 pub(crate) use written::Written;
 

@@ -74,6 +74,11 @@ impl Outcome {
         matches!(self.ready, Ready::Failed { .. })
     }
 
+    /// The state that [`available`](Self::available) set.
+    pub fn is_available(&self) -> Option<bool> {
+        self.available.as_ref().map(|(yes, _)| *yes)
+    }
+
     /// The message of an outcome that is not ready.
     pub fn message(&self) -> Option<&str> {
         match &self.ready {

@@ -16,6 +16,7 @@ use super::{
     Context, Error, ErrorKind, Object, Outcome, Reconciler,
     status::{self, Found},
     store::{Secrets, Store},
+    taken::Taken,
     unreadable::Unreadable,
     written::Written,
 };
@@ -57,12 +58,15 @@ pub struct Shared<K: Object> {
     pub observed: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     pub secrets: Option<Arc<Secrets>>,
     pub finalizer: Option<&'static str>,
+    /// New objects get the finalizer.
+    pub adds_finalizer: bool,
     pub writes_status: bool,
     pub slots: Option<Arc<Slots>>,
     pub resource: ApiResource,
     /// Versions of the objects that this process wrote.
     pub written: Written,
     pub unreadable: Unreadable,
+    pub taken: Taken,
     #[cfg(feature = "olm")]
     pub rollouts: crate::olm::Rollouts,
 }
@@ -140,7 +144,7 @@ pub async fn reconcile<R: Reconciler>(
         shared.forget(&key);
         return clean_up(reconciler, &shared, object).await;
     }
-    if let Some(finalizer) = shared.finalizer {
+    if let Some(finalizer) = shared.finalizer.filter(|_| shared.adds_finalizer) {
         let dynamic = metadata_only(object.as_ref());
         let added = finalizer::add(&shared.api(&key), &dynamic, finalizer).await;
         let added = added

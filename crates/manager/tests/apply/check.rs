@@ -224,8 +224,8 @@ impl Bench {
                 let report = done.result.map_err(|error| format!("it failed: {error}"))?;
                 check((1..=2).contains(&done.writes), || format!("sent {:?}", done.requests))?;
                 let (field, manager) = match &report.change {
-                    Change::Updated(change) => (change.field.clone(), None),
-                    Change::Reverted(change) => (change.field.clone(), change.manager.clone()),
+                    Change::Updated(fields) => (fields[0].field.clone(), None),
+                    Change::Reverted(fields) => (fields[0].field.clone(), fields[0].manager.clone()),
                     other => return Err(format!("reported {other:?}")),
                 };
                 self.names_field(case, &field)?;
