@@ -158,8 +158,8 @@ impl<T, P, C> Feeder<T, P, C> {
         self.listed.insert(key);
     }
 
-    /// Watches once, from `version` on. Whether the watch can go on from the version that it has reached: otherwise everything is
-    /// listed again.
+    /// Watches once, from `version` on. Returns true if the next watch can continue from the last version. Otherwise the
+    /// caller lists all objects again.
     async fn watch<K>(&mut self, api: &Api<K>, parameters: &WatchParams, version: &mut String) -> bool
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,

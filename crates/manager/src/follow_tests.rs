@@ -156,7 +156,7 @@ fn now(cache: &Cache<String>) -> Option<String> {
     cache.get(&ObjectKey::new("ns", "a")).map(|value| value.to_string())
 }
 
-/// A watch that is late delivers states that the operator has replaced since.
+/// A late watch delivers states that the operator has already replaced.
 #[tokio::test]
 async fn own_writes_are_read_before_their_events_arrive() {
     let cache = Cache::default();
@@ -285,7 +285,7 @@ async fn a_list_that_began_after_a_deletion_shows_what_is_still_there() {
     assert_eq!(changes, ["a:>3"]);
 }
 
-/// The answer to the deletion is late: its event has come, and that of an object that was created since.
+/// The answer to the deletion is late. Its event has already arrived, and so has the event of a newer object.
 #[tokio::test]
 async fn a_deletion_does_not_remove_a_younger_object_of_the_same_name() {
     let cache = Cache::default();

@@ -1,7 +1,7 @@
 //! The log, and its level at run time.
 //!
-//! [`init`] sets up log lines on standard error, as JSON or text. What a reconcile logs carries its controller, object and
-//! pass. The level can be changed while the operator runs: [`Level::set`], or over HTTP at [`PATH`] of a metrics server with
+//! [`init`] sets up log lines on standard error, as JSON or text. Log lines of a reconcile contain its controller, object
+//! and number. The level can be changed while the operator runs: [`Level::set`], or over HTTP at [`PATH`] of a metrics server with
 //! [reviews](crate::probes::Server::with_log_level). Below the level `trace` no line has the content of an object:
 //! see [`without_content`].
 //!

@@ -54,7 +54,7 @@ impl Server {
         })
     }
 
-    /// Serves over TLS only. Whoever calls this also runs [`crate::certificates::Certificates::follow`].
+    /// Serves over TLS only. Also run [`crate::certificates::Certificates::follow`].
     ///
     /// # Errors
     /// When TLS cannot be set up.

@@ -163,8 +163,8 @@ impl<K: QueueKey> WorkQueue<K> {
         self.insert(key, Rank::Listed);
     }
 
-    /// Adds `key` behind all others: what is left to do for it can wait, such as writing a status while other objects wait for
-    /// what they ask for. Its pending delay is cancelled, too.
+    /// Adds `key` behind all others and cancels its pending delay. Use it for work that can wait, such as a status update
+    /// while other objects wait for their managed objects.
     pub fn add_last(&self, key: K) {
         self.insert(key, Rank::Last);
     }
@@ -254,7 +254,7 @@ impl<K: QueueKey> WorkQueue<K> {
         self.changed.notify_one();
     }
 
-    /// Marks `key` as failed. It is handed out again after the returned delay, or as soon as it is added.
+    /// Marks `key` as failed. It is handed out again after the returned delay, or when it is added again.
     pub fn failed(&self, key: &K) -> Duration {
         self.failed_for(key, Duration::ZERO)
     }

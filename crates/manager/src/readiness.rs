@@ -69,7 +69,7 @@ impl State {
         self.open && !self.is_refused()
     }
 
-    /// Refused, and not heard since.
+    /// True if the API server rejected a request and has not answered any later one.
     fn is_refused(&self) -> bool {
         let Some((since, _)) = &self.refused else { return false };
         let heard = self.pulse.as_ref().map(Pulse::silent_for);

@@ -273,7 +273,7 @@ mod tests {
 
     use super::*;
 
-    /// Knows `prometheus`, who may read /metrics, and `somebody`, who may not.
+    /// Accepts `prometheus` as a reader of /metrics, and rejects `somebody`.
     #[derive(Default)]
     struct Known {
         asked: AtomicUsize,

@@ -32,12 +32,12 @@ pub fn names(entry: &Descriptor) -> impl Iterator<Item = &str> {
         .filter_map(|key| entry.annotations.get(key).map(String::as_str))
 }
 
-/// `index.json` with the bytes of its entries: changes leave the other entries as they are, also those of unknown form.
+/// `index.json` with the bytes of its entries. A change does not rewrite the other entries, even those of unknown form.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct RawIndex {
     #[serde(default)]
     manifests: Option<Vec<Box<RawValue>>>,
-    /// The fields beside the entries. They are few and simple, so their values are kept, not their bytes.
+    /// The other fields. They are few and simple, so their values are kept, not their bytes.
     #[serde(flatten)]
     other: serde_json::Map<String, serde_json::Value>,
 }
@@ -515,7 +515,7 @@ impl Layout {
     }
 }
 
-/// What [`Layout::prune`] did.
+/// The result of [`Layout::prune`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pruned {

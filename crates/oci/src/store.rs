@@ -12,7 +12,7 @@ use super::spec::Descriptor;
 /// writes, together with others by who reads.
 pub struct Store {
     layout: Layout,
-    // Held for its lock, which goes with it.
+    // Keeps the lock until the store is dropped.
     _lock: File,
 }
 

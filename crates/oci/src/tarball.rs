@@ -26,7 +26,7 @@ pub(crate) struct Member {
     pub mode: u32,
     /// Size of the content in bytes, with the holes of a sparse file.
     pub size: u64,
-    /// True if it has capabilities of its own (`security.capability`).
+    /// True if it has file capabilities (`security.capability`).
     pub has_capabilities: bool,
 }
 
@@ -47,7 +47,7 @@ struct Piece {
     length: u64,
 }
 
-/// What extension records say of the next member.
+/// The values of extension records for the next member.
 #[derive(Default)]
 struct Extensions {
     path: Option<Vec<u8>>,

@@ -28,7 +28,7 @@ pub struct Webhook {
     pub force: bool,
 }
 
-/// Adds webhooks of a kind to the project in a folder.
+/// Adds webhooks of a kind to the project in a directory.
 ///
 /// # Errors
 /// When the project has no such kind or has the webhook already, a file is in the way, or a source file lacks its place.

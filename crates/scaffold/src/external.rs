@@ -1,4 +1,4 @@
-//! Reconcilers of kinds that others define: Kubernetes itself, or another operator.
+//! Reconcilers of external kinds, which Kubernetes or another operator defines.
 
 pub use crate::api::External;
 
@@ -6,7 +6,7 @@ use crate::api::Api;
 use crate::project_file::{Foreign, ProjectFile, Resource};
 use crate::{Error, Tree, collisions, manifest, names};
 
-/// Groups of Kubernetes, as they are called without their domain, and in full.
+/// API groups of Kubernetes: the short name without domain, and the full name.
 const GROUPS: &[(&str, &str)] = &[
     ("core", ""),
     ("admissionregistration", "admissionregistration.k8s.io"),
@@ -25,7 +25,7 @@ const GROUPS: &[(&str, &str)] = &[
     ("storage", "storage.k8s.io"),
 ];
 
-/// What PROJECT says of a kind of others; nothing for one of the project.
+/// The entry in PROJECT for an external kind; `None` for the project's own kinds.
 pub(crate) fn resource(file: &ProjectFile, api: &Api) -> Result<Option<Resource>, Error> {
     let given = &api.external;
     let known = GROUPS

@@ -30,7 +30,7 @@ fn fail(action: &'static str, path: &Path) -> impl Fn(io::Error) -> Error + use<
 }
 
 impl Tree {
-    /// The files below a folder.
+    /// The files below a directory.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
@@ -45,7 +45,7 @@ impl Tree {
         Self { largest, ..self }
     }
 
-    /// The folder.
+    /// The directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -198,7 +198,7 @@ impl Tree {
         result.map(|()| report)
     }
 
-    /// Refuses paths that lead out of the folder, through `..` or a link.
+    /// Rejects paths that lead out of the directory, through `..` or a link.
     fn check(&self, path: &Path) -> Result<(), Error> {
         let refuse = |reason: &str| {
             Err(fail("write", &self.root.join(path))(io::Error::other(
@@ -247,7 +247,7 @@ impl Tree {
     }
 }
 
-/// What has been done, to be undone in reverse.
+/// The completed steps, to be undone in reverse.
 #[derive(Default)]
 struct Undo(Vec<Step>);
 
@@ -308,7 +308,7 @@ fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Stands before every change of a file or folder, so that a test can let each of them fail.
+/// Called before every change of a file or directory, so that a test can make each of them fail.
 #[cfg(not(test))]
 #[inline]
 fn step() -> io::Result<()> {

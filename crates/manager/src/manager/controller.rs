@@ -35,8 +35,8 @@ pub(crate) fn paged(config: watcher::Config) -> watcher::Config {
 
 /// Reconciles the objects of kind `K`; made by [`Manager::controller`], complete with [`run`](Self::run).
 ///
-/// An object is reconciled when the operator begins to lead, when it changes but for its status, when an object that it
-/// [owns](Self::owns) or [depends on](Self::watches) changes, and after a failure, with a delay that doubles. So an operator
+/// An object is reconciled when the operator begins to lead, when the object changes except in its status, when an object
+/// that it [owns](Self::owns) or [depends on](Self::watches) changes, and after a failure, with a delay that doubles. So an operator
 /// that writes a status does not wake itself up, if objects of this kind have a generation; see [`when`](Self::when). One
 /// object is never reconciled twice at the same time.
 #[must_use = "nothing is reconciled without `run`"]
@@ -256,8 +256,8 @@ pub(super) fn add(queue: &WorkQueue<ObjectKey>, key: ObjectKey, listed: bool) {
     }
 }
 
-/// How long the owner of a changed object waits after failures. A pass that writes what it owns and then fails would be begun
-/// anew by its own write, for ever. The queue's delays are the same at first and become longer.
+/// The delay of an owner after failures, if a managed object changes. Without it, a reconcile that writes a managed object
+/// and then fails would start itself again without end. The queue's delays are the same at first and become longer.
 const OWNED: Backoff = Backoff {
     base: Duration::from_millis(100),
     cap: Duration::from_secs(30),

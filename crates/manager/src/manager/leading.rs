@@ -32,7 +32,8 @@ pub(super) struct Candidate {
     pub(super) drain: Duration,
 }
 
-/// All `workers`, with `beside` from before they begin until they have ended. Without workers until `stop` is cancelled.
+/// Runs all `workers`. `beside` starts before them and is stopped after them. Without workers, it runs until `stop` is
+/// cancelled.
 pub(super) async fn together(beside: Vec<Work>, workers: Vec<Work>, stop: CancellationToken) {
     let beside = async {
         join_all(beside).await;

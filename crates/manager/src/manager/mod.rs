@@ -82,8 +82,8 @@ use crate::{
     worker::{self, Done, Failure, Limits},
 };
 
-/// The permissions are checked this long after the start: the first lists and passes go before. What a list lacks, the list
-/// itself says at once.
+/// The delay between the start and the check of the permissions, which gives priority to the first lists and reconciles.
+/// A list without permission fails at once and reports it.
 const CHECK_AFTER: Duration = Duration::from_secs(1);
 
 /// Reconciles do not wait longer for the check of the permissions.
@@ -315,8 +315,8 @@ impl Manager {
         self.workers.push(Box::pin(work));
     }
 
-    /// Runs `work` from the beginning of the leadership until the last reconcile has finished. What it does before it first
-    /// waits is done before any reconcile. It may end earlier.
+    /// Runs `work` from the beginning of the leadership until the last reconcile has finished. The code before its first
+    /// `await` that waits runs before any reconcile. It may end earlier.
     pub fn while_leading(&mut self, work: impl Future<Output = ()> + Send + 'static) {
         self.beside.push(Box::pin(work));
     }

@@ -281,8 +281,8 @@ where
     })?;
     // The weight includes the handler's parsed body.
     let (body, _room) = (body.bytes, body.room);
-    // In place: a task of its own would outlive the request when that takes too long. A panic ends this request only;
-    // nothing that the handler used is seen here afterwards.
+    // Not in a separate task, which would outlive a request that takes too long. A panic ends only this request, because
+    // nothing that the handler used is visible here afterwards.
     let done = AssertUnwindSafe(async { (route.handler)(body).await }).catch_unwind();
     match done.await {
         Ok(Ok(answer)) => Ok(answer),

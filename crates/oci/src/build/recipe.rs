@@ -10,10 +10,10 @@ use crate::spec::{
     Descriptor, History, ImageConfig, Index, Manifest, MediaTypes, Platform, RootFs, RunConfig, media_type,
 };
 
-/// What an image is made of.
+/// The content and settings of an image to build.
 #[derive(Debug, Clone)]
 pub struct Recipe {
-    /// What the image runs on.
+    /// The platform of the image.
     pub platform: Platform,
     /// Family of media types.
     pub media_types: MediaTypes,

@@ -21,7 +21,7 @@ use crate::limits::{REDIRECTS, TOKEN_BYTES};
 const TOKEN_MARGIN: Duration = Duration::from_secs(10);
 /// How long a token lives if its server does not say (the token specification's default).
 const TOKEN_LIFE: u64 = 60;
-/// A token is asked for anew after a day at most, whatever the server promises: no client lives longer.
+/// The client requests a new token after a day at most, whatever lifetime the server promises. No client lives longer.
 const LONGEST_TOKEN_LIFE: u64 = 24 * 60 * 60;
 
 /// Headers that were accepted, by host and scope.
@@ -58,7 +58,7 @@ impl Tokens {
     }
 }
 
-/// What hosts answered to `/v2/`, as far as they were asked.
+/// The answers of hosts to `/v2/`, for each host that was asked.
 #[derive(Default)]
 pub(super) struct Offers(Mutex<HashMap<String, Vec<Challenge>>>);
 

@@ -73,7 +73,7 @@ impl Cache {
         // A copy, not a link: what someone does to the layout must not change the cache.
         let mut source = File::open(from).map_err(Error::file("read", from))?;
         io::copy(&mut source, &mut temporary).map_err(Error::file("write", &path))?;
-        // What is damaged is noticed when it is used.
+        // A damaged file is detected when it is used.
         temporary
             .persist(&path, Durability::Unsynced)
             .map_err(Error::file("write", &path))?;

@@ -26,7 +26,7 @@ const HELPER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The key that Docker's files use for its own registry.
 const DOCKER_KEY: &str = "https://index.docker.io/v1/";
 
-/// What to show to a registry, and where it was found.
+/// A credential for a registry, and its origin.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
     /// User name; empty with an identity token.

@@ -104,7 +104,7 @@ impl Client {
                     ..endpoint.clone()
                 };
                 match ask(&plain).await {
-                    // What Go's servers and nginx answer to plain HTTP where they expect TLS.
+                    // Go's servers and nginx answer with 400 if they expect TLS and receive plain HTTP.
                     Ok(answer) => answer.status().as_u16() == 400,
                     Err(_) => true,
                 }

@@ -137,7 +137,7 @@ impl Peer<'_> {
     }
 }
 
-/// What a manifest is: its own word for it, else the header's, else what its fields show.
+/// The media type of a manifest: its own field, else the header, else a guess from its fields.
 fn media_type_of(bytes: &[u8], header: Option<&str>) -> Option<String> {
     let document: serde_json::Value = serde_json::from_slice(bytes).ok()?;
     let own = document.get("mediaType").and_then(serde_json::Value::as_str);

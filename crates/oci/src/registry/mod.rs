@@ -41,7 +41,7 @@ use std::time::Duration;
 use super::{Reference, limits};
 use endpoint::Endpoint;
 
-/// What a client may do and how.
+/// Settings of a client.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Speak plain HTTP to every registry. Without it, plain HTTP is tried only for registries on this machine and for
@@ -49,7 +49,7 @@ pub struct Options {
     pub plain_http: bool,
     /// Accept any certificate.
     pub skip_tls_verify: bool,
-    /// Certificate authorities (PEM) to trust beside the system's.
+    /// Certificate authorities (PEM) to trust in addition to the system's.
     pub ca_file: Option<PathBuf>,
     /// The credential file to use instead of the usual places.
     pub auth_file: Option<PathBuf>,

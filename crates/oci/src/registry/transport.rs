@@ -17,7 +17,7 @@ pub(super) struct Peer<'c> {
     pub client: &'c Client,
     pub endpoint: Endpoint,
     pub repository: String,
-    /// True if pushing is needed beside pulling.
+    /// True if the client also pushes.
     pub push: bool,
     /// Repositories of the same registry to mount blobs from.
     pub mount_from: Vec<String>,
@@ -105,8 +105,8 @@ impl Peer<'_> {
         Ok(response)
     }
 
-    /// Authenticates as the registry asks for at `/v2/`; false if there is nothing to send. A credential that is refused is an
-    /// error, a token that nobody gives us is not: the registry has answered already.
+    /// Authenticates as the registry requires at `/v2/`. Returns false if there is nothing to send. A rejected credential is
+    /// an error. A missing token is not, because the registry has already answered.
     async fn authenticate(&self, action: &str, lender: Option<&str>) -> Result<bool, Error> {
         let offers = self.offers().await;
         if offers.is_empty() {

@@ -25,7 +25,7 @@ pub(super) struct Place {
     pub entry: u32,
 }
 
-/// What a name stands for.
+/// The node at a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Node {
     Directory,
@@ -221,7 +221,7 @@ impl Tree {
             .take_while(move |name| name.starts_with(&prefix))
     }
 
-    /// What a name stands for, links not followed.
+    /// The node at a name, without following links.
     pub(super) fn get(&self, path: &str) -> Option<&Node> {
         self.nodes.get(path)
     }

@@ -1,4 +1,4 @@
-//! Whoever writes images may be killed at any moment: nothing is half, and the next one goes on.
+//! A writer of images can be killed at any moment: no file is incomplete, and the next writer continues.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ fn write(folder: &Path) {
     archive::write_oci(store.layout(), &image, NAME, &folder.join("a.tar")).unwrap();
 }
 
-/// What the test below starts and kills.
+/// The process that the test below starts and kills.
 #[test]
 fn writer() {
     if let Some(folder) = killed::folder() {

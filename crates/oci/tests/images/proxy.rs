@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// What goes wrong.
+/// An injected fault.
 #[derive(Clone, Copy)]
 pub enum Fault {
     /// Nothing: the proxy only counts bytes.

@@ -22,7 +22,7 @@ fn project(texts: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// Adopts a project, and proves that none of its own files changed.
+/// Adopts a project, and checks that none of its files changed.
 #[track_caller]
 fn adopted(folder: &TempDir) -> Kind {
     let before = files(folder.path());

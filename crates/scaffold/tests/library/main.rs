@@ -1,4 +1,4 @@
-//! Projects written into a scratch folder, without compiling them.
+//! Projects written into a temporary directory, without compiling them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // a test fails by panicking
 
 mod adopt;
@@ -81,7 +81,7 @@ fn same(now: &BTreeMap<PathBuf, Vec<u8>>, before: &BTreeMap<PathBuf, Vec<u8>>) {
     assert!(now.keys().eq(before.keys()), "{:?} {:?}", now.keys(), before.keys());
 }
 
-/// What fails leaves every file as it was.
+/// A failed command changes no file.
 #[track_caller]
 fn refused(folder: &TempDir, api: &Api) -> String {
     let before = files(folder.path());
