@@ -189,7 +189,7 @@ async fn what_others_changed_before_a_write_is_not_lost() {
     feed(&cache, vec![Event::Init, Event::InitApply(guarded(3)), Event::InitDone]).await;
     cache.written(&object("ns", "a", 5), "5".to_owned());
     let (_, changes) = feed(&cache, vec![Event::Apply(guarded(5))]).await;
-    assert_eq!(changes, ["a:5>5"], "nobody else wrote");
+    assert_eq!(changes, ["a:5>5"], "no other client wrote");
     // 7 is of another client, 8 and 9 are own.
     cache.written(&object("ns", "a", 8), "8".to_owned());
     cache.written(&object("ns", "a", 9), "9".to_owned());

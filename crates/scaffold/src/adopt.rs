@@ -141,7 +141,7 @@ fn rust(tree: &mut Tree, domain: &str, source: &Source) -> Result<(Kind, String)
         .map_err(|error| Error::Unsuitable(format!("Cargo.toml: {error}")))?;
     let name = manifest.get("package").and_then(|package| package.get("name"));
     let Some(name) = name.and_then(toml::Value::as_str) else {
-        let message = "Cargo.toml: package.name is missing; run this in the folder of the operator's crate";
+        let message = "Cargo.toml: package.name is missing; run this in the directory of the operator's crate";
         return Err(Error::Unsuitable(message.to_owned()));
     };
     names::project(name).map_err(|error| Error::Unsuitable(format!("Cargo.toml: package.name: {error}")))?;

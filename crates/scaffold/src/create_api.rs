@@ -90,7 +90,7 @@ fn check(file: &ProjectFile, api: &Api) -> Result<Resource, Error> {
         && ((api.resource && same.api) || (api.controller == Some(true) && same.controller))
     {
         return Err(Error::Usage(format!(
-            "{}/{} {} exists; --force writes its files anew",
+            "{}/{} {} exists; --force overwrites its files",
             resource.group, resource.version, resource.kind
         )));
     }

@@ -50,7 +50,7 @@ pub(crate) fn resource(file: &ProjectFile, api: &Api) -> Result<Option<Resource>
         return Err(Error::Usage(message.to_owned()));
     }
     if api.controller == Some(false) || api.image.is_some() {
-        let message = "a kind of others gets a reconciler and nothing else";
+        let message = "an external kind supports only a reconciler";
         return Err(Error::Usage(message.to_owned()));
     }
     names::version(&api.version)?;
@@ -87,7 +87,7 @@ pub(crate) fn resource(file: &ProjectFile, api: &Api) -> Result<Option<Resource>
     };
     if !api.force && resources.iter().any(|known| known.is_version_of(&resource)) {
         return Err(Error::Usage(format!(
-            "the project has a reconciler of {} {} already; --force writes its file anew",
+            "the project has a reconciler of {} {} already; --force overwrites its file",
             resource.group, resource.kind
         )));
     }

@@ -151,5 +151,5 @@ fn folder_name(folder: &Path) -> Result<String, Error> {
         source,
     })?;
     let name = full.file_name().map(|name| name.to_string_lossy().to_lowercase());
-    name.ok_or_else(|| Error::Usage("this folder has no name; give a --project-name".to_owned()))
+    name.ok_or_else(|| Error::Usage("this directory has no name; pass --project-name".to_owned()))
 }

@@ -210,7 +210,7 @@ impl Tree {
         }
         for folder in path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
             if self.root.join(folder).is_symlink() {
-                return refuse("a folder on the way is a link");
+                return refuse("one of its directories is a symbolic link");
             }
         }
         Ok(())
@@ -383,7 +383,7 @@ mod tests {
         }
         assert_eq!(fs::read(root.join("b/c/created")).unwrap(), b"fresh");
         assert!(!root.join("a/removed").exists());
-        assert_eq!(fs::read_dir(root).unwrap().count(), 2, "the stage is gone");
+        assert_eq!(fs::read_dir(root).unwrap().count(), 2, "the stage is deleted");
     }
 
     #[test]

@@ -199,7 +199,7 @@ impl Facts {
 /// The sources of a project as the templates make them.
 fn replay(project: &ProjectFile, options: &Init) -> Result<Files, Error> {
     let nowhere = tempfile::tempdir().map_err(|source| Error::Io {
-        action: "create a folder in",
+        action: "create a directory in",
         path: std::env::temp_dir(),
         source,
     })?;

@@ -157,7 +157,7 @@ async fn nothing_passes_a_black_hole() {
     assert_eq!(added(events.next().await), "meanwhile");
     assert!(
         direct.get_opt("abandoned").await.unwrap().is_none(),
-        "nobody waited for it"
+        "no client waited for it"
     );
 }
 

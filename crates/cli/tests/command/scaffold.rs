@@ -42,7 +42,7 @@ fn a_project_is_started_extended_and_changed() {
     assert_eq!(code, 2);
     assert_eq!(
         errors,
-        "Error: cache.example.com/v1alpha1 Memcached exists; --force writes its files anew\n"
+        "Error: cache.example.com/v1alpha1 Memcached exists; --force overwrites its files\n"
     );
     let (code, written, _) = olmkit(&folder, &["edit", "--namespaced"]);
     assert_eq!(code, 0);

@@ -126,7 +126,7 @@ async fn await_synced(readiness: &Readiness) {
         refused if refused.is_empty() => tracing::info!("all caches synced"),
         refused => tracing::error!(
             ?refused,
-            "caches synced but for some namespaces, which wait for permissions"
+            "caches synced, except in namespaces without permissions"
         ),
     }
 }

@@ -152,7 +152,7 @@ fn a_kind_is_wired_in_everywhere() {
 fn hand_edited_sources_keep_their_edits() {
     let folder = started(&options());
     create_api(folder.path(), &api("cache", "v1alpha1", "Memcached")).unwrap();
-    let mine = "    // Mine:   kept   as it is.\n    let _unused = ( 1 );\n";
+    let mine = "    // Mine:   kept   unchanged.\n    let _unused = ( 1 );\n";
     let path = folder.path().join("src/controller/mod.rs");
     let text = fs::read_to_string(&path)
         .unwrap()
@@ -223,7 +223,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
     let taken = refused(&folder, &api("cache", "v1", "Memcached"));
     assert_eq!(
         taken,
-        "cache.example.com/v1 Memcached exists; --force writes its files anew"
+        "cache.example.com/v1 Memcached exists; --force overwrites its files"
     );
     let second = refused(&folder, &api("web", "v1", "Site"));
     assert!(second.contains("olmkit edit --multigroup"), "{second}");
