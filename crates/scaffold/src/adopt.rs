@@ -18,7 +18,7 @@ pub struct Adopted {
     pub report: Report,
     /// The kind of project.
     pub project: Kind,
-    /// What to do next.
+    /// The next steps.
     pub next: String,
 }
 

@@ -1,7 +1,7 @@
 //! The files of a project as a newer version of this crate writes them.
 //!
-//! PROJECT says which release wrote a project, and what was created in it. From that, the files are made twice in memory: as they
-//! were written then, and as they are written now. An unchanged file is replaced. In a file with the author's changes, the
+//! PROJECT names the release that wrote a project, and lists the created parts. `update` renders the files twice in memory:
+//! with that release's templates, and with the current ones. An unchanged file is replaced. In a file with the author's changes, the
 //! changes from then to now are merged. Neither needs the network or an older binary.
 //!
 //! Before the first release there is one state of the templates, so then and now do not differ. From the first release
