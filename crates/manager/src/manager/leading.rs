@@ -124,10 +124,7 @@ async fn await_synced(readiness: &Readiness) {
     }
     match readiness.waiting_for() {
         refused if refused.is_empty() => tracing::info!("all caches synced"),
-        refused => tracing::error!(
-            ?refused,
-            "caches synced, except in namespaces without permissions"
-        ),
+        refused => tracing::error!(?refused, "caches synced, except in namespaces without permissions"),
     }
 }
 
