@@ -35,6 +35,11 @@ const IDIOMS: &[&str] = &[
     r"\bwrong usage\b",
     r"\bas (it|they) (is|are)\b",
     r"\bgoes with\b",
+    r"\bholds\b",
+    r"\bstands\b",
+    r"\bsays\b",
+    r"\bknows\b",
+    r"\bso many\b",
 ];
 
 /// Counts by area, kind of text and idiom.

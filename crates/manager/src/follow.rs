@@ -278,7 +278,7 @@ impl<T, P, C: Fn(&ObjectKey, Change<T>)> Source<T, P, C> {
     {
         let revision = Revision::of(&object);
         let key = revision.key.clone();
-        // A new list holds mostly what is known.
+        // A new list contains mostly known objects.
         let known = list.and_then(|_| self.cache.in_state(&revision));
         let value = known.or_else(|| (self.project)(object).map(Arc::new));
         if let Some(change) = self.cache.apply(revision, value, list, scope) {

@@ -116,7 +116,7 @@ impl Level {
 /// # Errors
 /// When the level is not one, or there is a log already.
 pub fn init(options: &Options) -> Result<Level, Error> {
-    // Not `EnvFilter`: it also filters by fields of spans, for which it brings a regular expression engine.
+    // Not `EnvFilter`: it also filters by span fields, which requires a regular expression engine.
     let targets = parse(&options.log_level)?;
     let set = Arc::new(Mutex::new(targets.to_string()));
     let (filter, handle) = reload::Layer::new(without_content(targets));

@@ -295,7 +295,7 @@ impl Gate {
         self.change(|state| (state.open, state.refused) = (true, None));
     }
 
-    /// Closes the gate until it is opened, or its pulse is heard again: the API server refuses what it stands for.
+    /// Closes the gate because the API server rejects its requests, until it is opened or its pulse is heard again.
     pub fn refuse(&self, why: String) {
         self.change(|state| state.refused = Some((Instant::now(), why)));
     }

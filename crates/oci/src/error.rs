@@ -38,7 +38,7 @@ pub enum Error {
         /// The digest it has.
         actual: Digest,
     },
-    /// Content has another size than its descriptor says.
+    /// The size of the content differs from its descriptor.
     #[error("{what} is corrupt: expected {expected} bytes, got {actual}; fetch or build the image again")]
     Size {
         /// The content.

@@ -116,7 +116,7 @@ impl LayerBuilder {
                 what: item.path().display().to_string(),
                 reason: "its name is not UTF-8".to_owned(),
             })?;
-            // The layer holds what readers of the directory see: not what another process is still writing.
+            // The layer contains only complete files, not those that another process is still writing.
             if item.file_type().is_dir() && olmkit::files::is_stage_in_use(item.path()) {
                 items.skip_current_dir();
                 continue;

@@ -17,7 +17,7 @@ pub const NAMES: usize = 1000;
 pub const IMAGE_BYTES: u64 = 16 << 30;
 /// Bytes that are left free on a disk.
 pub const SPARE_BYTES: u64 = 64 << 20;
-/// Entries of an archive; it holds a few for each layer.
+/// Entries of an archive; it contains a few for each layer.
 pub const ARCHIVE_ENTRIES: usize = 100_000;
 /// Bytes that are extracted from an archive.
 pub const ARCHIVE_BYTES: u64 = 32 << 30;

@@ -1,4 +1,4 @@
-//! Where an image comes from or goes to: a registry, the store, a layout, an archive. The spelling is that of skopeo,
+//! Source or destination of an image: a registry, the store, a layout, an archive. The spelling is that of skopeo,
 //! podman and buildah.
 
 use std::fmt;

@@ -134,7 +134,7 @@ pub fn is_layer(media_type: &str) -> bool {
 /// The fields that decide how a manifest or index is understood.
 const DECISIVE: [&str; 6] = ["mediaType", "config", "layers", "manifests", "fsLayers", "history"];
 
-/// Checks that a manifest or index is only what `media_type` says. A document with the fields of both is a manifest for
+/// Checks that a manifest or index has only the fields of its `media_type`. A document with the fields of both is a manifest for
 /// one reader and an index for another (CVE-2021-41190). Go programs accept field names in any case, so a name in
 /// another case counts too.
 ///

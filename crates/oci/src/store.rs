@@ -17,7 +17,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Where the store lies: `OLMKIT_IMAGE_STORE`, else `olmkit/images` in the user's data directory
+    /// Directory of the store: `OLMKIT_IMAGE_STORE`, else `olmkit/images` in the user's data directory
     /// (`XDG_DATA_HOME`, `~/.local/share`).
     pub fn default_path() -> Result<PathBuf, Error> {
         let variable = |name: &str| {

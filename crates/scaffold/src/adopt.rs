@@ -130,7 +130,7 @@ fn rust(tree: &mut Tree, domain: &str, source: &Source) -> Result<(Kind, String)
     names::domain(domain)?;
     if !tree.has("Cargo.toml")? {
         return Err(Error::Unsuitable(format!(
-            "{} holds neither Cargo.toml nor PROJECT: adopt is for crates that use kube, and projects of kubebuilder or \
+            "{} contains neither Cargo.toml nor PROJECT: adopt is for crates that use kube, and projects of kubebuilder or \
              operator-sdk",
             tree.root().display()
         )));

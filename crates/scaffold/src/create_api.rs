@@ -28,7 +28,7 @@ fn add(tree: &mut Tree, api: &Api) -> Result<bool, Error> {
     record::finish(tree, Some(&before), now)
 }
 
-/// Puts the sources of the kind into a tree. Returns what PROJECT says then.
+/// Adds the sources of the kind to a tree. Returns the new PROJECT.
 fn sources(tree: &mut Tree, before: &ProjectFile, api: &Api) -> Result<ProjectFile, Error> {
     let resource = check(before, api)?;
     let controller = resource.controller && api.controller != Some(false);

@@ -49,7 +49,7 @@ fn add(tree: &mut Tree, webhook: &Webhook) -> Result<bool, Error> {
     record::finish(tree, Some(&before), now)
 }
 
-/// Puts the sources of the webhooks into a tree. Returns what PROJECT says then.
+/// Adds the sources of the webhooks to a tree. Returns the new PROJECT.
 pub(crate) fn sources(tree: &mut Tree, before: &ProjectFile, webhook: &Webhook) -> Result<ProjectFile, Error> {
     let known = find(before, &webhook.group, &webhook.version, &webhook.kind)?;
     check(before, &known, webhook)?;

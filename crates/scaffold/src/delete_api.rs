@@ -1,4 +1,4 @@
-//! Takes a kind out of a project again: what `create api` wrote goes, what the author wrote stays.
+//! Removes a kind from a project. Deletes the output of `create api`, and keeps the author's changes.
 
 use std::path::{Path, PathBuf};
 

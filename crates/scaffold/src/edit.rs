@@ -76,7 +76,7 @@ impl<'a> RustFile<'a> {
     }
 
     /// Adds statements at the end of a function, before the expression that it returns. A statement `let _ = …;` of the
-    /// scaffold, which keeps the compiler quiet about an empty function, goes.
+    /// scaffold, which suppresses a compiler warning about an empty function, is removed.
     ///
     /// # Errors
     /// When the file has no such function.

@@ -21,8 +21,8 @@ pub enum Error {
     /// A project that lacks what the command needs, or has what it would write.
     #[error("{0}")]
     Unsuitable(String),
-    /// The directory for a new project holds more than a fresh clone.
-    #[error("{directory} is not empty: it holds {entry}; start in an empty directory or a fresh clone (hidden files, *.md, LICENSE)", directory = directory.display())]
+    /// The directory for a new project contains more than a fresh clone.
+    #[error("{directory} is not empty: it contains {entry}; start in an empty directory or a fresh clone (hidden files, *.md, LICENSE)", directory = directory.display())]
     NotEmpty {
         /// The directory.
         directory: PathBuf,
@@ -30,12 +30,12 @@ pub enum Error {
         entry: String,
     },
     /// The directory is not a project.
-    #[error("{directory} holds no file PROJECT; run this in a project, or start one with olmkit init", directory = directory.display())]
+    #[error("{directory} contains no file PROJECT; run this in a project, or start one with olmkit init", directory = directory.display())]
     NoProject {
         /// The directory.
         directory: PathBuf,
     },
-    /// The file PROJECT says something unexpected.
+    /// The file PROJECT has unexpected content.
     #[error("PROJECT: {0}")]
     Project(String),
     /// A file that would be overwritten.

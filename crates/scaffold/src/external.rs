@@ -111,7 +111,7 @@ pub(crate) fn group(short: &str, domain: Option<&str>) -> Result<String, Error> 
     }
 }
 
-/// A path of modules. It goes into a source.
+/// A path of modules, written into a source.
 pub(crate) fn rust_path(path: &str) -> Result<String, Error> {
     match syn::parse_str::<syn::Path>(path) {
         Ok(parsed) if parsed.segments.iter().all(|segment| segment.arguments.is_none()) && !path.contains(' ') => {

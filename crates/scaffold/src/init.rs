@@ -61,7 +61,7 @@ const FILES: &[(&str, &str)] = &[
 /// Writes a project into an empty directory or a fresh clone. Existing files do not change.
 ///
 /// # Errors
-/// When a name is not acceptable, the directory holds a file that a fresh clone does not have, or a file cannot be written.
+/// When a name is not acceptable, the directory contains a file that a fresh clone does not have, or a file cannot be written.
 /// Nothing is written then.
 pub fn init(folder: &Path, options: &Init) -> Result<Report, Error> {
     is_fresh(folder)?;

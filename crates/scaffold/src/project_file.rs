@@ -502,7 +502,7 @@ impl ProjectFile {
 /// Versions of kinds in a project. Large operators have some fifty.
 const MOST_RESOURCES: usize = 500;
 
-/// Checks what a resource says, which becomes names of files, types and objects.
+/// Checks the fields of a resource, which become names of files, types and objects.
 fn check_resource(resource: &Resource) -> Result<(), Error> {
     names::version(&resource.version)?;
     names::plural(&resource.plural)?;

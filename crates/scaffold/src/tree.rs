@@ -39,7 +39,7 @@ impl Tree {
         }
     }
 
-    /// Reads files of up to so many bytes, instead of 16 MiB.
+    /// Reads files of up to this number of bytes, instead of 16 MiB.
     #[must_use]
     pub fn with_largest(self, largest: u64) -> Self {
         Self { largest, ..self }

@@ -37,7 +37,7 @@ type Files = BTreeMap<PathBuf, Vec<u8>>;
 /// Updates the project in a directory. With `dry_run`, nothing is written.
 ///
 /// # Errors
-/// When the project is from a newer version, a file holds the marks of a conflict already, or a file cannot be read or
+/// When the project is from a newer version, a file already contains conflict marks, or a file cannot be read or
 /// written. Nothing is written then.
 pub fn update(folder: &Path, dry_run: bool) -> Result<Updated, Error> {
     let mut tree = Tree::at(folder);

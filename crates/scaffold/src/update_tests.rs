@@ -309,7 +309,7 @@ fn what_cannot_be_updated_is_refused_and_stays_as_it_is() {
     edit(&folder, "Cargo.toml", "[package]", "[package");
     refused("Cargo.toml: ");
     fs::remove_file(folder.path().join("PROJECT")).unwrap();
-    refused("holds no file PROJECT");
+    refused("contains no file PROJECT");
 }
 
 #[test]

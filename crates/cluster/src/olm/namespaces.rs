@@ -34,7 +34,7 @@ const DERIVED: &[&str] = &[
     "PackageManifest",
 ];
 
-/// Prefixes of the labels that OLM puts on its objects.
+/// Prefixes of OLM's labels on its objects.
 const LABELS: &[&str] = &["olm.", "operators.coreos.com/", "operatorframework.io/"];
 
 /// An object in a namespace that neither Kubernetes nor OLM created, if any.

@@ -84,7 +84,7 @@ where
         self
     }
 
-    /// Only changes of an object for which `relevant` holds, instead of all but those of the status. With a finalizer, the
+    /// Only changes of an object for which `relevant` is true, instead of all except status changes. With a finalizer, the
     /// time of deletion must be one of them.
     ///
     /// The API server gives some built-in kinds no generation that would tell one from the other: with Nodes, Namespaces
@@ -110,7 +110,7 @@ where
         self
     }
 
-    /// At most `limit` objects at the same time, instead of what `--max-concurrent-reconciles` says.
+    /// At most `limit` objects at the same time, instead of `--max-concurrent-reconciles`.
     pub fn concurrency(mut self, limit: usize) -> Self {
         self.limits.concurrency = limit;
         self
@@ -190,14 +190,14 @@ where
                 add(&queue, key, change.listed);
             }
         };
-        // Objects that concern no other object take no memory. The cache knows the objects that they concerned before.
+        // Objects that concern no other object need no memory. The cache keeps the previously concerned objects.
         let project = move |object| project(object).filter(|related| !related.keys.is_empty());
         self.manager
             .watch::<C, _, _, _>(&cache, paged(config), project, changed);
         self
     }
 
-    /// Reconciles the objects while this replica leads. A reconcile brings the world in line with the object's spec, whatever
+    /// Reconciles the objects while this replica leads. A reconcile changes the cluster to match the object's spec, whatever
     /// has changed; a deleted object is not reconciled, so work before the deletion needs a finalizer.
     ///
     /// An error is logged and the object tried again. A panic counts as an error and ends nothing else.

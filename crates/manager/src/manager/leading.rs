@@ -18,10 +18,10 @@ const RELEASE: Duration = Duration::from_secs(1);
 /// The candidate checks its conditions again in this interval: a watch that was rejected may work again.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// After so many looks what is waited for is logged.
+/// The number of checks before the missing caches are logged.
 const REMIND: u32 = 30;
 
-/// A replica that stands for election when its caches are filled.
+/// A replica that takes part in the election when its caches are filled.
 pub(super) struct Candidate {
     pub(super) client: Client,
     pub(super) lease: Option<Config>,

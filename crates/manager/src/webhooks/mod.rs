@@ -70,7 +70,7 @@ use crate::{
 const ADMISSION: (usize, usize) = (7 << 20, 4);
 /// Larger conversion requests are refused: they can hold many objects, which are converted one after the other.
 const CONVERSION: (usize, usize) = (64 << 20, 1);
-/// Time for a request. The API server waits ten seconds unless the configuration says otherwise, thirty at most.
+/// Time for a request. The API server waits ten seconds by default, and at most thirty.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 type Reply = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send>>;

@@ -135,7 +135,7 @@ fn check_unpackable(layer: &LayerBuilder, manifests: &Path, directory: &Path) ->
     if annotations.len() > 1 {
         let all = annotations.join(", ");
         return refused(format!(
-            "it holds several files called annotations.yaml ({all}); OLM takes the last it meets"
+            "it contains several files named annotations.yaml ({all}); OLM uses the last one"
         ));
     }
     Ok(())

@@ -17,7 +17,7 @@ pub struct Recipe {
     pub platform: Platform,
     /// Family of media types.
     pub media_types: MediaTypes,
-    /// Layers, lowest first; each with the line that goes into the image's history.
+    /// Layers, lowest first; each with its line in the image's history.
     pub layers: Vec<(String, LayerBuilder)>,
     /// Run configuration. On top of a base image, only what is set here replaces the base's settings.
     pub config: RunConfig,

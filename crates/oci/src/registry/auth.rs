@@ -247,7 +247,7 @@ impl Peer<'_> {
             Err(error @ Error::Denied { .. }) if scopes.len() > 1 => error,
             result => return result,
         };
-        // Some servers give tokens for one scope only. The registry knows best which.
+        // Some servers issue tokens for one scope only. The registry's choice is used.
         let own = scopes.first().map(String::as_str);
         for scope in named.into_iter().chain(own) {
             if let Ok(token) = self.request_token(&request, &[scope.to_owned()]).await {

@@ -19,7 +19,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// A cache in a directory that holds at most `limit` bytes; the blobs used longest ago go first.
+    /// A cache in a directory with at most `limit` bytes; the least recently used blobs are removed first.
     pub fn new(folder: &Path, limit: u64) -> Self {
         Self {
             folder: folder.to_owned(),
@@ -52,7 +52,7 @@ impl Cache {
             let _ = fs::remove_file(&path);
             return None;
         }
-        // The time of last use decides who goes first.
+        // The time of last use decides the order of removal.
         let _ = File::options()
             .append(true)
             .open(&path)

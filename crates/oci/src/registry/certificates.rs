@@ -1,7 +1,7 @@
 //! Trusted certificates of registries, and the messages for untrusted ones.
 //!
 //! In addition to the system's authorities and `--ca-file`, the directories of podman, buildah, skopeo and Docker are read:
-//! `certs.d/<host>/*.crt` holds authorities, `<name>.cert` with `<name>.key` a client certificate.
+//! `certs.d/<host>/*.crt` contains authorities, `<name>.cert` with `<name>.key` a client certificate.
 
 use std::error::Error as _;
 use std::fs;
@@ -64,7 +64,7 @@ fn read_authorities(path: &Path) -> Result<Vec<Certificate>, Error> {
     let bytes = read_limited(path, FILE_LIMIT)?;
     let found = Certificate::from_pem_bundle(&bytes).map_err(|error| settings(describe(&error)))?;
     if found.is_empty() {
-        return Err(settings("it holds no certificate in PEM form".to_owned()));
+        return Err(settings("it contains no certificate in PEM form".to_owned()));
     }
     Ok(found)
 }
@@ -79,7 +79,7 @@ fn read_identity(certificate: &Path) -> Result<Identity, Error> {
     })
 }
 
-/// The innermost cause of a failure: the part that says what happened.
+/// The innermost cause of a failure, which describes the problem.
 pub(super) fn describe(error: &reqwest::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -61,7 +61,7 @@ pub struct Options {
     pub chunk_size: Option<u64>,
     /// How often a request is tried before giving up; 0 means the default, [`limits::ATTEMPTS`].
     pub attempts: u32,
-    /// The most bytes that one pull brings; `None` means [`limits::IMAGE_BYTES`].
+    /// Maximum bytes per pull; `None` means [`limits::IMAGE_BYTES`].
     pub image_bytes: Option<u64>,
     /// Time until a request is answered, and in which a transfer must make some progress; `None` means
     /// [`limits::ANSWER`].

@@ -69,7 +69,7 @@ pub struct Pulled {
 }
 
 impl Client {
-    /// The manifest or index that a reference stands for.
+    /// The manifest or index that a reference resolves to.
     pub async fn resolve(&self, reference: &Reference) -> Result<Descriptor, Error> {
         let reference = self.full_name(reference)?;
         self.try_sources(&reference, async |peer: &Peer<'_>| {
@@ -176,7 +176,7 @@ impl Client {
 }
 
 impl Peer<'_> {
-    /// Pulls what a tag or digest stands for. `kind` is the media type that an index gives it.
+    /// Pulls the content of a tag or digest. `kind` is the media type that an index gives it.
     async fn pull(
         &self,
         version: &str,

@@ -22,7 +22,7 @@ pub struct Registries {
 /// Settings for all images whose name starts with a prefix.
 #[derive(Debug, Clone)]
 pub struct RegistryRule {
-    /// Start of the names this is about; `*.example.com` stands for any host below.
+    /// Prefix of the matching names; `*.example.com` matches any host below.
     pub prefix: String,
     /// The replacement of the prefix.
     pub location: String,
@@ -32,7 +32,7 @@ pub struct RegistryRule {
     pub blocked: bool,
     /// Where to look before the location itself.
     pub mirrors: Vec<Mirror>,
-    /// The file that says so.
+    /// The file with the setting.
     pub file: PathBuf,
 }
 
@@ -154,7 +154,7 @@ impl Registries {
         self.aliases.extend(file.aliases);
         for table in file.registry {
             let rule = RegistryRule::from_table(table, path).map_err(settings)?;
-            // A file read later replaces what an earlier one says of the same prefix.
+            // A later file replaces an earlier file's settings for the same prefix.
             self.rules.retain(|old| old.prefix != rule.prefix);
             self.rules.push(rule);
         }

@@ -151,7 +151,7 @@ impl Peer<'_> {
         }
     }
 
-    /// Returns true if the registry itself wants credentials. A server that it redirected to gets none.
+    /// Returns true if the registry itself requires credentials. A server that it redirected to gets none.
     fn asks_for_credentials(&self, response: &Response) -> bool {
         response.status().as_u16() == 401 && self.endpoint.is_own(response.url())
     }
@@ -233,7 +233,7 @@ impl Peer<'_> {
         }
     }
 
-    /// Waits before the next attempt and says so.
+    /// Waits before the next attempt and reports it.
     pub(super) async fn pause(&self, action: &str, failed: u32, reason: &str, headers: Option<&HeaderMap>) {
         let asked = headers
             .and_then(|headers| headers.get(RETRY_AFTER))

@@ -93,7 +93,7 @@ fn text(bytes: &[u8], limits: &Limits, what: &str) -> Result<String, Error> {
     }
     let text = utf8(bytes);
     if text.contains('\0') {
-        return Err(refused(what, format!("the name {text:?} holds a NUL")));
+        return Err(refused(what, format!("the name {text:?} contains a NUL")));
     }
     Ok(text)
 }

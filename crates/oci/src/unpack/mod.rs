@@ -1,6 +1,6 @@
 //! Unpacks untrusted images.
 //!
-//! Two passes are made. The first reads all layers and puts their names together in memory, with whiteouts applied and
+//! Two passes are made. The first reads all layers and merges their names in memory, with whiteouts applied and
 //! links kept as text; the second writes the files that are left, and only those asked for, into an empty directory.
 //! Nothing is written while links exist on disk, so no entry can lead a later one out of the directory; devices and
 //! pipes are never made; owners, times and special permission bits are dropped. Everything is bounded by [`Limits`].
@@ -141,7 +141,7 @@ fn read_layer(
 ) -> Result<(), Error> {
     let mut reader = LayerReader::open(layout, layer, limits)?;
     let result = entries::for_each(&mut reader, limits, &format!("layer {}", layer.digest), visit);
-    // A blob that is not what its digest says explains whatever else was wrong with it.
+    // If a blob does not match its digest, this explains all other errors.
     match (reader.verify(), result) {
         (Err(error @ (Error::Mismatch { .. } | Error::Size { .. })), _) | (_, Err(error)) => Err(error),
         (checked, Ok(())) => checked,

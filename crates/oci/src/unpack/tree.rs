@@ -188,7 +188,7 @@ impl Tree {
             .map(str::to_owned)
             .collect();
         for name in names {
-            // A directory that holds something of this layer must stay.
+            // A directory with entries of this layer must stay.
             let prefix = format!("{name}/");
             let needed = self
                 .fresh

@@ -114,7 +114,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Takes a name with everything below it. Links are replaced by what they lead to, which may lie outside the
+    /// Adds a name with everything below it. Links are replaced by their targets, which may be outside the
     /// selection; `links` bounds how many directory links may be nested.
     fn take(&mut self, tree: &Tree, real: &str, output: &str, limits: &Limits, links: usize) -> Result<(), Error> {
         self.take_node(tree, real, output, limits)?;

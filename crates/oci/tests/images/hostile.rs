@@ -400,7 +400,7 @@ fn holes_of_sparse_files_are_bounded_like_bombs() {
 #[test]
 fn a_zstd_bomb_is_stopped() {
     let trap = Trap::new();
-    // A frame with a window of 1 MiB, and blocks of one byte that stands for 128 KiB each.
+    // A frame with a window of 1 MiB, and blocks of one byte that expand to 128 KiB each.
     let mut bytes = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 10 << 3];
     let block = |last: u32| ((128_u32 << 10) << 3 | 1 << 1 | last).to_le_bytes();
     for last in std::iter::repeat_n(0, 2000).chain([1]) {
@@ -459,7 +459,7 @@ fn links_without_end_are_left_out() {
 
 #[test]
 fn links_that_multiply_end_soon() {
-    // Each directory holds ten links to the next: ten to the power of the depth names.
+    // Each directory contains ten links to the next: ten to the power of the depth names.
     let mut entries = Vec::new();
     let names: Vec<(String, String)> = (0..30)
         .flat_map(|level| (0..10).map(move |number| (format!("d{level}/l{number}"), format!("/d{}", level + 1))))

@@ -44,7 +44,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Everything that has a name is what its name says.
+/// All content matches its digest.
 fn check(folder: &Path, place: &str) {
     for file in files(&folder.join("store/blobs")) {
         let name = file.file_name().unwrap().to_string_lossy().into_owned();

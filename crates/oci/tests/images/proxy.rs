@@ -13,7 +13,7 @@ pub enum Fault {
     None,
     /// The first connections are answered with this status line and headers instead of being forwarded.
     Answer { times: usize, head: &'static str },
-    /// Connections are cut after so many bytes from the registry (a cut that leaves nothing for ever new requests
+    /// Connections are cut after this number of bytes from the registry (a cut that leaves nothing for ever new requests
     /// would never let anything through, so it happens a number of times).
     CutAnswer { times: usize, after: usize },
     /// The same for bytes towards the registry.

@@ -427,7 +427,7 @@ async fn cut_downloads_are_resumed() {
         return;
     };
     assert_eq!(faults, 3);
-    // Each attempt goes on where the one before broke off.
+    // Each attempt continues where the previous one was interrupted.
     let positions: Vec<u64> = notes
         .iter()
         .filter_map(|note| note.split("broke off after ").nth(1)?.split(' ').next()?.parse().ok())

@@ -166,7 +166,7 @@ impl Finding {
         Some(format!("{}{position}", UntrustedText::new(&file)))
     }
 
-    /// Says what to do.
+    /// Sets the fix.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(limits::message(hint));

@@ -19,9 +19,9 @@ const MOST_LEVELS: usize = 40;
 /// Fields of one kind, counted by path.
 const MOST_FIELDS: usize = 200_000;
 
-/// The part of a path that stands for an embedded type.
+/// The part of a path that represents an embedded type.
 const INLINE: &str = "##inline##";
-/// The part of a path that stands for a field that is not serialized.
+/// The part of a path that represents a field that is not serialized.
 const IGNORED: &str = "##ignore##";
 
 pub(super) fn all(packages: &[Package], kinds: &[GroupVersionKind]) -> Result<Vec<Description>, Error> {

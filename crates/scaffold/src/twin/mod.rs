@@ -126,7 +126,7 @@ pub fn api(resource: &Resource) -> Result<Api, olmkit::project::Error> {
     Api::from_definition(crd, schema)?.sample(&sample)
 }
 
-/// Sets the port wherever it stands, or removes it.
+/// Sets the port wherever it occurs, or removes it.
 fn set_port(value: &mut Value, port: Option<u16>) {
     const NAME: &str = "containerPort";
     match value {

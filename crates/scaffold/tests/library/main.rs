@@ -463,7 +463,7 @@ fn deleting_a_kind_undoes_what_creating_it_did() {
     }
 }
 
-/// A stored version is deleted in two steps: another version becomes the stored one, then it goes.
+/// A stored version is deleted in two steps: another version becomes the stored one, then it is deleted.
 #[test]
 fn the_storage_version_moves_and_the_old_one_is_deleted() {
     let wanted = |version: &str| StorageVersion {
