@@ -180,7 +180,7 @@ pub fn page(text: &str) -> Vec<Line> {
     for (index, line) in text.lines().enumerate() {
         let is_fence = line.trim_start().starts_with("```");
         in_code ^= is_fence;
-        if !in_code && !is_fence {
+        if !in_code && !is_fence && !line.trim_start().starts_with("<!--") {
             lines.push((index + 1, "pages", continued(before, line)));
         }
         before = line;
