@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# tutorial.sh [PAGE...]: follows pages to the letter, each on a real control plane: the commands of its console blocks, and its diff
-# blocks, which change the project. First it starts the real memcached with the arguments of the page (memcached.sh). Without
-# PAGE, all of docs/tutorial, and docs/guides/rust-operators.md. Needs `make build` and `dev/tools/build.sh control-plane`. The projects
-# share this repository's Cargo.lock, profile, flags and target/.
+# tutorial.sh [PAGE...]: runs the commands of pages, each page on a real control plane. Runs console blocks, applies diff blocks to the
+# project, and starts the real memcached with the arguments of the page (memcached.sh). `<!-- fails -->` before a block expects its
+# commands to fail. `<!-- run: COMMAND -->` runs a check that the page does not show. Without PAGE: all of docs/tutorial, and
+# docs/guides/rust-operators.md. Needs `make build` and `dev/tools/build.sh control-plane`. The projects share this repository's
+# Cargo.lock, profile, flags and target/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 repository=$PWD
@@ -33,13 +34,19 @@ HEAD
   awk -v share="$work/share" '
     /^```console$/ { inside = 1; next }
     /^```diff$/ { inside = 2; print "patch -p1 --no-backup-if-mismatch <<\"DIFF\""; next }
-    /^```/ { if (inside == 2) print "DIFF"; inside = 0; next }
+    /^```/ { if (inside == 2) print "DIFF"; inside = 0; fails = 0; next }
     inside == 2
-    inside == 1 && /^\$ / {
-      line = substr($0, 3)
+    inside == 1 && /^\$ / { run(substr($0, 3), fails) }
+    !inside && /^<!-- fails -->$/ { fails = 1 }
+    !inside && /^<!-- run: .* -->$/ {
+      line = $0; sub(/^<!-- run: /, "", line); sub(/ -->$/, "", line)
+      is_failure = sub(/^! /, "", line)
+      run(line, is_failure)
+    }
+    # An expected failure is a condition: with `!`, bash would ignore a success.
+    function run(line, is_failure,    said) {
       said = line; gsub(/\047/, "\047\\\047\047", said); print "echo \047$ " said "\047"
-      # Where the page expects a failure, bash would not mind a success.
-      if (sub(/^! /, "", line)) print "if " line "; then exit 1; fi"; else print line
+      if (is_failure) print "if " line "; then exit 1; fi"; else print line
       if (line ~ /^olmkit init/) print ". " share
     }' "$1"
 }

@@ -345,7 +345,7 @@ async fn uninstall(lab: &Lab, version: &str) {
         .unwrap();
     // An InstallPlan that OLM still works on writes the version once more; the garbage collector learns of custom
     // resources every 30 seconds only.
-    within(Duration::from_secs(180), "the Deployment is gone", async || {
+    within(Duration::from_secs(180), "the Deployment is deleted", async || {
         let _ = versions(lab).delete(version, &now).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         lab.api::<Deployment>()
@@ -397,7 +397,7 @@ async fn installed_upgraded_and_run_in_its_own_namespace_and_in_all() {
         .delete("kept", &DeleteParams::default())
         .await
         .unwrap();
-    eventually("kept is gone", async || {
+    eventually("kept is deleted", async || {
         own.api::<Memcached>()
             .get_opt("kept")
             .await

@@ -63,7 +63,7 @@ pub struct Job {
     pub cost: Cost,
     /// Names of the jobs that must have succeeded before this one starts.
     pub after: Vec<String>,
-    /// The command that runs the job alone, for a reader who wants to repeat a failure.
+    /// The command that runs the job alone, so that you can repeat a failure.
     pub alone: String,
 }
 

@@ -7,6 +7,7 @@ mod job;
 mod lines;
 mod plan;
 mod prose;
+mod ratios;
 mod report;
 mod run;
 mod schedule;
@@ -55,6 +56,15 @@ enum Task {
         /// Write the allowed counts
         #[arg(long)]
         update: bool,
+        /// Print each line with an idiom
+        #[arg(long, conflicts_with = "update")]
+        list: bool,
+        /// Print the word ratios of each page as a table
+        #[arg(long, conflicts_with_all = ["update", "list"])]
+        pages: bool,
+        /// Commit of the pages
+        #[arg(long, requires = "pages", value_name = "COMMIT")]
+        at: Option<String>,
     },
     /// Print the code lines of the operators in this repository and of a scaffolded one
     Lines,
@@ -128,7 +138,9 @@ impl Checks {
         );
         match task {
             Task::Hold { .. } => anyhow::bail!("not a check"),
-            Task::Prose { update } => prose::check(root, update).map(|()| true),
+            Task::Prose { pages: true, at, .. } => ratios::print(root, at.as_deref()).map(|()| true),
+            Task::Prose { list: true, .. } => prose::list(root).map(|()| true),
+            Task::Prose { update, .. } => prose::check(root, update).map(|()| true),
             Task::Lines => lines::print(root, &olmkit).map(|()| true),
             Task::Verify => self.execute([programs, build, verify].concat(), &|_| Vec::new()),
             Task::Test { names } => {

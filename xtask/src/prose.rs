@@ -35,6 +35,11 @@ const IDIOMS: &[&str] = &[
     r"\bwrong usage\b",
     r"\bas (it|they) (is|are)\b",
     r"\bgoes with\b",
+    r"\bholds\b",
+    r"\bstands\b",
+    r"\bsays\b",
+    r"\bknows\b",
+    r"\bso many\b",
 ];
 
 /// Counts by area, kind of text and idiom.
@@ -43,8 +48,31 @@ type Counts = BTreeMap<(String, &'static str, &'static str), Vec<String>>;
 /// Compares the counts of a repository with the allowed ones, or writes them.
 ///
 /// # Errors
-/// If a count has grown, or a file cannot be read.
+/// If a count has grown, or git or a file cannot be read.
 pub fn check(root: &Path, update: bool) -> anyhow::Result<()> {
+    let counts = count(root)?;
+    let file = root.join(ALLOWED);
+    if update {
+        return std::fs::write(&file, rendered(&counts)).context(ALLOWED);
+    }
+    let allowed = std::fs::read_to_string(&file).context(ALLOWED)?;
+    compare(&counts, &allowed)
+}
+
+/// Prints each line with an idiom.
+///
+/// # Errors
+/// If git or a file cannot be read.
+pub fn list(root: &Path) -> anyhow::Result<()> {
+    for ((_, kind, idiom), found) in count(root)? {
+        for place in found {
+            println!("{kind}, {idiom}: {place}");
+        }
+    }
+    Ok(())
+}
+
+fn count(root: &Path) -> anyhow::Result<Counts> {
     let idioms: Vec<(&str, Regex)> = IDIOMS
         .iter()
         .map(|idiom| Ok((*idiom, Regex::new(&format!("(?i){idiom}"))?)))
@@ -62,19 +90,14 @@ pub fn check(root: &Path, update: bool) -> anyhow::Result<()> {
         };
         for (number, kind, line) in lines {
             for (idiom, pattern) in &idioms {
-                if pattern.is_match(line) {
+                if pattern.is_match(&line) {
                     let found = counts.entry((area.clone(), kind, idiom)).or_default();
                     found.push(format!("{path}:{number}: {}", line.trim()));
                 }
             }
         }
     }
-    let file = root.join(ALLOWED);
-    if update {
-        return std::fs::write(&file, rendered(&counts)).context(ALLOWED);
-    }
-    let allowed = std::fs::read_to_string(&file).context(ALLOWED)?;
-    compare(&counts, &allowed)
+    Ok(counts)
 }
 
 /// The counts as lines: area, kind, count, idiom.
@@ -146,28 +169,72 @@ fn area(path: &str) -> Option<String> {
     })
 }
 
+/// One line of a text: number, kind, and content without inline code.
+pub type Line = (usize, &'static str, String);
+
 /// The prose of a page: lines outside code blocks.
-fn page(text: &str) -> Vec<(usize, &'static str, &str)> {
+pub fn page(text: &str) -> Vec<Line> {
     let mut in_code = false;
-    let lines = text.lines().enumerate().filter_map(|(index, line)| {
+    let mut before = "";
+    let mut lines = Vec::new();
+    for (index, line) in text.lines().enumerate() {
         let is_fence = line.trim_start().starts_with("```");
         in_code ^= is_fence;
-        (!in_code && !is_fence).then_some((index + 1, "pages", line))
-    });
-    lines.collect()
+        if !in_code && !is_fence && !line.trim_start().starts_with("<!--") {
+            lines.push((index + 1, "pages", continued(before, line)));
+        }
+        before = line;
+    }
+    lines
 }
 
-/// The comments and string literals of a Rust source. A line with both counts as a comment.
-fn comments(text: &str) -> Vec<(usize, &'static str, &str)> {
-    let lines = text.lines().enumerate().filter_map(|(index, line)| {
-        let begin = line.trim_start();
-        if let Some(comment) = begin.strip_prefix("//") {
-            return Some((index + 1, "comments", comment.trim_start_matches(['/', '!', ' '])));
+/// The comments and string literals of a Rust source. A line that begins with a comment has no literals. A literal counts
+/// from three words on: shorter ones are names or inputs.
+fn comments(text: &str) -> Vec<Line> {
+    let mut before = "";
+    let mut is_open = false;
+    let mut lines = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let number = index + 1;
+        if let Some(comment) = line.trim_start().strip_prefix("//") {
+            let comment = comment.trim_start_matches(['/', '!', ' ']);
+            lines.push((number, "comments", continued(before, comment)));
+            before = comment;
+            continue;
         }
-        let (_, rest) = line.split_once('"')?;
-        Some((index + 1, "strings", rest))
-    });
-    lines.collect()
+        before = "";
+        let literals = literals(line, &mut is_open)
+            .into_iter()
+            .filter(|literal| literal.split_whitespace().count() > 2);
+        lines.extend(literals.map(|literal| (number, "strings", without_code(&literal))));
+    }
+    lines
+}
+
+/// The string literals of a line. `is_open` is true between the lines of a literal that continues after a backslash.
+fn literals(line: &str, is_open: &mut bool) -> Vec<String> {
+    let line = line.replace("'\"'", "").replace("\\\"", "'");
+    let parts: Vec<&str> = line.split('"').collect();
+    let first = usize::from(!*is_open);
+    *is_open = (parts.len() % 2 == 0) != *is_open && line.ends_with('\\');
+    parts.into_iter().skip(first).step_by(2).map(str::to_owned).collect()
+}
+
+/// A line without inline code. It begins with an ellipsis if it continues the sentence of the line before it.
+fn continued(before: &str, line: &str) -> String {
+    let end = before.trim_end().chars().next_back();
+    let starts = line.trim_start().starts_with(['#', '|', '-', '>']) || line.trim_start().starts_with(char::is_numeric);
+    let is_new = starts || end.is_none_or(|end| ".:?!|>".contains(end)) || before.trim_start().starts_with('#');
+    let line = without_code(line);
+    if is_new { line } else { format!("… {line}") }
+}
+
+/// A text without the content of its inline code.
+fn without_code(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    parts
+        .map(|(index, part)| if index % 2 == 0 { part } else { "code" })
+        .collect()
 }
 
 #[cfg(test)]
@@ -200,8 +267,26 @@ mod tests {
     }
 
     #[test]
+    fn only_the_start_of_a_sentence_counts() {
+        let text = "// Returns the name,\n// which is unique.\n// Which one.\n";
+        let found: Vec<String> = comments(text).into_iter().map(|(.., line)| line).collect();
+        assert_eq!(found, ["Returns the name,", "… which is unique.", "Which one."]);
+        assert_eq!(page("| what |\nWhat is it.\n")[1].2, "What is it.");
+    }
+
+    #[test]
+    fn code_and_names_are_not_prose() {
+        assert_eq!(without_code("the `folder` of `x`"), "the code of code");
+        assert!(comments("let a = f(\"folder\", folder);\n").is_empty());
+        let found = comments("    bail!(\"{a} is in a \\\"folder\\\"\", folder);\n");
+        assert_eq!(found, [(1, "strings", "{a} is in a 'folder'".to_owned())]);
+        let found = comments("f(\"one two three \\\n four five six\", seven eight nine, \"ten\");\n");
+        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
     fn comments_and_strings_of_a_source_are_found() {
-        let text = "/// Doc.\nlet a = \"text\";\nlet b = 1;\n    // why\n";
+        let text = "/// Doc.\nlet a = \"text of three\";\nlet b = 1;\n    // why\n";
         let found: Vec<_> = comments(text)
             .into_iter()
             .map(|(number, kind, _)| (number, kind))

@@ -157,7 +157,7 @@ impl Generator {
         }
     }
 
-    /// Says that the next generation of the bundle overwrites the fixes.
+    /// Reports that the next generation of the bundle overwrites the fixes.
     fn warn(&self, bundle: &str) {
         let bundle = UntrustedText::new(bundle);
         match self {

@@ -31,7 +31,7 @@ enum MigrateCommand {
     Check(Check),
     /// Print the OLM v1 objects that would replace Subscriptions
     ///
-    /// Read-only. Omits Subscriptions that cannot move and lists them on standard error.
+    /// Read-only. Omits Subscriptions that cannot be migrated, and lists them on standard error.
     Plan(Plan),
 }
 

@@ -193,7 +193,7 @@ impl SetAside {
     }
 }
 
-/// Says how many findings of a report were set aside, by whom.
+/// Reports the number of suppressed findings and their sources.
 pub fn summary_of_suppressed(report: &Report) -> Option<String> {
     let mut set_aside = SetAside::default();
     set_aside.add(&report.suppressed);

@@ -23,7 +23,7 @@ pub const LINE: Duration = Duration::from_secs(10);
 /// Unit of the count.
 #[derive(Clone, Copy)]
 pub enum Unit {
-    /// So many things, by their plural: bundles, operators.
+    /// The unit of the count, in the plural: bundles, operators.
     Things(u64, &'static str),
     /// Bytes read.
     Read,

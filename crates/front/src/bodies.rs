@@ -1,7 +1,7 @@
 //! Bounds the bodies of requests: bytes, over all requests, and time.
 //!
 //! Each body reserves its length before it is read, so that two half-read bodies never wait for each other. Small and
-//! large bodies have separate memory, so many small ones do not wait for a large one. A client that announced a body
+//! large bodies have separate memory, so small bodies do not wait for a large one. A client that announced a body
 //! and does not send it soon loses its reservation if another client waits.
 use std::{
     error::Error as StdError,

@@ -429,7 +429,7 @@ mod tests {
 
     use super::*;
 
-    /// So many connections that are open, with the clients' ends.
+    /// Opens this number of connections, with the clients' ends.
     async fn open(count: usize) -> (Connections, Vec<Guarded>, Vec<TcpStream>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -52,8 +52,8 @@ enum Own<T> {
         at: Instant,
         /// The object that the watch delivered last.
         base: Option<Arc<T>>,
-        /// Events that are older than the write were ignored: what others changed before it is in the answer, and nobody
-        /// has been called for it.
+        /// True if older events were ignored. The answer to the write contains earlier changes by other clients, for
+        /// which no reconcile was started.
         skipped: bool,
     },
     Deleted {

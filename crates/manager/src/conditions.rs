@@ -8,7 +8,7 @@ use k8s_openapi::{
 pub const READY: &str = "Ready";
 /// The object does its work. It may do so while it is not ready, as during a rollout.
 pub const AVAILABLE: &str = "Available";
-/// The operator or Kubernetes brings the object to what its spec asks for.
+/// The operator or Kubernetes changes the object to the state in its spec.
 pub const PROGRESSING: &str = "Progressing";
 /// Something is wrong that does not heal by itself.
 pub const DEGRADED: &str = "Degraded";
@@ -16,7 +16,7 @@ pub const DEGRADED: &str = "Degraded";
 /// The status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It holds.
+    /// The condition is true.
     True,
     /// It does not.
     False,

@@ -85,7 +85,7 @@ async fn normal_events_about_all_objects_are_paced_and_warnings_are_not() {
     assert_eq!(published(&mut allowances, Severity::Normal, "first"), 1000);
     assert!(
         !allowances.by_uid.contains_key("first 1500"),
-        "what is dropped costs an object nothing"
+        "dropped events do not count for an object"
     );
     assert_eq!(published(&mut allowances, Severity::Warning, "second"), 2000);
     tokio::time::advance(Duration::from_secs(2)).await;

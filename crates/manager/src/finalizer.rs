@@ -1,4 +1,4 @@
-//! Finalizers: what holds an object until the operator has cleaned up after it.
+//! Finalizers, which keep an object until the operator has cleaned up.
 //!
 //! ```no_run
 //! # use k8s_openapi::api::core::v1::ConfigMap;
@@ -8,7 +8,7 @@
 //! # async fn reconcile(api: Api<ConfigMap>, object: ConfigMap) -> Result<(), kube::Error> {
 //! const FINALIZER: &str = "shop.example.com/finalizer";
 //! if object.metadata.deletion_timestamp.is_some() {
-//!     // Delete here what lies outside the cluster; what the object owns goes by itself.
+//!     // Delete resources outside the cluster here. Kubernetes deletes owned objects.
 //!     finalizer::remove(&api, &object, FINALIZER).await?;
 //! } else {
 //!     finalizer::add(&api, &object, FINALIZER).await?;

@@ -175,8 +175,8 @@ impl<T, P, C> Feeder<T, P, C> {
         self.listed.insert(key);
     }
 
-    /// Watches once, from `version` on. Whether the watch can go on from the version that it has reached: otherwise everything is
-    /// listed again.
+    /// Watches once, from `version` on. Returns true if the next watch can continue from the last version. Otherwise the
+    /// caller lists all objects again.
     async fn watch<K>(&mut self, api: &Api<K>, parameters: &WatchParams, version: &mut String) -> bool
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,
@@ -296,7 +296,7 @@ impl<T, P, C: Fn(&ObjectKey, Change<T>)> Source<T, P, C> {
     {
         let revision = Revision::of(&object);
         let key = revision.key.clone();
-        // A new list holds mostly what is known.
+        // A new list contains mostly known objects.
         let known = list.and_then(|_| self.cache.in_state(&revision));
         let value = known.or_else(|| (self.project)(object).map(Arc::new));
         if let Some(change) = self.cache.apply(revision, value, list, scope) {

@@ -156,7 +156,7 @@ fn now(cache: &Cache<String>) -> Option<String> {
     cache.get(&ObjectKey::new("ns", "a")).map(|value| value.to_string())
 }
 
-/// A watch that is late delivers states that the operator has replaced since.
+/// A late watch delivers states that the operator has already replaced.
 #[tokio::test]
 async fn own_writes_are_read_before_their_events_arrive() {
     let cache = Cache::default();
@@ -189,7 +189,7 @@ async fn what_others_changed_before_a_write_is_not_lost() {
     feed(&cache, vec![Event::Init, Event::InitApply(guarded(3)), Event::InitDone]).await;
     cache.written(&object("ns", "a", 5), "5".to_owned());
     let (_, changes) = feed(&cache, vec![Event::Apply(guarded(5))]).await;
-    assert_eq!(changes, ["a:5>5"], "nobody else wrote");
+    assert_eq!(changes, ["a:5>5"], "no other client wrote");
     // 7 is of another client, 8 and 9 are own.
     cache.written(&object("ns", "a", 8), "8".to_owned());
     cache.written(&object("ns", "a", 9), "9".to_owned());
@@ -285,7 +285,7 @@ async fn a_list_that_began_after_a_deletion_shows_what_is_still_there() {
     assert_eq!(changes, ["a:>3"]);
 }
 
-/// The answer to the deletion is late: its event has come, and that of an object that was created since.
+/// The answer to the deletion is late. Its event has already arrived, and so has the event of a newer object.
 #[tokio::test]
 async fn a_deletion_does_not_remove_a_younger_object_of_the_same_name() {
     let cache = Cache::default();

@@ -55,7 +55,7 @@ impl<K: QueueKey> Lanes<K> {
         self.keys.insert(tenant.to_owned(), VecDeque::from([key]));
     }
 
-    /// The oldest key of the next tenant that is `free`; the tenant goes to the end.
+    /// The oldest key of the next tenant that is `free`; the tenant moves to the end.
     pub(crate) fn pop(&mut self, free: impl Fn(&str) -> bool) -> Option<K> {
         let turn = self.turns.iter().position(|tenant| free(tenant))?;
         let tenant = self.turns.remove(turn)?;

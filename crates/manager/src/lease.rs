@@ -10,8 +10,8 @@
 //! - The leader renews every retry period. When it has not succeeded for the renew deadline, which is shorter than the
 //!   lease duration, it stops: no other candidate can have taken over before. The deadline counts from when the last
 //!   renewal that succeeded was *sent*: the API server may have stored it then, and its answer may be late.
-//! - A leader that shuts down gracefully releases the Lease, so that its successor does not wait. So does a candidate
-//!   whose attempt was cut off: the API server may have stored it.
+//! - A leader that shuts down gracefully releases the Lease, so that its successor does not wait. A candidate with an
+//!   interrupted attempt does the same, because the API server may have stored the attempt.
 use std::{future::Future, time::Duration};
 
 use jiff::Timestamp;

@@ -236,7 +236,7 @@ async fn a_released_lease_is_taken_at_once() {
     assert_eq!(
         memory.current().lease_transitions,
         Some(0),
-        "nobody leads: no transition yet"
+        "no leader: no transition yet"
     );
     assert!(next.try_acquire_or_renew().await.unwrap());
     assert_eq!(memory.current().lease_transitions, Some(1));

@@ -1,7 +1,7 @@
 //! A manager for kube-rs operators: controllers, leader election, probes, metrics, back-off and orderly shutdown.
 //!
 //! kube-rs has the client, the watches and the derive for custom resources. This crate adds what an operator process
-//! needs in production. [`Manager`] puts it together; its parts can be used one by one:
+//! needs in production. [`Manager`] combines the parts. You can also use each part without it:
 //!
 //! | module | what it does |
 //! |---|---|
@@ -19,14 +19,14 @@
 //! | [`queue`] | work queue of object keys: deduplicated, never two workers on one key, failed keys delayed |
 //! | [`backoff`] | delay after failures: exponential, with jitter and a cap |
 //! | [`worker`] | reconciles the keys of the queue: concurrency and time limits, metrics, graceful shutdown |
-//! | [`finalizer`] | holds an object until the operator has cleaned up after it |
+//! | [`finalizer`] | keeps an object until the operator has cleaned up |
 //! | [`lease`] | leader election by the rules of client-go |
 //! | [`drift`] | detects from a watched object whether an applied field has changed |
 //! | [`events`] | publishes events about objects; repeated events increase a count |
 //! | [`explain`] | formats errors on one line |
 //! | [`access`] | checks at start that the operator has the permissions it needs |
 //! | [`probes`] | liveness, readiness and metrics over HTTP |
-//! | [`reviews`] | lets users with the right read or change a page, as the API server says |
+//! | [`reviews`] | lets only authorized users read or change a page |
 //! | `certificates` | certificates of servers, mounted or self-signed, read again when they change (feature `tls`) |
 //! | `webhooks` | validating, mutating and converting webhooks (feature `webhooks`) |
 //! | [`metrics`] | metrics under the names of controller-runtime and client-go |

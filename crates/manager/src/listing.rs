@@ -1,6 +1,6 @@
 //! Lists that are read object by object.
 //!
-//! kube's client holds a page of a list three times: as bytes, as text and as objects. A page of 500 objects of a megabyte, which any
+//! kube's client keeps a page of a list three times: as bytes, as text and as objects. A page of 500 objects of a megabyte, which any
 //! tenant can create, would take more memory than an operator has. Here a page is cut into its objects while it arrives,
 //! so that only one is in memory, and no error or log line has its content.
 use http_body_util::{BodyExt as _, Limited};

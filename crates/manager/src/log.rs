@@ -1,7 +1,7 @@
 //! The log, and its level at run time.
 //!
-//! [`init`] sets up log lines on standard error, as JSON or text. What a reconcile logs carries its controller, object and
-//! pass. The level can be changed while the operator runs: [`Level::set`], or over HTTP at [`PATH`] of a metrics server with
+//! [`init`] sets up log lines on standard error, as JSON or text. Log lines of a reconcile contain its controller, object
+//! and number. The level can be changed while the operator runs: [`Level::set`], or over HTTP at [`PATH`] of a metrics server with
 //! [reviews](crate::probes::Server::with_log_level). Below the level `trace` no line has the content of an object:
 //! see [`without_content`].
 //!
@@ -116,7 +116,7 @@ impl Level {
 /// # Errors
 /// When the level is not one, or there is a log already.
 pub fn init(options: &Options) -> Result<Level, Error> {
-    // Not `EnvFilter`: it also filters by fields of spans, for which it brings a regular expression engine.
+    // Not `EnvFilter`: it also filters by span fields, which requires a regular expression engine.
     let targets = parse(&options.log_level)?;
     let set = Arc::new(Mutex::new(targets.to_string()));
     let (filter, handle) = reload::Layer::new(without_content(targets));

@@ -6,7 +6,7 @@ use kube::{Api, Client, Resource};
 
 /// All namespaces, or some of them.
 ///
-/// The text form is the one that OLM puts into the annotation `olm.targetNamespaces` and operators read from the
+/// The text form is the one that OLM writes into the annotation `olm.targetNamespaces` and operators read from the
 /// variable `WATCH_NAMESPACE`: names separated by commas, empty for all.
 ///
 /// ```
@@ -74,7 +74,7 @@ impl Namespaces {
         }
     }
 
-    /// The namespaces to watch; `None` stands for a cluster-wide watch.
+    /// The namespaces to watch; `None` means a cluster-wide watch.
     pub fn scopes(&self) -> Vec<Option<String>> {
         match self {
             Self::All => vec![None],

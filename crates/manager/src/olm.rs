@@ -164,7 +164,7 @@ async fn write(api: &Api<DynamicObject>, name: &str, verdict: &Condition) -> Res
     }
     conditions.retain(|known| known.type_ != UPGRADEABLE);
     conditions.push(verdict.clone());
-    // With the resource version the patch is rejected if the object has changed since.
+    // With the resource version, the API server rejects the patch if the object has changed.
     let patch = json!({
         "metadata": { "resourceVersion": object.resource_version() },
         "spec": { "conditions": conditions },

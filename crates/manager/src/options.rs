@@ -153,8 +153,8 @@ pub struct Options {
     )]
     pub operator_condition_name: Option<String>,
 
-    /// Seconds without an event, bookmarks included, after which a watch is opened anew. API servers send a bookmark each
-    /// minute.
+    /// Seconds without an event, bookmarks included, after which a watch is opened again. API servers send a bookmark
+    /// each minute.
     #[cfg_attr(feature = "flags", arg(long, default_value_t = 95, value_name = "SECONDS", hide = true,
         value_parser = clap::value_parser!(u64).range(1..)))]
     pub watch_timeout: u64,

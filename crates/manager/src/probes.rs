@@ -54,7 +54,7 @@ impl Server {
         })
     }
 
-    /// Serves over TLS only. Whoever calls this also runs [`crate::certificates::Certificates::follow`].
+    /// Serves over TLS only. Also run [`crate::certificates::Certificates::follow`].
     ///
     /// # Errors
     /// When TLS cannot be set up.
@@ -69,7 +69,7 @@ impl Server {
         Ok(self)
     }
 
-    /// Answers only users who may `get` the path, as the API server says.
+    /// Answers only users with permission to `get` the path; the API server decides.
     #[must_use]
     pub fn with_reviews(mut self, reviews: Reviews) -> Self {
         self.reviews = Some(Arc::new(reviews));

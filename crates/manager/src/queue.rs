@@ -1,6 +1,6 @@
 //! Work queue of object keys.
 //!
-//! Watches add keys, workers take them. The queue holds each key at most once. A key that is added while a worker
+//! Watches add keys, workers take them. The queue contains each key at most once. A key that is added while a worker
 //! processes it is handed out again when the worker is done, so no change is missed. On a standby replica, where no
 //! worker takes keys, the queue is bounded by the number of objects, and its metrics say that it is empty: keys count as
 //! waiting from when the first is asked for.
@@ -67,7 +67,7 @@ struct State<K> {
     closed: bool,
 }
 
-/// Why a key waits: what comes first goes first.
+/// The cause for a waiting key. Earlier variants have priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     /// Its object has changed.
@@ -78,7 +78,7 @@ enum Rank {
     Last,
 }
 
-/// One key in so many is taken in the reverse order of ranks, so that changes that never end do not stop the others.
+/// One key in this number is taken in the reverse order of ranks, so that endless changes do not block the others.
 const REVERSED: u64 = 8;
 
 /// How a key waits.
@@ -163,8 +163,8 @@ impl<K: QueueKey> WorkQueue<K> {
         self.insert(key, Rank::Listed);
     }
 
-    /// Adds `key` behind all others: what is left to do for it can wait, such as writing a status while other objects wait for
-    /// what they ask for. Its pending delay is cancelled, too.
+    /// Adds `key` behind all others and cancels its pending delay. Use it for work that can wait, such as a status update
+    /// while other objects wait for their managed objects.
     pub fn add_last(&self, key: K) {
         self.insert(key, Rank::Last);
     }
@@ -254,7 +254,7 @@ impl<K: QueueKey> WorkQueue<K> {
         self.changed.notify_one();
     }
 
-    /// Marks `key` as failed. It is handed out again after the returned delay, or as soon as it is added.
+    /// Marks `key` as failed. It is handed out again after the returned delay, or when it is added again.
     pub fn failed(&self, key: &K) -> Duration {
         self.failed_for(key, Duration::ZERO)
     }

@@ -69,7 +69,7 @@ impl State {
         self.open && !self.is_refused()
     }
 
-    /// Refused, and not heard since.
+    /// True if the API server rejected a request and has not answered any later one.
     fn is_refused(&self) -> bool {
         let Some((since, _)) = &self.refused else { return false };
         let heard = self.pulse.as_ref().map(Pulse::silent_for);
@@ -295,7 +295,7 @@ impl Gate {
         self.change(|state| (state.open, state.refused) = (true, None));
     }
 
-    /// Closes the gate until it is opened, or its pulse is heard again: the API server refuses what it stands for.
+    /// Closes the gate because the API server rejects its requests, until it is opened or its pulse is heard again.
     pub fn refuse(&self, why: String) {
         self.change(|state| state.refused = Some((Instant::now(), why)));
     }

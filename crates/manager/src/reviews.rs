@@ -55,7 +55,7 @@ pub enum Verdict {
 
 /// Where the answers come from.
 pub trait Authority: Send + Sync + 'static {
-    /// The user that a token stands for, if any.
+    /// The user that a token belongs to, if any.
     fn user(&self, token: &str) -> impl Future<Output = Result<Option<UserInfo>, String>> + Send;
     /// Returns true if a user has the right to `verb` (`get`, `put`) a path.
     fn may(&self, user: UserInfo, verb: &str, path: &str) -> impl Future<Output = Result<bool, String>> + Send;
@@ -273,7 +273,7 @@ mod tests {
 
     use super::*;
 
-    /// Knows `prometheus`, who may read /metrics, and `somebody`, who may not.
+    /// Accepts `prometheus` as a reader of /metrics, and rejects `somebody`.
     #[derive(Default)]
     struct Known {
         asked: AtomicUsize,

@@ -52,14 +52,14 @@ impl RolloutBudget {
         }
     }
 
-    /// An object that is not ready after this time gives its slot back and goes on.
+    /// An object that is not ready after this time returns its slot and continues.
     #[must_use]
     pub fn deadline(self, deadline: Duration) -> Self {
         Self { deadline, ..self }
     }
 }
 
-/// So many objects at the head of the queue try to begin when something changes. The first ones may be in a namespace without
+/// This number of objects at the head of the queue tries to begin when something changes. The first ones may be in a namespace without
 /// a free slot.
 const WOKEN: usize = 32;
 

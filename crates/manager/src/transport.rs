@@ -91,7 +91,7 @@ fn is_watch(request: &Request<Body>) -> bool {
 /// Moves the header `Retry-After`, which kube drops, into the error's details. The text of the error may be missing, the
 /// delay may not.
 async fn with_delay(answer: Response<Body>, limit: Duration) -> Response<UnsyncBoxBody<Bytes, Error>> {
-    /// A longer text says nothing that is worth it.
+    /// Longer text contains no useful information.
     const MOST: usize = 64 << 10;
     let reason = match answer.status() {
         StatusCode::TOO_MANY_REQUESTS => Some("TooManyRequests"),

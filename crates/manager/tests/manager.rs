@@ -133,7 +133,7 @@ async fn what_an_object_owns_is_brought_back() {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "owned");
     maps.delete("moon", &DeleteParams::default()).await.unwrap();
     eventually("the greeting again", async || text(&client, "owned", "moon").await).await;
-    // Somebody takes it away, too.
+    // Another client removes the owner.
     let other = json!({ "metadata": { "ownerReferences": null }, "data": { "text": "Go away!" } });
     maps.patch("moon", &PatchParams::default(), &Patch::Merge(other))
         .await
@@ -179,7 +179,7 @@ async fn a_standby_takes_over_when_the_leader_stops() {
     );
     greet(&client, "standby", "sun").await;
     eventually("the second greets", async || text(&client, "standby", "sun").await).await;
-    // Somebody takes the lease by force: the leader must end.
+    // Another client takes over the Lease: the leader must stop.
     let thief = Patch::Merge(json!({ "spec": { "holderIdentity": "thief" } }));
     let leases: Api<Lease> = Api::namespaced(client.clone(), "standby");
     leases.patch("greeter", &PatchParams::default(), &thief).await.unwrap();

@@ -211,7 +211,7 @@ async fn cleanup_runs_before_the_object_goes() {
     })
     .await;
     running.cleanup_waits(false);
-    world::eventually("it is gone", async || {
+    world::eventually("it is deleted", async || {
         shops.get_opt("web").await.unwrap().is_none().then_some(())
     })
     .await;

@@ -323,7 +323,7 @@ async fn the_api_server_asks_webhooks_and_they_answer() {
     assert_eq!(updated.data["spec"], expected);
     assert_eq!(updated.metadata.annotations, None);
 
-    // A new certificate is served as soon as it is read.
+    // A renewed certificate is served after the next read.
     let renewed = issue(folder.path());
     assert_eq!(trusting(&authority, address).await, Some(405));
     assert_eq!(trusting(&renewed, address).await, None);
@@ -578,7 +578,7 @@ async fn metrics_are_for_accounts_with_the_right_to_them() {
     assert_eq!(get(address, "/metrics", Some("made-up")).await.0, 401);
     assert_eq!(get(address, "/metrics", None).await.0, 401);
 
-    // The flags of a manager: a mounted certificate instead of its own.
+    // The manager's flags select a mounted certificate instead of the generated one.
     let folder = tempfile::tempdir().unwrap();
     let authority = issue(folder.path());
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -306,7 +306,7 @@ impl Files {
     }
 }
 
-/// Reads an archive of `docker save` into a layout. Layers are kept as they are, uncompressed as a rule.
+/// Reads an archive of `docker save` into a layout. Layers are not changed; most are uncompressed.
 pub fn read_docker(path: &Path, folder: &Path) -> Result<Layout, Error> {
     let layout = Layout::create_temporary(folder)?;
     let mut files = Files::default();

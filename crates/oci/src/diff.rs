@@ -1,4 +1,4 @@
-//! What differs between two images: settings, labels, files.
+//! Differences between two images: settings, labels, files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -19,11 +19,11 @@ use super::unpack::{Limits, unpack};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[non_exhaustive]
 pub struct Difference {
-    /// What differs: `label NAME`, `file PATH`, `entrypoint`, …
+    /// The name of the difference: `label NAME`, `file PATH`, `entrypoint`, …
     pub what: String,
-    /// What the first image has.
+    /// The first image's value.
     pub first: Option<String>,
-    /// What the second image has.
+    /// The second image's value.
     pub second: Option<String>,
 }
 

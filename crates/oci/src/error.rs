@@ -1,4 +1,4 @@
-//! What can go wrong with images on this machine. What registries answer is in [`super::registry::Error`].
+//! Errors of images on this machine. Errors of registries are in [`super::registry::Error`].
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,60 +13,60 @@ pub enum Error {
     /// A file could not be read or written.
     #[error("{action} {}: {source}", path.display())]
     File {
-        /// What was attempted: `read`, `write`, `create`.
+        /// The attempted action: `read`, `write`, `create`.
         action: &'static str,
         /// On which file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A JSON document of an image cannot be understood.
     #[error("{what} is not a valid document: {source}")]
     Document {
-        /// Which document of which image.
+        /// The document and its image.
         what: String,
-        /// What the parser said.
+        /// The parser's error.
         source: serde_json::Error,
     },
     /// Content differs from what its digest or size promises.
     #[error("{what} is corrupt: expected digest {expected}, got {actual}; fetch or build the image again")]
     Mismatch {
-        /// Which content.
+        /// The content.
         what: String,
         /// The digest that named it.
         expected: Digest,
         /// The digest it has.
         actual: Digest,
     },
-    /// Content has another size than its descriptor says.
+    /// The size of the content differs from its descriptor.
     #[error("{what} is corrupt: expected {expected} bytes, got {actual}; fetch or build the image again")]
     Size {
-        /// Which content.
+        /// The content.
         what: String,
         /// The promised size in bytes.
         expected: u64,
         /// The size in bytes as far as it was read.
         actual: u64,
     },
-    /// Foreign content exceeds a limit.
+    /// Untrusted content exceeds a limit.
     #[error("{what} is refused: {reason}")]
     Refused {
-        /// Which content.
+        /// The content.
         what: String,
-        /// Which limit or rule it breaks.
+        /// The limit or rule that it breaks.
         reason: String,
     },
     /// Something does not exist.
     #[error("{what} is not in {place}{hint}")]
     Missing {
-        /// What was looked for.
+        /// The missing content.
         what: String,
         /// Where.
         place: String,
-        /// What is there instead, or what to do; starts with punctuation.
+        /// The content found instead, or the fix. Starts with punctuation.
         hint: String,
     },
-    /// What was asked for cannot be built.
+    /// The requested image cannot be built.
     #[error("{0}")]
     Input(String),
     /// A reference is malformed or short.

@@ -1,6 +1,6 @@
 //! Layers: a set of files becomes one tar archive, gzip-compressed, always with the same bytes for the same input.
 //!
-//! What would differ between machines is fixed: entries are sorted, owners are numbers given by the recipe (0 unless
+//! Values that would differ between machines are fixed: entries are sorted, owners are numbers given by the recipe (0 unless
 //! said otherwise), permission bits are 0755 for directories and executables, 1777 for sticky directories (`/tmp`) and
 //! 0644 for the rest (so a checkout under another umask gives the same layer), times are one given instant, and there is one compressor with one setting.
 
@@ -44,7 +44,7 @@ pub struct LayerBuilder {
     owner: (u64, u64),
 }
 
-/// What is known of a layer after it was written.
+/// The facts about a written layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WrittenLayer {
@@ -116,7 +116,7 @@ impl LayerBuilder {
                 what: item.path().display().to_string(),
                 reason: "its name is not UTF-8".to_owned(),
             })?;
-            // The layer holds what readers of the directory see: not what another process is still writing.
+            // The layer contains only complete files, not those that another process is still writing.
             if item.file_type().is_dir() && olmkit::files::is_stage_in_use(item.path()) {
                 items.skip_current_dir();
                 continue;

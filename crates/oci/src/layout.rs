@@ -20,7 +20,7 @@ use super::spec::{
     Descriptor, ImageConfig, Index, Manifest, Platform, check_unambiguous, is_index, is_manifest, media_type,
 };
 
-/// The annotation of `index.json` entries that holds an image's name.
+/// The annotation of `index.json` entries that contains an image's name.
 pub const REFERENCE_NAME: &str = "org.opencontainers.image.ref.name";
 /// The annotation with the full name in archives of Docker 25 and later and of containerd. [`REFERENCE_NAME`] is the tag there.
 const CONTAINERD_NAME: &str = "io.containerd.image.name";
@@ -32,12 +32,12 @@ pub fn names(entry: &Descriptor) -> impl Iterator<Item = &str> {
         .filter_map(|key| entry.annotations.get(key).map(String::as_str))
 }
 
-/// `index.json` with the bytes of its entries: changes leave the other entries as they are, also those of unknown form.
+/// `index.json` with the bytes of its entries. A change does not rewrite the other entries, even those of unknown form.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct RawIndex {
     #[serde(default)]
     manifests: Option<Vec<Box<RawValue>>>,
-    /// The fields beside the entries. They are few and simple, so their values are kept, not their bytes.
+    /// The other fields. They are few and simple, so their values are kept, not their bytes.
     #[serde(flatten)]
     other: serde_json::Map<String, serde_json::Value>,
 }
@@ -81,7 +81,7 @@ impl Layout {
         Self::create_with(root, Durability::Synced)
     }
 
-    /// As [`Layout::create`], for a layout that goes away soon: nothing waits until it is on disk.
+    /// As [`Layout::create`], for a layout that is deleted soon: writes are not synced to disk.
     pub fn create_temporary(root: &Path) -> Result<Self, Error> {
         Self::create_with(root, Durability::Unsynced)
     }
@@ -361,7 +361,7 @@ impl Layout {
                 hint: if names.is_empty() {
                     String::new()
                 } else {
-                    format!(" (it holds: {})", names.join(", "))
+                    format!(" (it contains: {})", names.join(", "))
                 },
             }
         })
@@ -535,7 +535,7 @@ impl Layout {
     }
 }
 
-/// What [`Layout::prune`] did.
+/// The result of [`Layout::prune`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pruned {
@@ -571,7 +571,7 @@ pub fn choose_platform(index: &Index, platform: &Platform, digest: &Digest) -> R
         Error::Missing {
             what: format!("an image for {platform}"),
             place: format!("index {digest}"),
-            hint: format!(" (it holds: {}); choose one with --platform", have.join(", ")),
+            hint: format!(" (it contains: {}); choose one with --platform", have.join(", ")),
         }
     })
 }
@@ -691,7 +691,7 @@ mod tests {
         assert_eq!(layout.prune().unwrap().bytes, 3);
         assert!(!layout.has_blob(&one.digest) && layout.has_blob(&two.digest));
         let message = layout.find(Some("r.io/b:v1")).unwrap_err().to_string();
-        assert!(message.contains("it holds: r.io/a:v1"), "{message}");
+        assert!(message.contains("it contains: r.io/a:v1"), "{message}");
     }
 
     #[test]

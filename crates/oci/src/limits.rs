@@ -17,7 +17,7 @@ pub const NAMES: usize = 1000;
 pub const IMAGE_BYTES: u64 = 16 << 30;
 /// Bytes that are left free on a disk.
 pub const SPARE_BYTES: u64 = 64 << 20;
-/// Entries of an archive; it holds a few for each layer.
+/// Entries of an archive; it contains a few for each layer.
 pub const ARCHIVE_ENTRIES: usize = 100_000;
 /// Bytes that are extracted from an archive.
 pub const ARCHIVE_BYTES: u64 = 32 << 30;
@@ -29,11 +29,11 @@ pub const CONNECT: Duration = Duration::from_secs(20);
 /// Time until a request is answered whole, and in which a transfer must make [`SLOWEST_BYTES`] of progress, unless
 /// [`Options`](crate::registry::Options) say otherwise.
 pub const ANSWER: Duration = Duration::from_secs(60);
-/// What a transfer must bring in the time of [`ANSWER`], in bytes.
+/// Bytes that a transfer must deliver within [`ANSWER`].
 pub const SLOWEST_BYTES: u64 = 64 << 10;
 /// How often a request is sent that is not answered in time.
 pub const LATE_ATTEMPTS: u32 = 2;
-/// Bytes a second that an upload must reach on average, beside the time of [`ANSWER`].
+/// Average bytes per second that an upload must reach, in addition to the time of [`ANSWER`].
 pub const UPLOAD_RATE: u64 = 8 << 10;
 /// Time for the text of a refusal.
 pub const REFUSAL: Duration = Duration::from_secs(10);

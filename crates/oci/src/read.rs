@@ -1,4 +1,4 @@
-//! Reading files whose size a stranger chose.
+//! Reads files of untrusted size.
 
 use std::io::Read as _;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Software bills of materials for Rust programs: `Cargo.lock` becomes an SPDX 2.3 document.
 //!
 //! `Cargo.lock` does not distinguish dependencies of the program from those of its tests and build scripts, so the document
-//! may list more than the program holds, never less.
+//! may list more than the binary contains, never less.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

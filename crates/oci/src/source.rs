@@ -1,4 +1,4 @@
-//! Where an image comes from or goes to: a registry, the store, a layout, an archive. The spelling is that of skopeo,
+//! Source or destination of an image: a registry, the store, a layout, an archive. The spelling is that of skopeo,
 //! podman and buildah.
 
 use std::fmt;
@@ -77,9 +77,9 @@ impl fmt::Display for Location {
 pub struct Fetched {
     /// Where its blobs are.
     pub layout: Layout,
-    /// What was asked for: the image, or the index it was taken from.
+    /// The requested image, or the index that it came from.
     pub requested: Descriptor,
-    /// What is complete in the layout: the image for the platform, or everything.
+    /// The complete part of the layout: the image for the platform, or everything.
     pub descriptor: Descriptor,
     // Held because it may contain the layout, or lock it.
     _folder: Option<Directory>,
@@ -129,7 +129,7 @@ impl Fetched {
     }
 }
 
-/// Fetches an image. From a registry it is pulled into a temporary layout, which goes with the result.
+/// Fetches an image. From a registry it is pulled into a temporary layout, which is deleted with the result.
 pub async fn fetch(client: &Client, location: &Location, platforms: &Platforms) -> Result<Fetched, Error> {
     let local = |layout: Layout, name: Option<&str>, folder: Option<Directory>| {
         let requested = layout.find(name)?;

@@ -1,4 +1,4 @@
-//! Whether there is room on a disk.
+//! Checks the free space of a disk.
 
 use std::path::Path;
 

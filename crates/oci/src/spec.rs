@@ -1,5 +1,5 @@
-//! The documents of the OCI image specification and of Docker's image format version 2, schema 2, as far as they are
-//! written or understood here. Field order is the specification's own, so documents are stable byte for byte.
+//! The documents of the OCI image specification and of Docker's image format version 2, schema 2, with the fields that
+//! are read or written here. The fields have the specification's order, so documents are stable byte for byte.
 //! Descriptors and configurations keep the fields that have no name here. Copies keep the raw bytes.
 
 use std::collections::BTreeMap;
@@ -134,7 +134,7 @@ pub fn is_layer(media_type: &str) -> bool {
 /// The fields that decide how a manifest or index is understood.
 const DECISIVE: [&str; 6] = ["mediaType", "config", "layers", "manifests", "fsLayers", "history"];
 
-/// Checks that a manifest or index is only what `media_type` says. A document with the fields of both is a manifest for
+/// Checks that a manifest or index has only the fields of its `media_type`. A document with the fields of both is a manifest for
 /// one reader and an index for another (CVE-2021-41190). Go programs accept field names in any case, so a name in
 /// another case counts too.
 ///
@@ -355,7 +355,7 @@ impl Platform {
         let (wanted, have) = match (self.variant(), other.variant()) {
             (wanted, have) if wanted == have => return Some(0),
             (_, None) => return Some(1),
-            // What an image without a variant runs on.
+            // The implied variant of an image without one.
             (None, Some(have)) => match (self.architecture.as_str(), level(have)?) {
                 ("amd64", (1, 0)) | ("arm64", (8, 0)) => return Some(2),
                 // 32-bit programs of version 8 come last: most 32-bit processors are of version 7.
@@ -446,7 +446,7 @@ pub struct Index {
     /// The index's own media type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// What the index points at.
+    /// The entries of the index.
     #[serde(default, deserialize_with = "null_as_default")]
     pub manifests: Vec<Descriptor>,
     /// Annotations of the index.

@@ -12,12 +12,12 @@ use super::spec::Descriptor;
 /// writes, together with others by who reads.
 pub struct Store {
     layout: Layout,
-    // Held for its lock, which goes with it.
+    // Keeps the lock until the store is dropped.
     _lock: File,
 }
 
 impl Store {
-    /// Where the store lies: `OLMKIT_IMAGE_STORE`, else `olmkit/images` in the user's data directory
+    /// Directory of the store: `OLMKIT_IMAGE_STORE`, else `olmkit/images` in the user's data directory
     /// (`XDG_DATA_HOME`, `~/.local/share`).
     pub fn default_path() -> Result<PathBuf, Error> {
         let variable = |name: &str| {

@@ -26,7 +26,7 @@ pub(crate) struct Member {
     pub mode: u32,
     /// Size of the content in bytes, with the holes of a sparse file.
     pub size: u64,
-    /// True if it has capabilities of its own (`security.capability`).
+    /// True if it has file capabilities (`security.capability`).
     pub has_capabilities: bool,
 }
 
@@ -47,7 +47,7 @@ struct Piece {
     length: u64,
 }
 
-/// What extension records say of the next member.
+/// The values of extension records for the next member.
 #[derive(Default)]
 struct Extensions {
     path: Option<Vec<u8>>,
@@ -142,7 +142,7 @@ impl Read for Content<'_> {
         } else {
             let count = self.read_data(buffer, most.min(self.data))?;
             if count == 0 {
-                return Err(invalid("a sparse file has less data than its map says"));
+                return Err(invalid("a sparse file has less data than its map"));
             }
             count
         };
@@ -329,7 +329,7 @@ fn describe(
         b'5' => MemberKind::Directory,
         _ => MemberKind::Special,
     };
-    // Links, devices and directories have no content, whatever their size field says.
+    // Links, devices and directories have no content, whatever their size field contains.
     let has_content = kind == MemberKind::File || !matches!(header.kind(), b'1'..=b'6');
     let mut data = match extensions.size {
         _ if !has_content => 0,

@@ -15,7 +15,7 @@
 //! use schemars::JsonSchema;
 //! use serde::{Deserialize, Serialize};
 //!
-//! /// What to greet.
+//! /// The desired greeting.
 //! #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 //! #[kube(group = "example.com", version = "v1", kind = "Greeting", namespaced, doc = "A greeting.")]
 //! struct GreetingSpec {

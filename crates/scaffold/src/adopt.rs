@@ -1,4 +1,4 @@
-//! What OLM needs, for a project that exists: files beside its own, which stay as they are.
+//! Adds OLM packaging to an existing project. Its own files do not change.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use syn::{Item, Lit, Meta, Token, Visibility};
 
 use crate::{Error, Report, Source, Tree, names, project_file, rust_source, templates};
 
-/// What was found, and what was added.
+/// The detected kind of project, and the added files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adopted {
     /// The files that are new.
     pub report: Report,
-    /// What the project is.
+    /// The kind of project.
     pub project: Kind,
-    /// What to do next.
+    /// The next steps.
     pub next: String,
 }
 
@@ -34,11 +34,11 @@ pub enum Kind {
 /// Includes for `make`.
 const MAKEFILE: &str = "olm.mk";
 
-/// Adds what OLM needs to the project in a folder. `domain` is that of image names and of the provider.
+/// Adds OLM packaging to the project in a directory. Image names and the provider use `domain`.
 ///
 /// # Errors
-/// When the folder is neither a crate with kinds nor a project of kubebuilder, or it has such files already. Nothing is
-/// written then.
+/// When the directory is neither a crate with kinds nor a kubebuilder project, or it already has such files. Then nothing
+/// is written.
 pub fn adopt(folder: &Path, domain: &str, source: &Source) -> Result<Adopted, Error> {
     let mut tree = Tree::at(folder);
     let (project, next) = match tree.read(project_file::NAME)? {
@@ -125,12 +125,12 @@ fn settings(name: &str, domain: &str) -> Result<String, Error> {
         .collect())
 }
 
-/// A crate: a package beside it that renders everything from its types.
+/// A crate: adds a second package, which renders everything from the crate's types.
 fn rust(tree: &mut Tree, domain: &str, source: &Source) -> Result<(Kind, String), Error> {
     names::domain(domain)?;
     if !tree.has("Cargo.toml")? {
         return Err(Error::Unsuitable(format!(
-            "{} holds neither Cargo.toml nor PROJECT: adopt is for crates that use kube, and projects of kubebuilder or \
+            "{} contains neither Cargo.toml nor PROJECT: adopt is for crates that use kube, and projects of kubebuilder or \
              operator-sdk",
             tree.root().display()
         )));
@@ -141,7 +141,7 @@ fn rust(tree: &mut Tree, domain: &str, source: &Source) -> Result<(Kind, String)
         .map_err(|error| Error::Unsuitable(format!("Cargo.toml: {error}")))?;
     let name = manifest.get("package").and_then(|package| package.get("name"));
     let Some(name) = name.and_then(toml::Value::as_str) else {
-        let message = "Cargo.toml: package.name is missing; run this in the folder of the operator's crate";
+        let message = "Cargo.toml: package.name is missing; run this in the directory of the operator's crate";
         return Err(Error::Unsuitable(message.to_owned()));
     };
     names::project(name).map_err(|error| Error::Unsuitable(format!("Cargo.toml: package.name: {error}")))?;

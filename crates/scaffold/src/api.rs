@@ -21,13 +21,13 @@ pub struct Api {
     pub controller: Option<bool>,
     /// The image that objects of the kind run: `--plugins deploy-image`.
     pub image: Option<Image>,
-    /// Where a kind of others comes from; without it, Kubernetes' own kinds are known.
+    /// Origin of an external kind. Not needed for Kubernetes' own kinds.
     pub external: External,
     /// True to overwrite files.
     pub force: bool,
 }
 
-/// Where a kind of others comes from.
+/// Origin of an external kind.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct External {
     /// The Rust module of the type, `cert_manager::v1`.

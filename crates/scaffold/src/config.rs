@@ -15,7 +15,7 @@ use olmkit::rbac::{Grant, Scope};
 use crate::project_file::{ProjectFile, Resource};
 use crate::{Error, Tree, layout, names, twin};
 
-/// The folder.
+/// The directory.
 pub const FOLDER: &str = "config";
 
 /// The image of a project without its tag.
@@ -23,7 +23,7 @@ pub fn image_base(file: &ProjectFile) -> String {
     format!("{}/{}", file.domain(), file.name())
 }
 
-/// What `make manifests` renders as long as nobody has changed the scaffolded sources.
+/// The output of `make manifests` if the scaffolded sources are unchanged.
 ///
 /// # Errors
 /// When a setting in `package.yaml` is wrong.
@@ -133,8 +133,8 @@ fn api_resource(resource: &Resource) -> ApiResource {
     ApiResource::from_gvk_with_plural(&kind, &resource.plural)
 }
 
-/// Changes `config/` from what the project rendered before to what it renders now. Returns whether somebody has to run
-/// `make manifests`, because some file was not what the scaffolded sources render.
+/// Changes `config/` from the project's previous output to its new output. Returns true if the user has to run
+/// `make manifests`, because a file differed from the output of the scaffolded sources.
 ///
 /// # Errors
 /// When a setting in `package.yaml` is wrong or a file cannot be read.

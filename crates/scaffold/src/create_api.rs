@@ -8,7 +8,7 @@ use crate::layout::{Places, type_path};
 use crate::project_file::{Image, ProjectFile, Resource};
 use crate::{Error, Report, Tree, collisions, external, layout, modules, names, record, texts};
 
-/// Adds a kind, or a version of a kind, to the project in a folder.
+/// Adds a kind, or a version of a kind, to the project in a directory.
 ///
 /// # Errors
 /// When a name is not acceptable or taken, a file is in the way, or a source file lacks its place. Nothing is written then.
@@ -28,7 +28,7 @@ fn add(tree: &mut Tree, api: &Api) -> Result<bool, Error> {
     record::finish(tree, Some(&before), now)
 }
 
-/// Puts the sources of the kind into a tree. Returns what PROJECT says then.
+/// Adds the sources of the kind to a tree. Returns the new PROJECT.
 fn sources(tree: &mut Tree, before: &ProjectFile, api: &Api) -> Result<ProjectFile, Error> {
     let resource = check(before, api)?;
     let controller = resource.controller && api.controller != Some(false);
@@ -90,7 +90,7 @@ fn check(file: &ProjectFile, api: &Api) -> Result<Resource, Error> {
         && ((api.resource && same.api) || (api.controller == Some(true) && same.controller))
     {
         return Err(Error::Usage(format!(
-            "{}/{} {} exists; --force writes its files anew",
+            "{}/{} {} exists; --force overwrites its files",
             resource.group, resource.version, resource.kind
         )));
     }
@@ -140,7 +140,7 @@ fn check(file: &ProjectFile, api: &Api) -> Result<Resource, Error> {
     Ok(resource)
 }
 
-/// What is given about an image ends up in Rust sources and in a Deployment.
+/// The image settings are written into Rust sources and a Deployment.
 pub(crate) fn check_image(image: &Image) -> Result<(), Error> {
     let wrong = |what: &'static str, value: &str, reason: &str| {
         Err(Error::Name {

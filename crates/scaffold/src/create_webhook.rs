@@ -28,7 +28,7 @@ pub struct Webhook {
     pub force: bool,
 }
 
-/// Adds webhooks of a kind to the project in a folder.
+/// Adds webhooks of a kind to the project in a directory.
 ///
 /// # Errors
 /// When the project has no such kind or has the webhook already, a file is in the way, or a source file lacks its place.
@@ -49,7 +49,7 @@ fn add(tree: &mut Tree, webhook: &Webhook) -> Result<bool, Error> {
     record::finish(tree, Some(&before), now)
 }
 
-/// Puts the sources of the webhooks into a tree. Returns what PROJECT says then.
+/// Adds the sources of the webhooks to a tree. Returns the new PROJECT.
 pub(crate) fn sources(tree: &mut Tree, before: &ProjectFile, webhook: &Webhook) -> Result<ProjectFile, Error> {
     let known = find(before, &webhook.group, &webhook.version, &webhook.kind)?;
     check(before, &known, webhook)?;
@@ -105,7 +105,7 @@ fn check(file: &ProjectFile, known: &Resource, webhook: &Webhook) -> Result<(), 
         return usage("give --defaulting, --programmatic-validation or --conversion".to_owned());
     }
     if !webhook.spokes.is_empty() && !webhook.conversion {
-        return usage("--spoke goes with --conversion".to_owned());
+        return usage("--spoke requires --conversion".to_owned());
     }
     if ["Arc", "Denied", "Hub", "Review", "Webhooks"].contains(&known.kind.as_str()) {
         return usage(format!(
@@ -120,7 +120,7 @@ fn check(file: &ProjectFile, known: &Resource, webhook: &Webhook) -> Result<(), 
     ] {
         if wanted && present && !webhook.force {
             return usage(format!(
-                "{}/{} {} has a {name} webhook; --force writes its file anew",
+                "{}/{} {} has a {name} webhook; --force overwrites its file",
                 known.group, known.version, known.kind
             ));
         }
@@ -168,7 +168,7 @@ fn spokes(file: &ProjectFile, hub: &Resource, webhook: &Webhook) -> Result<Vec<S
             return usage(format!("{kind} has no version {spoke}; olmkit create api creates it"));
         }
         if again(spoke) {
-            return usage(format!("{kind} converts {spoke} already; --force writes the file anew"));
+            return usage(format!("{kind} converts {spoke} already; --force overwrites the file"));
         }
         if !spokes.contains(spoke) {
             spokes.push(spoke.clone());
@@ -188,7 +188,7 @@ fn spokes(file: &ProjectFile, hub: &Resource, webhook: &Webhook) -> Result<Vec<S
         }
         if spokes.is_empty() {
             return usage(format!(
-                "{kind} converts all its versions already; --force writes the file anew"
+                "{kind} converts all its versions already; --force overwrites the file"
             ));
         }
     }

@@ -1,4 +1,4 @@
-//! Takes a kind out of a project again: what `create api` wrote goes, what the author wrote stays.
+//! Removes a kind from a project. Deletes the output of `create api`, and keeps the author's changes.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ pub struct DeleteApi {
     pub force: bool,
 }
 
-/// Deletes a version of a kind, with its reconciler, from the project in a folder.
+/// Deletes a version of a kind, with its reconciler, from the project in a directory.
 ///
 /// # Errors
 /// When the project has no such version, other versions depend on it, or its files have changed. Nothing is deleted then.

@@ -26,7 +26,7 @@ pub struct DeleteWebhook {
     pub force: bool,
 }
 
-/// Deletes webhooks of a version of a kind from the project in a folder.
+/// Deletes webhooks of a version of a kind from the project in a directory.
 ///
 /// # Errors
 /// When the project has no such webhook, or its file has changed. Nothing is deleted then.
@@ -75,7 +75,7 @@ fn converts(file: &ProjectFile) -> bool {
     file.resources().iter().any(|resource| resource.webhooks.conversion)
 }
 
-/// What is there of what is to be deleted.
+/// The existing webhooks among those to delete.
 fn wanted(known: &Resource, webhook: &DeleteWebhook) -> Result<project_file::Webhooks, Error> {
     let all = !webhook.defaulting && !webhook.validation && !webhook.conversion;
     let webhooks = &known.webhooks;

@@ -1,4 +1,4 @@
-//! Changes of Rust sources: the parser finds the place, the text is inserted, and everything else stays as it is.
+//! Edits of Rust sources: the parser finds the position, the text is inserted, and nothing else changes.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -76,7 +76,7 @@ impl<'a> RustFile<'a> {
     }
 
     /// Adds statements at the end of a function, before the expression that it returns. A statement `let _ = …;` of the
-    /// scaffold, which keeps the compiler quiet about an empty function, goes.
+    /// scaffold, which suppresses a compiler warning about an empty function, is removed.
     ///
     /// # Errors
     /// When the file has no such function.
@@ -186,7 +186,7 @@ impl<'a> RustFile<'a> {
         Ok(())
     }
 
-    /// Removes statements that stand on lines of their own as they were added. A parameter that nothing uses any more gets
+    /// Removes statements that are on separate lines and have their original form. A parameter that is no longer used gets
     /// its statement `let _ = …;` back.
     ///
     /// # Errors
@@ -259,7 +259,7 @@ impl<'a> RustFile<'a> {
         Ok(())
     }
 
-    /// Removes the lines of an item, and one of two blank lines that meet then.
+    /// Removes the lines of an item, and one of the two empty lines around it.
     fn remove_lines(&mut self, range: Range<usize>) {
         let (start, end) = (self.line_start(range.start), self.line_end(range.end));
         self.text.replace_range(start..end, "");
@@ -282,7 +282,7 @@ impl<'a> RustFile<'a> {
         self.text.insert_str(at, text);
     }
 
-    /// Where the line of a place begins, with attributes and blanks before it.
+    /// The start of the line at a position, with attributes and whitespace before it.
     fn line_start(&self, at: usize) -> usize {
         self.text
             .get(..at)

@@ -10,9 +10,9 @@ pub enum Error {
     Name {
         /// `--kind`, `--group`.
         what: &'static str,
-        /// What was given.
+        /// The given value.
         value: String,
-        /// What is wrong, and what is right.
+        /// The problem and the accepted values.
         reason: String,
     },
     /// Flags that do not go together, or not with the project.
@@ -21,21 +21,21 @@ pub enum Error {
     /// A project that lacks what the command needs, or has what it would write.
     #[error("{0}")]
     Unsuitable(String),
-    /// The directory for a new project holds more than a fresh clone.
-    #[error("{directory} is not empty: it holds {entry}; start in an empty directory or a fresh clone (hidden files, *.md, LICENSE)", directory = directory.display())]
+    /// The directory for a new project contains more than a fresh clone.
+    #[error("{directory} is not empty: it contains {entry}; start in an empty directory or a fresh clone (hidden files, *.md, LICENSE)", directory = directory.display())]
     NotEmpty {
-        /// The folder.
+        /// The directory.
         directory: PathBuf,
         /// One of its entries.
         entry: String,
     },
-    /// The folder is not a project.
-    #[error("{directory} holds no file PROJECT; run this in a project, or start one with olmkit init", directory = directory.display())]
+    /// The directory is not a project.
+    #[error("{directory} contains no file PROJECT; run this in a project, or start one with olmkit init", directory = directory.display())]
     NoProject {
-        /// The folder.
+        /// The directory.
         directory: PathBuf,
     },
-    /// The file PROJECT says something unexpected.
+    /// The file PROJECT has unexpected content.
     #[error("PROJECT: {0}")]
     Project(String),
     /// A file that would be overwritten.
@@ -53,7 +53,7 @@ pub enum Error {
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What the parser says.
+        /// The parser's error.
         reason: String,
     },
     /// A Rust file that lacks the place to change.
@@ -63,7 +63,7 @@ pub enum Error {
         path: PathBuf,
         /// The missing item.
         place: String,
-        /// What was to be added there.
+        /// The text to add there.
         text: String,
     },
     /// A template of this crate; a bug.
@@ -79,7 +79,7 @@ pub enum Error {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// Writing failed, and so did putting back what was there.

@@ -1,4 +1,4 @@
-//! Reconcilers of kinds that others define: Kubernetes itself, or another operator.
+//! Reconcilers of external kinds, which Kubernetes or another operator defines.
 
 pub use crate::api::External;
 
@@ -6,7 +6,7 @@ use crate::api::Api;
 use crate::project_file::{Foreign, ProjectFile, Resource};
 use crate::{Error, Tree, collisions, manifest, names};
 
-/// Groups of Kubernetes, as they are called without their domain, and in full.
+/// API groups of Kubernetes: the short name without domain, and the full name.
 const GROUPS: &[(&str, &str)] = &[
     ("core", ""),
     ("admissionregistration", "admissionregistration.k8s.io"),
@@ -25,7 +25,7 @@ const GROUPS: &[(&str, &str)] = &[
     ("storage", "storage.k8s.io"),
 ];
 
-/// What PROJECT says of a kind of others; nothing for one of the project.
+/// The entry in PROJECT for an external kind; `None` for the project's own kinds.
 pub(crate) fn resource(file: &ProjectFile, api: &Api) -> Result<Option<Resource>, Error> {
     let given = &api.external;
     let known = GROUPS
@@ -50,7 +50,7 @@ pub(crate) fn resource(file: &ProjectFile, api: &Api) -> Result<Option<Resource>
         return Err(Error::Usage(message.to_owned()));
     }
     if api.controller == Some(false) || api.image.is_some() {
-        let message = "a kind of others gets a reconciler and nothing else";
+        let message = "an external kind supports only a reconciler";
         return Err(Error::Usage(message.to_owned()));
     }
     names::version(&api.version)?;
@@ -87,7 +87,7 @@ pub(crate) fn resource(file: &ProjectFile, api: &Api) -> Result<Option<Resource>
     };
     if !api.force && resources.iter().any(|known| known.is_version_of(&resource)) {
         return Err(Error::Usage(format!(
-            "the project has a reconciler of {} {} already; --force writes its file anew",
+            "the project has a reconciler of {} {} already; --force overwrites its file",
             resource.group, resource.kind
         )));
     }
@@ -111,7 +111,7 @@ pub(crate) fn group(short: &str, domain: Option<&str>) -> Result<String, Error> 
     }
 }
 
-/// A path of modules. It goes into a source.
+/// A path of modules, written into a source.
 pub(crate) fn rust_path(path: &str) -> Result<String, Error> {
     match syn::parse_str::<syn::Path>(path) {
         Ok(parsed) if parsed.segments.iter().all(|segment| segment.arguments.is_none()) && !path.contains(' ') => {

@@ -8,18 +8,18 @@ use minijinja::context;
 use crate::project_file::{self, ProjectFile};
 use crate::{Error, Report, Source, Tree, config, names, record, templates};
 
-/// What a new project is made from.
+/// The settings of a new project.
 #[derive(Debug, Clone)]
 pub struct Init {
-    /// Common end of the groups, `example.com`.
+    /// Domain of the API groups, such as `example.com`.
     pub domain: String,
-    /// Name of the project; that of the folder if it is not given.
+    /// Name of the project. Defaults to the name of the directory.
     pub name: Option<String>,
     /// Under which license.
     pub license: License,
     /// True if the operator watches only the namespace that it runs in.
     pub namespaced: bool,
-    /// True if each group has folders of its own.
+    /// True if each group has a directory.
     pub multigroup: bool,
     /// Where olmkit's libraries come from.
     pub source: Source,
@@ -58,10 +58,10 @@ const FILES: &[(&str, &str)] = &[
     ("tests/cluster.rs", "project/cluster_test.rs"),
 ];
 
-/// Writes a project into an empty directory or a fresh clone. Files that are there stay as they are.
+/// Writes a project into an empty directory or a fresh clone. Existing files do not change.
 ///
 /// # Errors
-/// When a name is not acceptable, the directory holds a file that a fresh clone does not have, or a file cannot be written.
+/// When a name is not acceptable, the directory contains a file that a fresh clone does not have, or a file cannot be written.
 /// Nothing is written then.
 pub fn init(folder: &Path, options: &Init) -> Result<Report, Error> {
     is_fresh(folder)?;
@@ -80,7 +80,7 @@ pub fn init(folder: &Path, options: &Init) -> Result<Report, Error> {
     Ok(Report { kept, ..report })
 }
 
-/// Puts the files of a project into a tree, but for `config/` and PROJECT.
+/// Adds the files of a project to a tree, except for `config/` and PROJECT.
 pub(crate) fn sources(tree: &mut Tree, file: &ProjectFile, options: &Init) -> Result<(), Error> {
     let license = match options.license {
         License::Apache2 => "apache2",
@@ -151,5 +151,5 @@ fn folder_name(folder: &Path) -> Result<String, Error> {
         source,
     })?;
     let name = full.file_name().map(|name| name.to_string_lossy().to_lowercase());
-    name.ok_or_else(|| Error::Usage("this folder has no name; give a --project-name".to_owned()))
+    name.ok_or_else(|| Error::Usage("this directory has no name; pass --project-name".to_owned()))
 }

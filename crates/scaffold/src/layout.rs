@@ -3,7 +3,7 @@
 use crate::names;
 use crate::project_file::{ProjectFile, Resource};
 
-/// The Rust file of a version of a kind, beside those of the other versions.
+/// The Rust file of a version of a kind, next to the files of the other versions.
 pub(crate) fn types_file(file: &ProjectFile, resource: &Resource, kind: Option<&Resource>) -> String {
     let (version, module) = (&resource.version, names::module(&resource.kind));
     match kind.map_or(file.multigroup(), in_group) {
@@ -12,7 +12,7 @@ pub(crate) fn types_file(file: &ProjectFile, resource: &Resource, kind: Option<&
     }
 }
 
-/// Returns true if a kind's files are in folders of its group. Changing the setting moves no files.
+/// Returns true if a kind's files are in the directories of its group. Changing the setting moves no files.
 pub(crate) fn in_group(resource: &Resource) -> bool {
     resource.path.split('/').count() == 5
 }
@@ -66,7 +66,7 @@ impl Places {
             }
             false => (module.clone(), format!("src/controller/{module}.rs"), module, singular),
         };
-        // The file has functions of its own.
+        // The file already has functions with these names.
         let function = match function.as_str() {
             "apis" | "image" | "images" | "manager" | "project" | "webhooks" => {
                 format!("{function}_")
@@ -127,7 +127,7 @@ pub(crate) fn webhook(file: &ProjectFile, resource: &Resource, part: &str) -> We
     }
 }
 
-/// As kubebuilder names them; but each kind has a path of its own for conversions.
+/// The paths of kubebuilder, except that each kind has a separate path for conversions.
 fn webhook_path(part: &str, group: &str, version: &str, singular: &str) -> String {
     match part {
         DEFAULTING => format!("/mutate-{group}-{version}-{singular}"),

@@ -64,7 +64,7 @@ pub use storage::{StorageVersion, set_storage_version};
 pub use tree::Tree;
 pub use update::{Updated, update};
 
-/// What a command did.
+/// The changes of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// Files that are new, sorted.

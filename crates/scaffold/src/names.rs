@@ -2,7 +2,7 @@
 
 use crate::Error;
 
-/// Words that cannot name a module. `mod` and `self` would read a file of their own.
+/// Words that cannot name a module. `mod` and `self` would refer to other files.
 const RESERVED: &[&str] = &[
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else",
     "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "lib", "loop", "macro", "main",

@@ -20,7 +20,7 @@ const HEADER: &str = "\
 /// The key of the plugin that deploys images.
 const DEPLOY_IMAGE: &str = "deploy-image.rust.olmkit/v1";
 
-/// What olmkit has written, and with which settings.
+/// The file PROJECT: the scaffolded parts and their settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProjectFile {
     value: Map<String, Value>,
@@ -49,11 +49,11 @@ pub struct Resource {
     pub image: Option<Image>,
     /// The webhooks of this version.
     pub webhooks: Webhooks,
-    /// Whose kind it is, if it is not the project's own.
+    /// The origin, if the kind is not the project's own.
     pub foreign: Option<Foreign>,
 }
 
-/// Where a kind of others comes from.
+/// Origin of an external kind.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Foreign {
     /// True if it is one of Kubernetes' own.
@@ -62,7 +62,7 @@ pub struct Foreign {
     pub module: String,
 }
 
-/// Which webhooks a version of a kind has.
+/// The webhooks of a version of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub struct Webhooks {
@@ -118,7 +118,7 @@ pub(crate) fn is_ours(value: &Map<String, Value>) -> bool {
     layouts.contains(&LAYOUT) || (layouts.is_empty() && has_plugin)
 }
 
-/// What `--plugins deploy-image` was given. Texts, as in kubebuilder's format.
+/// The settings of `--plugins deploy-image`. All are strings, as in kubebuilder's format.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Image {
@@ -302,7 +302,7 @@ impl ProjectFile {
         self.get("projectName")
     }
 
-    /// Returns true if each group has folders of its own.
+    /// Returns true if each group has a directory.
     pub fn multigroup(&self) -> bool {
         self.flag("multigroup")
     }
@@ -502,7 +502,7 @@ impl ProjectFile {
 /// Versions of kinds in a project. Large operators have some fifty.
 const MOST_RESOURCES: usize = 500;
 
-/// Checks what a resource says, which becomes names of files, types and objects.
+/// Checks the fields of a resource, which become names of files, types and objects.
 fn check_resource(resource: &Resource) -> Result<(), Error> {
     names::version(&resource.version)?;
     names::plural(&resource.plural)?;

@@ -10,7 +10,7 @@ use crate::Error;
 /// Most operators, keywords and brackets around an expression or a type.
 const DEEPEST: usize = 400;
 
-/// What a bracket counts: the parser passes through the grammar of expressions for each.
+/// The weight of a bracket: the parser descends through the expression grammar for each.
 const BRACKET: usize = 8;
 
 /// Bytes of stack for the parser.
@@ -30,7 +30,7 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<syn::File, Error> {
             reason,
         }
     };
-    // What is not even tokens is left to the parser, for its message. It takes a first line `#!…` away.
+    // The parser reports text that is not even tokens. It removes a first line `#!…`.
     let body = text.strip_prefix('\u{feff}').unwrap_or(text);
     let after_first_line = body.split_once('\n').map_or("", |(_, rest)| rest);
     let first = body.starts_with("#!").then_some(after_first_line);

@@ -5,24 +5,24 @@ use std::path::Path;
 use crate::project_file::ProjectFile;
 use crate::{Error, Report, Tree, modules, record};
 
-/// Settings to change; `None` leaves one as it is.
+/// Settings to change; `None` keeps a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Edit {
-    /// True if groups of new kinds have folders of their own. Files of known kinds stay where they are.
+    /// True if each group of new kinds has a directory. Files of existing kinds are not moved.
     pub multigroup: Option<bool>,
     /// True if the operator watches only the namespace that it runs in.
     pub namespaced: Option<bool>,
 }
 
-/// What `init --namespaced` writes at the end of `package.yaml`.
+/// The end of `package.yaml` that `init --namespaced` writes.
 pub(crate) const INSTALL_MODES: &str =
     "# The operator watches the namespace it runs in.\ninstallModes: [OwnNamespace]\n";
 
-/// What a conversion webhook needs at the end of `package.yaml`.
+/// The end of `package.yaml` that a conversion webhook needs.
 pub(crate) const ALL_NAMESPACES: &str =
     "# A definition is converted for the whole cluster.\ninstallModes: [AllNamespaces]\n";
 
-/// Changes settings of the project in a folder.
+/// Changes settings of the project in a directory.
 ///
 /// # Errors
 /// When a source lacks the place to change or a file cannot be written. Nothing is written then.
@@ -77,7 +77,7 @@ pub fn edit(folder: &Path, changes: Edit) -> Result<Report, Error> {
 
 const PACKAGE: &str = "config/package.yaml";
 
-/// Adds install modes, unless somebody has chosen some.
+/// Adds install modes, unless the file already has some.
 pub(crate) fn add_install_modes(tree: &mut Tree, modes: &str) -> Result<(), Error> {
     let text = tree.text(PACKAGE)?;
     let chosen = text.lines().any(|line| line.starts_with("installModes:"));

@@ -31,7 +31,7 @@ impl FromStr for Source {
             value: text.to_owned(),
             reason: reason.to_owned(),
         };
-        // What follows stands in a TOML text.
+        // The rest is written into a TOML string.
         if text.contains(['"', '\\']) || text.chars().any(char::is_control) {
             return Err(wrong(
                 "quotes, backslashes and control characters are not possible here",
@@ -57,7 +57,7 @@ impl FromStr for Source {
 }
 
 impl Source {
-    /// Checks that the texts can be part of a TOML text, wherever they come from.
+    /// Checks that the values can be part of a TOML string.
     ///
     /// # Errors
     /// They hold quotes, backslashes or control characters.
@@ -82,7 +82,7 @@ impl Source {
         }
     }
 
-    /// The keys of a dependency in `Cargo.toml`, for a crate in this folder of the repository.
+    /// The keys of a dependency in `Cargo.toml`, for a crate in this directory of the repository.
     pub(crate) fn dependency(&self, folder: &str) -> String {
         match self {
             Self::Version(version) => format!("version = \"{version}\""),

@@ -1,4 +1,4 @@
-//! Texts with variables. An undefined variable is an error.
+//! Text templates with variables. An undefined variable is an error.
 
 use std::sync::LazyLock;
 

@@ -30,7 +30,7 @@ fn fail(action: &'static str, path: &Path) -> impl Fn(io::Error) -> Error + use<
 }
 
 impl Tree {
-    /// The files below a folder.
+    /// The files below a directory.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
@@ -39,13 +39,13 @@ impl Tree {
         }
     }
 
-    /// Reads files of up to so many bytes, instead of 16 MiB.
+    /// Reads files of up to this number of bytes, instead of 16 MiB.
     #[must_use]
     pub fn with_largest(self, largest: u64) -> Self {
         Self { largest, ..self }
     }
 
-    /// The folder.
+    /// The directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -198,7 +198,7 @@ impl Tree {
         result.map(|()| report)
     }
 
-    /// Refuses paths that lead out of the folder, through `..` or a link.
+    /// Rejects paths that lead out of the directory, through `..` or a link.
     fn check(&self, path: &Path) -> Result<(), Error> {
         let refuse = |reason: &str| {
             Err(fail("write", &self.root.join(path))(io::Error::other(
@@ -210,7 +210,7 @@ impl Tree {
         }
         for folder in path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
             if self.root.join(folder).is_symlink() {
-                return refuse("a folder on the way is a link");
+                return refuse("one of its directories is a symbolic link");
             }
         }
         Ok(())
@@ -247,7 +247,7 @@ impl Tree {
     }
 }
 
-/// What has been done, to be undone in reverse.
+/// The completed steps, to be undone in reverse.
 #[derive(Default)]
 struct Undo(Vec<Step>);
 
@@ -308,7 +308,7 @@ fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Stands before every change of a file or folder, so that a test can let each of them fail.
+/// Called before every change of a file or directory, so that a test can make each of them fail.
 #[cfg(not(test))]
 #[inline]
 fn step() -> io::Result<()> {
@@ -383,7 +383,7 @@ mod tests {
         }
         assert_eq!(fs::read(root.join("b/c/created")).unwrap(), b"fresh");
         assert!(!root.join("a/removed").exists());
-        assert_eq!(fs::read_dir(root).unwrap().count(), 2, "the stage is gone");
+        assert_eq!(fs::read_dir(root).unwrap().count(), 2, "the stage is deleted");
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! The files of a project as a newer version of this crate writes them.
 //!
-//! PROJECT says which release wrote a project, and what was created in it. From that, the files are made twice in memory: as they
-//! were written then, and as they are written now. A file that nobody has touched is replaced. In one that somebody has touched, the
-//! changes from then to now are merged. Neither needs the network or an older program.
+//! PROJECT names the release that wrote a project, and lists the created parts. `update` renders the files twice in memory:
+//! with that release's templates, and with the current ones. An unchanged file is replaced. In a file with the author's changes, the
+//! changes from then to now are merged. Neither needs the network or an older binary.
 //!
-//! Before the first release there is one state of the templates, so then and now differ only in files that nobody has touched. From
-//! the first release on, each release keeps one whole snapshot of `templates` and `twin` under its name, which [`replay`] reads.
+//! Before the first release there is one state of the templates, so then and now do not differ. From the first release
+//! on, each release keeps one whole snapshot of `templates` and `twin` under its name, which [`replay`] reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::project_file::{self, ProjectFile};
 use crate::record::{self, hash};
 use crate::{Error, Report, Source, Tree, config, manifest};
 
-/// What an update did, or would do.
+/// The changes that an update made or would make.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Updated {
     /// The files that changed.
@@ -34,10 +34,10 @@ pub struct Updated {
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-/// Updates the project in a folder. With `dry_run`, nothing is written.
+/// Updates the project in a directory. With `dry_run`, nothing is written.
 ///
 /// # Errors
-/// When the project is from a newer version, a file holds the marks of a conflict already, or a file cannot be read or
+/// When the project is from a newer version, a file already contains conflict marks, or a file cannot be read or
 /// written. Nothing is written then.
 pub fn update(folder: &Path, dry_run: bool) -> Result<Updated, Error> {
     let mut tree = Tree::at(folder);
@@ -106,7 +106,7 @@ fn one(
     let untouched = old == Some(&known) || stored.is_some_and(|stored| stored == hash(&known));
     match new {
         None if untouched => tree.remove(path),
-        // What the author has made of it stays.
+        // Keeps the author's changes.
         None if old.is_some() || stored.is_some() => updated.left.push(path.to_owned()),
         None => {}
         Some(new) if untouched => tree.write(path, new.clone()),
@@ -134,7 +134,7 @@ fn one(
     Ok(())
 }
 
-/// What the files of a project depend on beside PROJECT.
+/// Inputs of a project's files that are not in PROJECT.
 struct Facts {
     license: License,
     /// Where olmkit's libraries came from, and come from now.
@@ -199,7 +199,7 @@ impl Facts {
 /// The sources of a project as the templates make them.
 fn replay(project: &ProjectFile, options: &Init) -> Result<Files, Error> {
     let nowhere = tempfile::tempdir().map_err(|source| Error::Io {
-        action: "create a folder in",
+        action: "create a directory in",
         path: std::env::temp_dir(),
         source,
     })?;
@@ -244,7 +244,7 @@ fn short(file: &ProjectFile, group: &str) -> String {
     }
 }
 
-/// All changes of texts, in the unified format.
+/// All changes in the unified diff format.
 fn diff(tree: &Tree) -> Result<String, Error> {
     let disk = Tree::at(tree.root());
     let mut diff = String::new();

@@ -188,7 +188,7 @@ fn edits_survive() {
         assert!(!read(&folder, path).contains("<<<<<<<"), "{path}");
     }
     syn::parse_file(&read(&folder, "src/packaging.rs")).unwrap();
-    // What is not resolved does not stop a second update, which has nothing to do.
+    // An unresolved conflict does not stop a second update, which has nothing to do.
     let again = update(folder.path(), false).unwrap();
     assert!(again.report.changed.is_empty() && again.left.is_empty(), "{again:?}");
 }
@@ -309,7 +309,7 @@ fn what_cannot_be_updated_is_refused_and_stays_as_it_is() {
     edit(&folder, "Cargo.toml", "[package]", "[package");
     refused("Cargo.toml: ");
     fs::remove_file(folder.path().join("PROJECT")).unwrap();
-    refused("holds no file PROJECT");
+    refused("contains no file PROJECT");
 }
 
 #[test]

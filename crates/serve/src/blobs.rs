@@ -134,7 +134,7 @@ pub struct Gzip<I> {
 }
 
 impl<I> Gzip<I> {
-    /// Compresses `texts`.
+    /// Compresses an iterator of strings.
     pub fn new(texts: I) -> Self {
         let encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         Gzip {

@@ -1,7 +1,7 @@
 //! Processes that cannot outlive this one.
 //!
 //! Each program runs below a shell that waits for either of two events: the program's end, or the end of a pipe whose
-//! other side this process holds. The pipe closes when the handle is dropped and also when this process ends in any
+//! other side this process keeps open. The pipe closes when the handle is dropped and also when this process ends in any
 //! way, so no process remains. This needs neither signal handlers nor a thread.
 
 use std::ffi::OsString;

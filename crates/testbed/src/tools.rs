@@ -121,7 +121,7 @@ fn folders(named: Option<PathBuf>, downloads: [Option<PathBuf>; 2], cache: Optio
     named.into_iter().chain(downloads).chain(built).collect()
 }
 
-/// The first program of this name in `folders` and `in_path`.
+/// The first binary of this name in the given directories and `PATH`.
 fn first(name: &'static str, folders: &[PathBuf], in_path: &[PathBuf]) -> Result<PathBuf, Error> {
     folders
         .iter()

@@ -129,7 +129,7 @@ async fn writes_are_refused_late_and_lost() {
     }
 }
 
-/// A black hole holds requests in flight and new ones, and releases them afterwards.
+/// A black hole delays requests in flight and new ones, and releases them afterwards.
 #[tokio::test]
 async fn nothing_passes_a_black_hole() {
     let (direct, through, proxy) = maps("hole").await;
@@ -157,7 +157,7 @@ async fn nothing_passes_a_black_hole() {
     assert_eq!(added(events.next().await), "meanwhile");
     assert!(
         direct.get_opt("abandoned").await.unwrap().is_none(),
-        "nobody waited for it"
+        "no client waited for it"
     );
 }
 

@@ -299,7 +299,7 @@ impl<'de> de::Deserializer<'de> for Decoder<'de, '_> {
 
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
         self.check_finite()?;
-        #[expect(clippy::cast_precision_loss, reason = "what Go does with a number for a float field")]
+        #[expect(clippy::cast_precision_loss, reason = "as Go converts a number for a float field")]
         let value = match self.node.value {
             Value::Null => 0.0,
             Value::Float(value) => value,

@@ -1,6 +1,6 @@
 //! YAML as the Go tools of the Operator Framework read and write it.
 //!
-//! Every manifest goes through this module. The reader keeps positions and applies the YAML 1.1 rules of go-yaml v2,
+//! This module reads every manifest. The reader keeps positions and applies the YAML 1.1 rules of go-yaml v2,
 //! the library under `sigs.k8s.io/yaml`: `on` and `y` are booleans, `0644` is octal, `1_000` is a number. The writer
 //! gives the very bytes of `sigs.k8s.io/yaml`'s `Marshal`. Both facts matter for the same reason: what we accept, OLM
 //! must accept, and what we write, every Go program must read back as the same value.

@@ -67,7 +67,7 @@ pub(super) fn resolve_tagged(tag: &str, text: &str) -> Result<Scalar, String> {
     let (kind, scalar) = resolve_hinted(text, wanted == Kind::Timestamp);
     match (wanted, kind, &scalar) {
         _ if wanted == kind => Ok(scalar),
-        #[expect(clippy::cast_precision_loss, reason = "what go-yaml does")]
+        #[expect(clippy::cast_precision_loss, reason = "as go-yaml does")]
         (Kind::Float, Kind::Int, Scalar::Value(Value::Integer(number))) => {
             Ok(Scalar::Value(Value::Float(*number as f64)))
         }

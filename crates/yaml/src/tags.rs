@@ -6,7 +6,7 @@ use libyaml_safer::Scanner;
 use super::input::{Pieces, position_of};
 use super::{Error, Position};
 
-/// So many places that may be such tags are looked at; each look costs a scan up to there.
+/// Maximum number of possible tags to check. Each check costs a scan up to its position.
 const MOST_LOOKS: usize = 64;
 
 /// Refuses a text with a tag that ends at a comma.

@@ -28,8 +28,8 @@ pub fn folder(changes: &[(&str, &str, &str)]) -> TempDir {
     folder
 }
 
-/// Copies the bundle to `folder/name` and changes it. A change with an empty text appends, and creates the file if it
-/// does not exist.
+/// Copies the bundle to a directory and changes it. A change with an empty old text appends, and creates the file if
+/// it does not exist.
 pub fn copy(folder: &Path, name: &str, changes: &[(&str, &str, &str)]) {
     let source = path();
     for directory in ["manifests", "metadata"] {
@@ -53,7 +53,7 @@ pub fn copy(folder: &Path, name: &str, changes: &[(&str, &str, &str)]) {
     }
 }
 
-/// Copies the bundle to `folder/name` and renames it to `name`, so that copies do not conflict.
+/// Copies the bundle to a directory and renames it to `name`, so that copies do not conflict.
 pub fn copy_renamed(folder: &Path, name: &str, changes: &[(&str, &str, &str)]) {
     copy(folder, name, changes);
     for directory in ["manifests", "metadata"] {

@@ -48,8 +48,8 @@ pub fn project() -> Result<Project, Error> {
     .api(class)
     .webhook(Webhook::validating::<Backup>("/validate"))
     .grants([
-        Grant::of::<Backup>(Scope::Watched, READ, "what to do"),
-        Grant::of::<Backup>(Scope::Watched, ["patch"], "what was done").on("status"),
+        Grant::of::<Backup>(Scope::Watched, READ, "the requested backups"),
+        Grant::of::<Backup>(Scope::Watched, ["patch"], "the result").on("status"),
         Grant::of::<Secret>(Scope::Own, ["get"], "the key of the bucket"),
         Grant::of::<Lease>(Scope::Own, ["get", "create", "update"], "--leader-elect"),
         Grant::of::<BackupClass>(Scope::Cluster, READ, "classes have no namespace"),

@@ -377,7 +377,7 @@ async fn volumes_are_deleted_with_the_object() {
         .delete("web", &DeleteParams::default())
         .await
         .unwrap();
-    eventually("all of it is gone", async || {
+    eventually("all objects are deleted", async || {
         let claim = claims.get_opt("data-web-0").await.unwrap();
         // The claim of a running pod waits for it, with a time of deletion.
         let claim_goes = claim.is_none_or(|claim| claim.metadata.deletion_timestamp.is_some());

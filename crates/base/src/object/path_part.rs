@@ -35,7 +35,7 @@ impl PathPart {
         let name = name.into();
         let reason = match name.as_str() {
             "" => "it is empty",
-            "." | ".." => "it stands for a directory",
+            "." | ".." => "it means a directory",
             name if name.contains(['/', '\\']) => "it has a separator of directories",
             name if name.chars().any(char::is_control) => "it has a control character",
             name if name.len() > Self::LONGEST => "it is longer than 255 bytes",

@@ -12,7 +12,7 @@ use olmkit_oci::{Location, fetch};
 use crate::registry_flags::RegistryFlags;
 use crate::runtime::block_on;
 
-/// The directory of a bundle. An image is unpacked into `folder`, which must exist while the bundle is read.
+/// The directory of a bundle. An image is unpacked into the second argument, which must exist while the bundle is read.
 pub fn directory(bundle: &str, folder: &Path, registry: &RegistryFlags) -> anyhow::Result<PathBuf> {
     let directory = Path::new(bundle);
     if directory.is_dir() {

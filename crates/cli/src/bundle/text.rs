@@ -39,8 +39,8 @@ impl Row {
     }
 }
 
-/// Output for many bundles: a failing bundle is printed as soon as it is validated, then each broken rule once with a
-/// few positions, and totals.
+/// Output for many bundles: each failing bundle immediately after its validation, then each broken rule once with a few
+/// positions, and totals.
 #[derive(Default)]
 pub struct Bundles {
     many: Many,

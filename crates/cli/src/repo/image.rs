@@ -146,7 +146,7 @@ fn database(root: &Path) -> Option<Result<Vec<String>, String>> {
     )
 }
 
-/// Holds the files of each layer against the packages of the image.
+/// Compares the files of each layer with the packages of the image.
 fn compare(fetched: &Fetched, platform: &Platform, root: &Path) -> anyhow::Result<Compared> {
     let Some(os_release) = os_release(root) else {
         return Ok(Compared::Failed("the image has no /etc/os-release".to_owned()));

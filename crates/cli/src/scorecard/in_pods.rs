@@ -61,7 +61,7 @@ enum Security {
 }
 
 impl PodFlags {
-    /// Says which flags have no effect because no pod is started.
+    /// Reports the flags that have no effect because no pod is started.
     pub fn note_without_effect(&self) {
         if self.cluster {
             return;

@@ -314,7 +314,7 @@ fn operator_sdk_init() {
     // A project, or sources, are no fresh clone.
     let again = desk.run("operator-sdk init --domain example.com --directory clone");
     assert_eq!(again.code, 1);
-    assert!(again.err.contains("is not empty: it holds"), "{}", again.err);
+    assert!(again.err.contains("is not empty: it contains"), "{}", again.err);
     for file in ["main.go", "Makefile", "PROJECT", "src"] {
         let directory = desk.path(&format!("with-{file}"));
         fs::create_dir(&directory).unwrap();

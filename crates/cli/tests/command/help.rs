@@ -138,7 +138,7 @@ fn every_example_is_a_valid_command_line() {
 }
 
 /// Words of a command line with single and double quotes.
-fn shlex(line: &str) -> Vec<String> {
+pub fn shlex(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;
     for c in line.trim().chars() {

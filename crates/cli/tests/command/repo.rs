@@ -100,7 +100,7 @@ fn equal_findings_of_many_bundles_are_shown_once() {
     assert_eq!(totals(&out), totals(&whole.1));
 }
 
-/// A repository with several operators, each with so many bundles.
+/// A repository with several operators, each with this number of bundles.
 fn operators(names: &[&str], bundles: usize) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     for name in names {

@@ -42,7 +42,7 @@ fn a_project_is_started_extended_and_changed() {
     assert_eq!(code, 2);
     assert_eq!(
         errors,
-        "Error: cache.example.com/v1alpha1 Memcached exists; --force writes its files anew\n"
+        "Error: cache.example.com/v1alpha1 Memcached exists; --force overwrites its files\n"
     );
     let (code, written, _) = olmkit(&folder, &["edit", "--namespaced"]);
     assert_eq!(code, 0);
@@ -51,7 +51,7 @@ fn a_project_is_started_extended_and_changed() {
     assert_eq!(code, 2, "{errors}");
     let (code, _, errors) = olmkit(&folder, &["init"]);
     assert_eq!(code, 1);
-    assert!(errors.contains("is not empty: it holds"), "{errors}");
+    assert!(errors.contains("is not empty: it contains"), "{errors}");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn names_that_nobody_would_accept_are_refused_before_anything_is_written() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     let (code, _, errors) = olmkit(folder.path(), &["create", "api", "--version=v1", "--kind=Memcached"]);
     assert_eq!(code, 1);
-    assert!(errors.contains("holds no file PROJECT"), "{errors}");
+    assert!(errors.contains("contains no file PROJECT"), "{errors}");
 }
 
 /// A project with two versions of a kind.

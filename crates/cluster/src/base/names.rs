@@ -75,10 +75,10 @@ pub fn subscription(csv: &str) -> String {
     format!("{}-sub", dashed(csv))
 }
 
-/// Prefix of the labels that OLM puts on the components of a package in a namespace.
+/// Prefix of OLM's labels on the components of a package in a namespace.
 pub const COMPONENT: &str = "operators.coreos.com/";
 
-/// The label that OLM puts on the components of a package in a namespace. Label names have at most 63 characters.
+/// OLM's label on the components of a package in a namespace. Label names have at most 63 characters.
 pub fn component_label(package: &str, namespace: &str) -> String {
     let name: String = format!("{package}.{namespace}").chars().take(63).collect();
     format!("{COMPONENT}{}", name.trim_end_matches(['.', '-', '_']))

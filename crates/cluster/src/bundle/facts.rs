@@ -43,7 +43,7 @@ impl BundleFacts {
             .collect();
         let [csv] = csvs.as_slice() else {
             return Err(Error::Bundle(format!(
-                "a bundle holds exactly one ClusterServiceVersion, this one holds {}",
+                "a bundle must contain exactly one ClusterServiceVersion, this one contains {}",
                 csvs.len()
             )));
         };

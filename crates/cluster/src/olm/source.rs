@@ -61,7 +61,7 @@ pub fn read(directory: &Path, settings: &Settings, images: &Images, with_catalog
             .any(|object| text(object, "/kind") == "Deployment" && text(object, "/metadata/name") == "olm-operator")
     {
         return Err(Error::Usage(format!(
-            "{} holds neither OLM's chart (Chart.yaml and crds/) nor the manifests of a release (crds.yaml and olm.yaml)",
+            "{} contains neither OLM's chart (Chart.yaml and crds/) nor the manifests of a release (crds.yaml and olm.yaml)",
             directory.display()
         )));
     }

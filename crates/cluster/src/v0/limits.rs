@@ -56,7 +56,7 @@ pub fn check(bundle: &BundleFacts, inline: bool) -> Vec<Cause> {
     if inline && causes.is_empty() && total + escaped > ETCD_LIMIT {
         causes.push(Cause::lasting(
             Code::BundleTooLarge,
-            format!("the bundle needs {} bytes in the InstallPlan, which holds at most about {ETCD_LIMIT} when a directory is served inline", total + escaped),
+            format!("the bundle needs {} bytes in the InstallPlan, which has room for at most about {ETCD_LIMIT} when a directory is served inline", total + escaped),
             "build and push the bundle image (olmkit image build, push) and run: olmkit run bundle IMAGE",
         ));
     }

@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(
             key_of(&step("rbac.authorization.k8s.io", "Role")),
             None,
-            "it goes with its namespace"
+            "it is deleted with its namespace"
         );
     }
 }

@@ -73,7 +73,7 @@ pub struct InstallReport {
     pub namespace: String,
     /// The bundle that is installed.
     pub bundle: Option<String>,
-    /// The ClusterExtension as it was applied, or would be.
+    /// The applied ClusterExtension, or the one that a dry run would apply.
     pub manifest: Value,
     /// The causes found, including warnings.
     pub causes: Vec<Cause>,

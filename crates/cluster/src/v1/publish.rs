@@ -54,7 +54,7 @@ pub struct Loaded {
     /// Its dependencies, which OLM v1 does not resolve.
     pub dependencies: Vec<Dependency>,
     directory: PathBuf,
-    /// Holds an unpacked image.
+    /// Keeps an unpacked image.
     _folder: Option<Directory>,
 }
 

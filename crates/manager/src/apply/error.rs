@@ -26,7 +26,7 @@ pub struct Error {
     retry_after: Option<Duration>,
 }
 
-/// The remedy for an error.
+/// The fix for an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -123,13 +123,13 @@ impl Error {
         &self.reason
     }
 
-    /// The remedy.
+    /// The fix.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 }
 
-/// The remedy for an error status.
+/// The fix for an error status.
 fn classify(status: &kube::core::Status) -> ErrorKind {
     let terminating = || {
         let causes = status.details.iter().flat_map(|details| &details.causes);

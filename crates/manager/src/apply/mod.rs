@@ -232,7 +232,7 @@ impl Applier {
                 Some(live) => self.created_before(resource, &key, &desired, live),
                 None => Err(Error::transient(
                     "Conflict",
-                    format!("{} was deleted meanwhile", describe(resource, &key)),
+                    format!("another client deleted {}", describe(resource, &key)),
                 )),
             },
             Err(error) => Err(Error::request(format!("create {}", describe(resource, &key)), error)),
@@ -711,7 +711,7 @@ impl<'a> Attempt<'a> {
     /// lists whose fields `names` have the value of a desired entry, and the fields `left`. An apply cannot remove what it
     /// does not own.
     async fn repair(&self, names: &[String], left: &[Path]) -> Result<Value, Error> {
-        let gone = || Error::transient("Conflict", format!("{} was deleted meanwhile", self.describe()));
+        let gone = || Error::transient("Conflict", format!("another client deleted {}", self.describe()));
         let mut live = self.applier.read(self.resource, self.key).await?.ok_or_else(gone)?;
         if let Some(metadata) = live.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");

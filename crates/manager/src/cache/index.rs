@@ -133,7 +133,7 @@ mod tests {
         apply(&cache, pod("d", 8, &["one"]));
         cache.retain(&HashSet::new(), None, Instant::now());
         assert_eq!(names(&index, "one").len(), 0);
-        assert!(index.lock().is_empty(), "nothing is left of what is gone");
+        assert!(index.lock().is_empty(), "deleted objects leave no entries");
     }
 
     #[test]

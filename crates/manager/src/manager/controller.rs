@@ -35,8 +35,8 @@ pub(crate) fn paged(config: watcher::Config) -> watcher::Config {
 
 /// Reconciles the objects of kind `K`; made by [`Manager::controller`], complete with [`run`](Self::run).
 ///
-/// An object is reconciled when the operator begins to lead, when it changes but for its status, when an object that it
-/// [owns](Self::owns) or [depends on](Self::watches) changes, and after a failure, with a delay that doubles. So an operator
+/// An object is reconciled when the operator begins to lead, when the object changes except in its status, when an object
+/// that it [owns](Self::owns) or [depends on](Self::watches) changes, and after a failure, with a delay that doubles. So an operator
 /// that writes a status does not wake itself up, if objects of this kind have a generation; see [`when`](Self::when). One
 /// object is never reconciled twice at the same time.
 #[must_use = "nothing is reconciled without `run`"]
@@ -84,7 +84,7 @@ where
         self
     }
 
-    /// Only changes of an object for which `relevant` holds, instead of all but those of the status. With a finalizer, the
+    /// Only changes of an object for which `relevant` is true, instead of all except status changes. With a finalizer, the
     /// time of deletion must be one of them.
     ///
     /// The API server gives some built-in kinds no generation that would tell one from the other: with Nodes, Namespaces
@@ -110,7 +110,7 @@ where
         self
     }
 
-    /// At most `limit` objects at the same time, instead of what `--max-concurrent-reconciles` says.
+    /// At most `limit` objects at the same time, instead of `--max-concurrent-reconciles`.
     pub fn concurrency(mut self, limit: usize) -> Self {
         self.limits.concurrency = limit;
         self
@@ -190,14 +190,14 @@ where
                 add(&queue, key, change.listed);
             }
         };
-        // Objects that concern no other object take no memory. The cache knows the objects that they concerned before.
+        // Objects that concern no other object need no memory. The cache keeps the previously concerned objects.
         let project = move |object| project(object).filter(|related| !related.keys.is_empty());
         self.manager
             .watch::<C, _, _, _>(&cache, paged(config), project, changed);
         self
     }
 
-    /// Reconciles the objects while this replica leads. A reconcile brings the world in line with the object's spec, whatever
+    /// Reconciles the objects while this replica leads. A reconcile changes the cluster to match the object's spec, whatever
     /// has changed; a deleted object is not reconciled, so work before the deletion needs a finalizer.
     ///
     /// An error is logged and the object tried again. A panic counts as an error and ends nothing else.
@@ -256,8 +256,8 @@ pub(super) fn add(queue: &WorkQueue<ObjectKey>, key: ObjectKey, listed: bool) {
     }
 }
 
-/// How long the owner of a changed object waits after failures. A pass that writes what it owns and then fails would be begun
-/// anew by its own write, for ever. The queue's delays are the same at first and become longer.
+/// The delay of an owner after failures, if a managed object changes. Without it, a reconcile that writes a managed object
+/// and then fails would start itself again without end. The queue's delays are the same at first and become longer.
 const OWNED: Backoff = Backoff {
     base: Duration::from_millis(100),
     cap: Duration::from_secs(30),

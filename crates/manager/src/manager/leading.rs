@@ -18,10 +18,10 @@ const RELEASE: Duration = Duration::from_secs(1);
 /// The candidate checks its conditions again in this interval: a watch that was rejected may work again.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// After so many looks what is waited for is logged.
+/// The number of checks before the missing caches are logged.
 const REMIND: u32 = 30;
 
-/// A replica that stands for election when its caches are filled.
+/// A replica that takes part in the election when its caches are filled.
 pub(super) struct Candidate {
     pub(super) client: Client,
     pub(super) lease: Option<Config>,
@@ -32,7 +32,8 @@ pub(super) struct Candidate {
     pub(super) drain: Duration,
 }
 
-/// All `workers`, with `beside` from before they begin until they have ended. Without workers until `stop` is cancelled.
+/// Runs all `workers`. `beside` starts before them and is stopped after them. Without workers, it runs until `stop` is
+/// cancelled.
 pub(super) async fn together(beside: Vec<Work>, workers: Vec<Work>, stop: CancellationToken) {
     let beside = async {
         join_all(beside).await;
@@ -123,10 +124,7 @@ async fn await_synced(readiness: &Readiness) {
     }
     match readiness.waiting_for() {
         refused if refused.is_empty() => tracing::info!("all caches synced"),
-        refused => tracing::error!(
-            ?refused,
-            "caches synced but for some namespaces, which wait for permissions"
-        ),
+        refused => tracing::error!(?refused, "caches synced, except in namespaces without permissions"),
     }
 }
 

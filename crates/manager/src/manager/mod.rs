@@ -30,9 +30,9 @@
 //! ```
 //!
 //! [`Builder::start`] connects, binds the servers (a port in use ends the process before any work begins) and lets watches
-//! begin. [`Manager::run`] then goes through these steps:
+//! begin. [`Manager::run`] then runs these steps:
 //!
-//! 1. Every cache is filled. A replica that cannot watch never stands for election, so it keeps no other from leading.
+//! 1. Every cache is filled. A replica that cannot watch never takes part in the election, so it does not block other replicas.
 //! 2. The replica is ready, as a standby, and waits for the lease.
 //! 3. While it leads, [controllers](Manager::controller) and [further work](Manager::while_leading) run.
 //! 4. On SIGTERM or SIGINT the replica is no longer ready, and no more reconciles begin; those that run get a few seconds.
@@ -82,8 +82,8 @@ use crate::{
     worker::{self, Done, Failure, Limits},
 };
 
-/// The permissions are checked this long after the start: the first lists and passes go before. What a list lacks, the list
-/// itself says at once.
+/// The delay between the start and the check of the permissions, which gives priority to the first lists and reconciles.
+/// A list without permission fails at once and reports it.
 const CHECK_AFTER: Duration = Duration::from_secs(1);
 
 /// Reconciles do not wait longer for the check of the permissions.
@@ -228,7 +228,7 @@ impl Manager {
     }
 
     /// Watches the objects of kind `K` that `config` selects: a namespaced kind in the watched namespaces, another in the
-    /// cluster. `cache` holds what `project` makes of each object; `changed` is called after each change of it. The operator
+    /// cluster. `cache` contains the projection of each object; `changed` is called after each change of it. The operator
     /// is not ready before the cache is filled.
     ///
     /// [`controller`](Self::controller) does this for the common case.
@@ -315,8 +315,8 @@ impl Manager {
         self.workers.push(Box::pin(work));
     }
 
-    /// Runs `work` from the beginning of the leadership until the last reconcile has finished. What it does before it first
-    /// waits is done before any reconcile. It may end earlier.
+    /// Runs `work` from the beginning of the leadership until the last reconcile has finished. The code before its first
+    /// `await` that waits runs before any reconcile. It may end earlier.
     pub fn while_leading(&mut self, work: impl Future<Output = ()> + Send + 'static) {
         self.beside.push(Box::pin(work));
     }

@@ -117,8 +117,8 @@ pub trait Reconciler: Send + Sync + 'static {
     /// The kind.
     type Object: Object;
 
-    /// Brings the cluster in line with `object`. It runs when the object or one of its children changes, and must not depend on
-    /// what has changed.
+    /// Brings the cluster in line with `object`. It runs when the object or one of its children changes. It must not depend
+    /// on the kind of change.
     fn reconcile(
         &self,
         object: &Self::Object,

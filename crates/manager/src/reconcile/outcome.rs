@@ -125,8 +125,8 @@ impl Outcome {
         }
     }
 
-    /// Fields of the status beside conditions and `observedGeneration`, which are added. Without this the fields stay as
-    /// they are.
+    /// Sets the status fields other than conditions and `observedGeneration`, which the library sets. Without this call,
+    /// the fields do not change.
     #[must_use]
     pub fn status(self, status: impl Serialize) -> Self {
         let status = serde_json::to_value(status).map_err(|error| error.to_string());

@@ -225,7 +225,7 @@ async fn clean_up<R: Reconciler>(
     }
     match result {
         Ok(outcome) if outcome.is_ready() => {
-            // The reconcile may have written the object since. The patch needs no resource version: the API server rejects it if
+            // The reconcile may have written the object. The patch needs no resource version: the API server rejects it if
             // another finalizer was removed.
             let newest = shared
                 .objects

@@ -95,7 +95,7 @@ fn set_outcome(all: &mut Vec<Condition>, outcome: &Outcome, found: &Found<'_>) {
         Ready::Waiting { reason, message } | Ready::Failed { reason, message } => (reason.as_str(), message.as_str()),
     };
     match (&outcome.available, &outcome.ready, found.conflict) {
-        // A paused object is as ready and available as it was, unless its spec has changed since.
+        // A paused object keeps its conditions, unless its spec has changed.
         _ if outcome.paused && known(READY, all).is_some_and(|ready| ready.observed_generation == found.generation) => {
         }
         (Some((_, text)), Ready::Yes, None) => conditions::set(all, READY, true, reason, text),

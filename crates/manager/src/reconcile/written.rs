@@ -4,7 +4,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// So many events may be on their way.
+/// Maximum number of pending events.
 const MOST: usize = 4096;
 
 /// Versions of objects that this process wrote, until their events arrive.

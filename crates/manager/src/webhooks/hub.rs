@@ -113,7 +113,7 @@ where
             true => write(&middle)?,
             false => (known(wanted)?.write)(middle)?,
         };
-        // The object of a type says everything: without labels or annotations there are none.
+        // A typed object is complete: if it has no labels or annotations, there are none.
         if let Some(fields) = made.as_object_mut()
             && let Some(metadata) = fields.entry("metadata").or_insert_with(|| json!({})).as_object_mut()
         {

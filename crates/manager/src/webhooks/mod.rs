@@ -70,7 +70,7 @@ use crate::{
 const ADMISSION: (usize, usize) = (7 << 20, 4);
 /// Larger conversion requests are refused: they can hold many objects, which are converted one after the other.
 const CONVERSION: (usize, usize) = (64 << 20, 1);
-/// Time for a request. The API server waits ten seconds unless the configuration says otherwise, thirty at most.
+/// Time for a request. The API server waits ten seconds by default, and at most thirty.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 type Reply = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send>>;
@@ -281,8 +281,8 @@ where
     })?;
     // The weight includes the handler's parsed body.
     let (body, _room) = (body.bytes, body.room);
-    // In place: a task of its own would outlive the request when that takes too long. A panic ends this request only;
-    // nothing that the handler used is seen here afterwards.
+    // Not in a separate task, which would outlive a request that takes too long. A panic ends only this request, because
+    // nothing that the handler used is visible here afterwards.
     let done = AssertUnwindSafe(async { (route.handler)(body).await }).catch_unwind();
     match done.await {
         Ok(Ok(answer)) => Ok(answer),

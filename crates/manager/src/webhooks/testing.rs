@@ -44,7 +44,7 @@ where
 }
 
 /// An object of the first version of a definition, as `crd()` of a derived type returns it. The bytes decide what it
-/// holds, so a test that draws them at random also finds a small example when it fails. Texts keep their bounds, `enum` and
+/// contains, so a test with random bytes also finds a small example when it fails. Strings respect their bounds, `enum` and
 /// `format`, but not a `pattern` or a rule in CEL.
 #[must_use]
 pub fn object(definition: &CustomResourceDefinition, bytes: &[u8]) -> Value {

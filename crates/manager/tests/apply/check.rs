@@ -160,7 +160,7 @@ impl Bench {
                     format!("reason {}", error.reason())
                 })?;
                 check(first.writes == 0, || format!("sent {:?}", first.requests))?;
-                let live = self.get(target).await.ok_or("it is gone")?;
+                let live = self.get(target).await.ok_or("it is deleted")?;
                 let before = case
                     .before
                     .last()
@@ -219,7 +219,7 @@ impl Bench {
                 self.is_settled(applier, case, target, desired).await
             }
             "drift" => {
-                let before = before.ok_or("the object is gone")?;
+                let before = before.ok_or("the object is deleted")?;
                 let done = self.reconcile(applier, case, target, desired).await;
                 let report = done.result.map_err(|error| format!("it failed: {error}"))?;
                 check((1..=2).contains(&done.writes), || format!("sent {:?}", done.requests))?;
@@ -256,7 +256,7 @@ impl Bench {
                 self.is_not_repeated(case, applier, target, desired).await
             }
             "kept" => {
-                let before = before.ok_or("the object is gone")?;
+                let before = before.ok_or("the object is deleted")?;
                 let mut refused = 0;
                 for _ in 0..3 {
                     let done = self.reconcile(applier, case, target, desired).await;
@@ -271,7 +271,7 @@ impl Bench {
                     }
                 }
                 check(refused <= 1, || format!("{refused} rejected requests"))?;
-                let live = self.get(target).await.ok_or("it is gone")?;
+                let live = self.get(target).await.ok_or("it is deleted")?;
                 for field in &case.fields {
                     let (old, new) = (at(&before, field), at(&live, field));
                     check(old == new, || format!("{field} was {old:?} and is {new:?}"))?;
@@ -378,7 +378,7 @@ impl Bench {
 
     /// Every field of the case is as desired, and the API server agrees that nothing is left to do.
     async fn is_as_desired(&self, case: &Case, target: &Target, desired: &Value, before: &Value) -> Checked {
-        let live = self.get(target).await.ok_or("it is gone")?;
+        let live = self.get(target).await.ok_or("it is deleted")?;
         let desired = encoded(desired);
         for field in &case.fields {
             let (wanted, has, had) = (at(&desired, field), at(&live, field), at(before, field));

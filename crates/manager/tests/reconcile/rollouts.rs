@@ -55,7 +55,7 @@ async fn images(world: &World) -> Vec<String> {
     list.items.into_iter().map(image).collect()
 }
 
-/// Stands for the Deployment controller: all pods run.
+/// Simulates the Deployment controller: all pods run.
 async fn pods_run(world: &World, name: &str) {
     let deployment = world.api::<Deployment>().get(name).await.unwrap();
     let replicas = deployment.spec.as_ref().unwrap().replicas;

@@ -19,8 +19,8 @@ const METADATA: &str = "operators.operatorframework.io.bundle.metadata.v1";
 const PACKAGE: &str = "operators.operatorframework.io.bundle.package.v1";
 const SCORECARD: &str = "operators.operatorframework.io.test.config.v1";
 
-/// The labels of a bundle image: what `metadata/annotations.yaml` says, so that the two can never differ. The file is
-/// what OLM reads in the cluster; the labels are for tools that look at an image without unpacking it.
+/// The labels of a bundle image, copied from `metadata/annotations.yaml` so that the two cannot differ. OLM reads the
+/// file in the cluster. The labels are for tools that inspect an image without unpacking it.
 pub fn bundle_labels(directory: &Path) -> Result<BTreeMap<String, String>, Error> {
     let path = directory.join("metadata/annotations.yaml");
     if !path.is_file() {
@@ -135,7 +135,7 @@ fn check_unpackable(layer: &LayerBuilder, manifests: &Path, directory: &Path) ->
     if annotations.len() > 1 {
         let all = annotations.join(", ");
         return refused(format!(
-            "it holds several files called annotations.yaml ({all}); OLM takes the last it meets"
+            "it contains several files named annotations.yaml ({all}); OLM uses the last one"
         ));
     }
     Ok(())

@@ -45,8 +45,8 @@ pub fn catalog_recipe(directory: &Path, binary: &Path, platform: Platform, time:
     Ok(recipe)
 }
 
-/// Adds a prepared index, which the server starts from without reading the catalog. It has a layer of its own, so
-/// that OLM v1 and mirrors that rewrite `/configs` can leave it alone; one that no longer fits is built anew.
+/// Adds a prepared index, so that the server starts without reading the catalog. The index is in a separate layer, so
+/// that OLM v1 and mirrors that rewrite `/configs` can ignore it. The server rebuilds an index that no longer fits.
 pub fn with_index(mut recipe: Recipe, name: &str, index: Vec<u8>) -> Result<Recipe, Error> {
     const CACHE: &str = "/cache";
     let mut layer = LayerBuilder::new();

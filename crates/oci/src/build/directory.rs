@@ -1,4 +1,4 @@
-//! Images of a directory as it is, for programs that are more than one static file.
+//! Images from a root file system directory, for programs that are more than one static file.
 
 use std::path::Path;
 

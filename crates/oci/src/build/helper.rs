@@ -10,7 +10,7 @@ use crate::spec::Platform;
 /// The user OLM runs its own workloads as (`--set-workload-user-id`).
 pub const HELPER_USER: u64 = 1001;
 
-/// Where the binary lies: OLM's opm image needs this name.
+/// Path of the binary: OLM's opm image needs this name.
 pub(super) const PROGRAM: &str = "/bin/opm";
 /// The other names below `/bin` that lead to it: the util image of OLM needs `cp`, `cpb` and `copy-content`, and catalog
 /// pods are probed through `grpc_health_probe`.

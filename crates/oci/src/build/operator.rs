@@ -28,8 +28,8 @@ pub fn operator_recipe(
     Ok(recipe)
 }
 
-/// The recipe of an operator image on a base: the binary and the authorities, if any, in a layer of their own. The user is
-/// the base's unless it has none. Everything else that the base says stays.
+/// The recipe of an operator image on a base: a separate layer contains the binary and the authorities, if any. The user is
+/// the base's unless it has none. All other settings of the base are kept.
 pub fn operator_on_base_recipe(
     binary: &Path,
     authorities: Option<&Path>,

@@ -1,4 +1,4 @@
-//! Whether a program can run as the only file of an image.
+//! Checks that a program can run as the only file of an image.
 //!
 //! A program that was linked against shared libraries, or built for other machines, makes a perfectly good image whose
 //! container ends at once with "no such file or directory" or "exec format error". That is better said here.
@@ -79,7 +79,7 @@ pub fn program_on_base(path: &Path, platform: &Platform) -> Result<PathBuf, Erro
     Ok(path)
 }
 
-/// What the head of a program says.
+/// The header of an ELF file.
 struct Elf {
     machine: u16,
     little_endian: bool,

@@ -10,14 +10,14 @@ use crate::spec::{
     Descriptor, History, ImageConfig, Index, Manifest, MediaTypes, Platform, RootFs, RunConfig, media_type,
 };
 
-/// What an image is made of.
+/// The content and settings of an image to build.
 #[derive(Debug, Clone)]
 pub struct Recipe {
-    /// What the image runs on.
+    /// The platform of the image.
     pub platform: Platform,
     /// Family of media types.
     pub media_types: MediaTypes,
-    /// Layers, lowest first; each with the line that goes into the image's history.
+    /// Layers, lowest first; each with its line in the image's history.
     pub layers: Vec<(String, LayerBuilder)>,
     /// Run configuration. On top of a base image, only what is set here replaces the base's settings.
     pub config: RunConfig,

@@ -1,10 +1,10 @@
-//! What a registry or token server answers, as text.
+//! Answers of registries and token servers, as strings.
 
 use reqwest::Response;
 
 use crate::limits;
 
-/// The text of an answer, as far as it is needed. What cannot be read is left out.
+/// The text of an answer, up to `limit` bytes. Unreadable parts are left out.
 pub(super) async fn body_text(mut response: Response, limit: usize) -> String {
     let mut bytes = Vec::new();
     let read = async {
@@ -16,12 +16,12 @@ pub(super) async fn body_text(mut response: Response, limit: usize) -> String {
             }
         }
     };
-    // What has come by then is enough.
+    // The part received by then is enough.
     let _ = tokio::time::timeout(limits::REFUSAL, read).await;
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What a server said, in one line: the messages of the protocol's error document, else the start of the text.
+/// A server's error in one line: the messages of the protocol's error document, else the start of the text.
 pub(super) fn said(body: &str) -> String {
     let document: Option<serde_json::Value> = serde_json::from_str(body).ok();
     let messages: Vec<String> = document

@@ -21,7 +21,7 @@ use crate::limits::{REDIRECTS, TOKEN_BYTES};
 const TOKEN_MARGIN: Duration = Duration::from_secs(10);
 /// How long a token lives if its server does not say (the token specification's default).
 const TOKEN_LIFE: u64 = 60;
-/// A token is asked for anew after a day at most, whatever the server promises: no client lives longer.
+/// The client requests a new token after a day at most, whatever lifetime the server promises. No client lives longer.
 const LONGEST_TOKEN_LIFE: u64 = 24 * 60 * 60;
 
 /// Headers that were accepted, by host and scope.
@@ -58,7 +58,7 @@ impl Tokens {
     }
 }
 
-/// What hosts answered to `/v2/`, as far as they were asked.
+/// The answers of hosts to `/v2/`, for each host that was asked.
 #[derive(Default)]
 pub(super) struct Offers(Mutex<HashMap<String, Vec<Challenge>>>);
 
@@ -247,7 +247,7 @@ impl Peer<'_> {
             Err(error @ Error::Denied { .. }) if scopes.len() > 1 => error,
             result => return result,
         };
-        // Some servers give tokens for one scope only. The registry knows best which.
+        // Some servers issue tokens for one scope only. The registry's choice is used.
         let own = scopes.first().map(String::as_str);
         for scope in named.into_iter().chain(own) {
             if let Ok(token) = self.request_token(&request, &[scope.to_owned()]).await {

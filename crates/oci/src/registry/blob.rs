@@ -19,7 +19,7 @@ use crate::spec::Descriptor;
 
 /// Blobs up to this size are sent in one request; there is little to resume.
 const ONE_REQUEST: u64 = 1 << 20;
-/// The pieces to fall back to when a proxy says that a request is too large.
+/// The chunk size to fall back to if a proxy reports that a request is too large.
 const FALLBACK_CHUNK: u64 = 5 << 20;
 /// How much of a file is read at once while it is sent.
 const READ_SIZE: usize = 128 << 10;
@@ -157,7 +157,7 @@ impl Peer<'_> {
                     Ok(Some(chunk)) => {
                         position += chunk.len() as u64;
                         if position > blob.size {
-                            let problem = format!("the blob is longer than the {} bytes its manifest says", blob.size);
+                            let problem = format!("the blob is longer than the {} bytes in its manifest", blob.size);
                             return Err(self.protocol(&action, problem));
                         }
                         hasher.update(&chunk);
@@ -450,7 +450,7 @@ impl Peer<'_> {
         }
     }
 
-    /// How far an upload has come, and where it goes on. `None`: the registry knows nothing of it any more.
+    /// The offset and URL of an upload. `None` if the registry no longer has it.
     async fn upload_status(&self, action: &str, session: &Url) -> Result<Option<(Url, u64)>, Error> {
         let response = self.send(action, |http| http.get(session.clone())).await?;
         if response.status().as_u16() != 204 {
@@ -472,12 +472,12 @@ impl Peer<'_> {
         Ok(last.filter(|last| *last > 0).map(|last| (location, last + 1)))
     }
 
-    /// Where a session goes on: the `Location` header, which may be relative.
+    /// The next URL of a session: the `Location` header, which may be relative.
     fn location(&self, action: &str, headers: &HeaderMap, base: &Url) -> Result<Url, Error> {
         let text = headers.get(LOCATION).and_then(|value| value.to_str().ok());
         let url = text.and_then(|text| base.join(text).ok());
         let url = url.ok_or_else(|| self.protocol(action, format!("upload location {text:?} is not a URL")))?;
-        // The authorization goes along with each request of the session. `base` may be another host already: that of a
+        // Each request of the session has the authorization. `base` may be another host already: that of a
         // redirected answer.
         if !self.endpoint.is_own(&url) {
             let origin = url.origin().ascii_serialization();

@@ -19,7 +19,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// A cache in a directory that holds at most `limit` bytes; the blobs used longest ago go first.
+    /// A cache in a directory with at most `limit` bytes; the least recently used blobs are removed first.
     pub fn new(folder: &Path, limit: u64) -> Self {
         Self {
             folder: folder.to_owned(),
@@ -52,7 +52,7 @@ impl Cache {
             let _ = fs::remove_file(&path);
             return None;
         }
-        // The time of last use decides who goes first.
+        // The time of last use decides the order of removal.
         let _ = File::options()
             .append(true)
             .open(&path)
@@ -73,7 +73,7 @@ impl Cache {
         // A copy, not a link: what someone does to the layout must not change the cache.
         let mut source = File::open(from).map_err(Error::file("read", from))?;
         io::copy(&mut source, &mut temporary).map_err(Error::file("write", &path))?;
-        // What is damaged is noticed when it is used.
+        // A damaged file is detected when it is used.
         temporary
             .persist(&path, Durability::Unsynced)
             .map_err(Error::file("write", &path))?;

@@ -1,7 +1,7 @@
-//! Which certificates are trusted for a registry, and what to say when one is not.
+//! Trusted certificates of registries, and the messages for untrusted ones.
 //!
-//! Beside the system's authorities and `--ca-file`, the directories of podman, buildah, skopeo and Docker are read:
-//! `certs.d/<host>/*.crt` holds authorities, `<name>.cert` with `<name>.key` a client certificate.
+//! In addition to the system's authorities and `--ca-file`, the directories of podman, buildah, skopeo and Docker are read:
+//! `certs.d/<host>/*.crt` contains authorities, `<name>.cert` with `<name>.key` a client certificate.
 
 use std::error::Error as _;
 use std::fs;
@@ -64,7 +64,7 @@ fn read_authorities(path: &Path) -> Result<Vec<Certificate>, Error> {
     let bytes = read_limited(path, FILE_LIMIT)?;
     let found = Certificate::from_pem_bundle(&bytes).map_err(|error| settings(describe(&error)))?;
     if found.is_empty() {
-        return Err(settings("it holds no certificate in PEM form".to_owned()));
+        return Err(settings("it contains no certificate in PEM form".to_owned()));
     }
     Ok(found)
 }
@@ -79,7 +79,7 @@ fn read_identity(certificate: &Path) -> Result<Identity, Error> {
     })
 }
 
-/// The innermost cause of a failure: the part that says what happened.
+/// The innermost cause of a failure, which describes the problem.
 pub(super) fn describe(error: &reqwest::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -109,7 +109,7 @@ fn wants_client_certificate(cause: &str) -> bool {
     cause.contains("fatal alert") && cause.contains("certificate")
 }
 
-/// The peer ended the connection instead of answering, in the words of whoever noticed first: system, rustls or hyper.
+/// True if the peer closed the connection instead of answering. The wording is the system's, rustls' or hyper's.
 fn hung_up(cause: &str) -> bool {
     [
         "connection reset",
@@ -121,7 +121,7 @@ fn hung_up(cause: &str) -> bool {
     .any(|sign| cause.contains(sign))
 }
 
-/// What happened to a request that got no answer, and what to try.
+/// The cause of a request without an answer, and its fix.
 pub(super) fn explain(error: &reqwest::Error, host: &str) -> (String, String) {
     let cause = describe(error);
     let lower = cause.to_lowercase();

@@ -1,7 +1,7 @@
 //! Who we are to a registry: the credential files of podman, buildah, skopeo and Docker, and the helper programs they
 //! name.
 //!
-//! The first file in the order of containers-auth.json(5) that knows the image wins, and in a file the most specific
+//! The first file in the order of containers-auth.json(5) that lists the image wins, and in a file the most specific
 //! key does: `quay.io/team/operator` before `quay.io/team` before `quay.io`.
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ const HELPER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The key that Docker's files use for its own registry.
 const DOCKER_KEY: &str = "https://index.docker.io/v1/";
 
-/// What to show to a registry, and where it was found.
+/// A credential for a registry, and its origin.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
     /// User name; empty with an identity token.
@@ -224,7 +224,7 @@ impl CredentialFile {
             }
         }
         match &self.content.creds_store {
-            // An empty name says that the registry has no helper, not even the general one.
+            // An empty name means that the registry has no helper, not even the general one.
             Some(helper) if !helper.is_empty() && named.is_none() => self.ask_helper(launcher, helper, registry).await,
             _ => Ok(None),
         }

@@ -21,7 +21,7 @@ pub(super) struct Endpoint {
     pub scheme: &'static str,
     /// The HTTP client. It waits for the next bytes of an answer for a limited time only.
     pub http: reqwest::Client,
-    /// The HTTP client for uploads, whose answers come after any number of bytes were sent. Each request says how long it
+    /// The HTTP client for uploads, whose answers come after any number of bytes were sent. Each request sets how long it
     /// may take.
     pub uploads: reqwest::Client,
     /// True if any certificate is accepted.
@@ -104,7 +104,7 @@ impl Client {
                     ..endpoint.clone()
                 };
                 match ask(&plain).await {
-                    // What Go's servers and nginx answer to plain HTTP where they expect TLS.
+                    // Go's servers and nginx answer with 400 if they expect TLS and receive plain HTTP.
                     Ok(answer) => answer.status().as_u16() == 400,
                     Err(_) => true,
                 }

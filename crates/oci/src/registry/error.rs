@@ -1,4 +1,4 @@
-//! What can go wrong on the way to a registry. Each message says who refused what, and what to try.
+//! Errors of registries. Each message names the server, the rejected request and the fix.
 
 use std::path::PathBuf;
 
@@ -13,15 +13,15 @@ pub enum Error {
     Denied {
         /// Host of the registry or token server.
         registry: String,
-        /// What was attempted, with the image.
+        /// The attempted action, with the image.
         action: String,
         /// HTTP status.
         status: u16,
-        /// What the server said; empty or `: …`.
+        /// The server's message; empty or `: …`.
         said: String,
-        /// Which credential was sent and where it came from, or where one was looked for.
+        /// The credential and its origin, or the places without one.
         credential: String,
-        /// What to try; starts with punctuation.
+        /// The fix; starts with punctuation.
         hint: String,
     },
     /// The registry does not have it.
@@ -29,9 +29,9 @@ pub enum Error {
     NotFound {
         /// Host of the registry.
         registry: String,
-        /// What was asked for.
+        /// The requested content.
         what: String,
-        /// What the registry said; empty or `: …`.
+        /// The registry's message; empty or `: …`.
         said: String,
     },
     /// The registry answered with another final error.
@@ -39,11 +39,11 @@ pub enum Error {
     Answer {
         /// Host of the registry.
         registry: String,
-        /// What was attempted.
+        /// The attempted action.
         action: String,
         /// HTTP status.
         status: u16,
-        /// What the registry said; empty or `: …`.
+        /// The registry's message; empty or `: …`.
         said: String,
         /// Empty, or how often it was tried.
         attempts: String,
@@ -51,15 +51,15 @@ pub enum Error {
     /// No answer came.
     #[error("cannot {action}: {registry} {problem}{attempts}{hint}")]
     Unreachable {
-        /// What was attempted.
+        /// The attempted action.
         action: String,
         /// Host of the registry.
         registry: String,
-        /// What happened: refused, timed out, certificate not trusted, …
+        /// The problem: refused, timed out, certificate not trusted, …
         problem: String,
         /// Empty, or how often it was tried.
         attempts: String,
-        /// What to try; empty or starts with punctuation.
+        /// The fix; empty or starts with punctuation.
         hint: String,
     },
     /// The registry violates the protocol.
@@ -67,9 +67,9 @@ pub enum Error {
     Protocol {
         /// Host of the registry.
         registry: String,
-        /// What was attempted.
+        /// The attempted action.
         action: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// Content is not what its digest promises.
@@ -77,7 +77,7 @@ pub enum Error {
     Corrupt {
         /// Host of the registry.
         registry: String,
-        /// What was asked for.
+        /// The requested content.
         what: String,
         /// The digest asked for.
         expected: Digest,
@@ -89,7 +89,7 @@ pub enum Error {
     Settings {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with the file.
         reason: String,
     },
     /// A credential helper failed.
@@ -101,7 +101,7 @@ pub enum Error {
         registry: String,
         /// The file that names it.
         path: PathBuf,
-        /// What it said.
+        /// The program's message.
         reason: String,
     },
     /// `registries.conf` blocks the registry.

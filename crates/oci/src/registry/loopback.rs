@@ -1,4 +1,4 @@
-//! Which hosts are this machine: registries there may speak plain HTTP.
+//! Detects hosts that are this machine. Registries there may use plain HTTP.
 
 use std::net::IpAddr;
 

@@ -18,7 +18,7 @@ const ACCEPTED: [&str; 5] = [
 ];
 
 impl Peer<'_> {
-    /// Asks what a tag or digest stands for, without fetching it where the registry allows.
+    /// Resolves a tag or digest, without fetching the content if the registry supports it.
     pub(super) async fn resolve_manifest(&self, version: &str) -> Result<Descriptor, Error> {
         let action = format!("resolve {}", self.image(version));
         let url = self.url(&format!("manifests/{version}"));
@@ -29,7 +29,7 @@ impl Peer<'_> {
         let digest = header("docker-content-digest").and_then(|text| text.parse::<Digest>().ok());
         let size = header(CONTENT_LENGTH.as_str()).and_then(|text| text.parse().ok());
         let kind = header(CONTENT_TYPE.as_str()).map(str::to_owned);
-        // A pinned reference has one digest, whatever the server says; GET checks the content against it.
+        // A pinned reference has one digest, whatever the server answers; GET checks the content against it.
         let digest = digest.filter(|digest| !version.contains(':') || *version == digest.to_string());
         match (response.status().as_u16(), digest, size, kind) {
             (200, Some(digest), Some(size), Some(kind)) => Ok(Descriptor::new(&kind, digest, size)),
@@ -137,7 +137,7 @@ impl Peer<'_> {
     }
 }
 
-/// What a manifest is: its own word for it, else the header's, else what its fields show.
+/// The media type of a manifest: its own field, else the header, else a guess from its fields.
 fn media_type_of(bytes: &[u8], header: Option<&str>) -> Option<String> {
     let document: serde_json::Value = serde_json::from_slice(bytes).ok()?;
     let own = document.get("mediaType").and_then(serde_json::Value::as_str);

@@ -41,7 +41,7 @@ use std::time::Duration;
 use super::{Reference, limits};
 use endpoint::Endpoint;
 
-/// What a client may do and how.
+/// Settings of a client.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Speak plain HTTP to every registry. Without it, plain HTTP is tried only for registries on this machine and for
@@ -49,7 +49,7 @@ pub struct Options {
     pub plain_http: bool,
     /// Accept any certificate.
     pub skip_tls_verify: bool,
-    /// Certificate authorities (PEM) to trust beside the system's.
+    /// Certificate authorities (PEM) to trust in addition to the system's.
     pub ca_file: Option<PathBuf>,
     /// The credential file to use instead of the usual places.
     pub auth_file: Option<PathBuf>,
@@ -61,7 +61,7 @@ pub struct Options {
     pub chunk_size: Option<u64>,
     /// How often a request is tried before giving up; 0 means the default, [`limits::ATTEMPTS`].
     pub attempts: u32,
-    /// The most bytes that one pull brings; `None` means [`limits::IMAGE_BYTES`].
+    /// Maximum bytes per pull; `None` means [`limits::IMAGE_BYTES`].
     pub image_bytes: Option<u64>,
     /// Time until a request is answered, and in which a transfer must make some progress; `None` means
     /// [`limits::ANSWER`].

@@ -1,5 +1,5 @@
-//! Which proxy a request takes. The variables mean what they mean to Go's programs (golang.org/x/net/http/httpproxy), so
-//! that olmkit connects as skopeo, podman and docker do.
+//! Selects the proxy of a request. The variables have the meaning that Go's programs give them
+//! (golang.org/x/net/http/httpproxy), so olmkit connects as skopeo, podman and docker do.
 
 use std::net::{IpAddr, SocketAddr};
 

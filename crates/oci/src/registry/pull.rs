@@ -15,7 +15,7 @@ use crate::spec::{Descriptor, Manifest, Platform, check_unambiguous, is_index, i
 /// How many blobs are transferred at the same time.
 pub(super) const AT_ONCE: usize = 4;
 
-/// Which images of an index are pulled.
+/// The images of an index to pull.
 #[derive(Debug, Clone)]
 pub enum Platforms {
     /// All of them.
@@ -24,7 +24,7 @@ pub enum Platforms {
     One(Platform),
 }
 
-/// What a pull brings, and has brought.
+/// The state of a pull.
 struct Pull<'p> {
     layout: &'p Layout,
     platforms: &'p Platforms,
@@ -62,14 +62,14 @@ enum Extent {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Pulled {
-    /// What the reference stands for: an image, or an index.
+    /// The image or index that the reference resolves to.
     pub requested: Descriptor,
-    /// What is complete in the layout: the same, or the index's image for the chosen platform.
+    /// The complete part of the layout: the same, or the index's image for the chosen platform.
     pub image: Descriptor,
 }
 
 impl Client {
-    /// The manifest or index that a reference stands for.
+    /// The manifest or index that a reference resolves to.
     pub async fn resolve(&self, reference: &Reference) -> Result<Descriptor, Error> {
         let reference = self.full_name(reference)?;
         self.try_sources(&reference, async |peer: &Peer<'_>| {
@@ -176,7 +176,7 @@ impl Client {
 }
 
 impl Peer<'_> {
-    /// Pulls what a tag or digest stands for. `kind` is the media type that an index gives it.
+    /// Pulls the content of a tag or digest. `kind` is the media type that an index gives it.
     async fn pull(
         &self,
         version: &str,
@@ -311,7 +311,7 @@ impl Peer<'_> {
         Ok(())
     }
 
-    /// Looks at the sizes that a manifest announces before the first byte is asked for.
+    /// Checks the sizes that a manifest announces before the first byte is requested.
     fn make_room(&self, blobs: &[&Descriptor], descriptor: &Descriptor, pull: &mut Pull<'_>) -> Result<(), Error> {
         let bytes = blobs.iter().fold(0, |sum: u64, blob| sum.saturating_add(blob.size));
         pull.bytes = pull.bytes.saturating_add(bytes);

@@ -19,12 +19,12 @@ pub struct Registries {
     aliases: BTreeMap<String, String>,
 }
 
-/// What holds for all images whose name starts with a prefix.
+/// Settings for all images whose name starts with a prefix.
 #[derive(Debug, Clone)]
 pub struct RegistryRule {
-    /// Start of the names this is about; `*.example.com` stands for any host below.
+    /// Prefix of the matching names; `*.example.com` matches any host below.
     pub prefix: String,
-    /// What takes the prefix's place.
+    /// The replacement of the prefix.
     pub location: String,
     /// True if untrusted certificates and plain HTTP are accepted.
     pub insecure: bool,
@@ -32,22 +32,22 @@ pub struct RegistryRule {
     pub blocked: bool,
     /// Where to look before the location itself.
     pub mirrors: Vec<Mirror>,
-    /// The file that says so.
+    /// The file with the setting.
     pub file: PathBuf,
 }
 
 /// A mirror of a registry.
 #[derive(Debug, Clone)]
 pub struct Mirror {
-    /// What takes the prefix's place.
+    /// The replacement of the prefix.
     pub location: String,
     /// True if untrusted certificates and plain HTTP are accepted.
     pub insecure: bool,
-    /// Which references may be pulled from it.
+    /// The references that may be pulled from it.
     pub serves: MirrorUse,
 }
 
-/// Which references a mirror is asked for.
+/// The references that a mirror is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MirrorUse {
@@ -154,7 +154,7 @@ impl Registries {
         self.aliases.extend(file.aliases);
         for table in file.registry {
             let rule = RegistryRule::from_table(table, path).map_err(settings)?;
-            // A file read later replaces what an earlier one says of the same prefix.
+            // A later file replaces an earlier file's settings for the same prefix.
             self.rules.retain(|old| old.prefix != rule.prefix);
             self.rules.push(rule);
         }
@@ -264,7 +264,7 @@ impl RegistryRule {
         })
     }
 
-    /// What follows the prefix in a name, if the name starts with it at a boundary.
+    /// The rest of a name after the prefix, if the name starts with it at a boundary.
     fn rest<'n>(&self, name: &'n str) -> Option<&'n str> {
         if let Some(suffix) = self.prefix.strip_prefix('*') {
             let end = name.find('/').unwrap_or(name.len());

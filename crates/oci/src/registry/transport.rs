@@ -17,7 +17,7 @@ pub(super) struct Peer<'c> {
     pub client: &'c Client,
     pub endpoint: Endpoint,
     pub repository: String,
-    /// True if pushing is needed beside pulling.
+    /// True if the client also pushes.
     pub push: bool,
     /// Repositories of the same registry to mount blobs from.
     pub mount_from: Vec<String>,
@@ -105,8 +105,8 @@ impl Peer<'_> {
         Ok(response)
     }
 
-    /// Authenticates as the registry asks for at `/v2/`; false if there is nothing to send. A credential that is refused is an
-    /// error, a token that nobody gives us is not: the registry has answered already.
+    /// Authenticates as the registry requires at `/v2/`. Returns false if there is nothing to send. A rejected credential is
+    /// an error. A missing token is not, because the registry has already answered.
     async fn authenticate(&self, action: &str, lender: Option<&str>) -> Result<bool, Error> {
         let offers = self.offers().await;
         if offers.is_empty() {
@@ -151,7 +151,7 @@ impl Peer<'_> {
         }
     }
 
-    /// Returns true if the registry itself wants credentials. A server that it redirected to gets none.
+    /// Returns true if the registry itself requires credentials. A server that it redirected to gets none.
     fn asks_for_credentials(&self, response: &Response) -> bool {
         response.status().as_u16() == 401 && self.endpoint.is_own(response.url())
     }
@@ -233,7 +233,7 @@ impl Peer<'_> {
         }
     }
 
-    /// Waits before the next attempt and says so.
+    /// Waits before the next attempt and reports it.
     pub(super) async fn pause(&self, action: &str, failed: u32, reason: &str, headers: Option<&HeaderMap>) {
         let asked = headers
             .and_then(|headers| headers.get(RETRY_AFTER))

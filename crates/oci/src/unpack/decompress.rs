@@ -44,7 +44,7 @@ impl LayerReader {
 
     /// Reads what is left and checks the blob against its descriptor.
     pub(crate) fn verify(mut self) -> Result<(), Error> {
-        // What comes after the archive's end is not looked at, but it belongs to the digest.
+        // Data after the archive's end is ignored, but the digest covers it.
         let drained = io::copy(&mut self, &mut io::sink());
         // A wrong digest explains broken compression; the other way round it would not.
         self.inner.into_inner().into_inner().verify()?;

@@ -11,9 +11,9 @@ use crate::tarball::{self, Member, MemberKind};
 pub(super) struct Entry {
     pub path: String,
     pub kind: Kind,
-    /// The permission bits, with those for the owner's and the group's rights.
+    /// The permission bits, with the setuid and setgid bits.
     pub mode: u32,
-    /// True if it has capabilities of its own.
+    /// True if it has file capabilities.
     pub has_capabilities: bool,
 }
 
@@ -23,7 +23,7 @@ impl Entry {
     }
 }
 
-/// What an entry is.
+/// The type of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     Directory,
@@ -93,7 +93,7 @@ fn text(bytes: &[u8], limits: &Limits, what: &str) -> Result<String, Error> {
     }
     let text = utf8(bytes);
     if text.contains('\0') {
-        return Err(refused(what, format!("the name {text:?} holds a NUL")));
+        return Err(refused(what, format!("the name {text:?} contains a NUL")));
     }
     Ok(text)
 }

@@ -13,15 +13,15 @@ use crate::layout::{Image, Layout};
 pub struct LayerEntry<'e> {
     /// Relative, without `.` and `..`, separated by `/`.
     pub path: &'e str,
-    /// What it is.
+    /// The type of the entry.
     pub kind: LayerEntryKind<'e>,
-    /// The permission bits, with those for the owner's and the group's rights.
+    /// The permission bits, with the setuid and setgid bits.
     pub mode: u32,
-    /// True if it has capabilities of its own (`security.capability`).
+    /// True if it has file capabilities (`security.capability`).
     pub has_capabilities: bool,
 }
 
-/// What an entry of a layer is.
+/// The type of a layer entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LayerEntryKind<'e> {

@@ -1,4 +1,4 @@
-//! How much of a foreign image is taken.
+//! Limits for untrusted images.
 
 /// Bounds for reading an image. The defaults let every image pass that a node could run in practice, and keep memory
 /// well below 256 MB.

@@ -1,6 +1,6 @@
-//! Unpacks images of others without trusting them.
+//! Unpacks untrusted images.
 //!
-//! Two passes are made. The first reads all layers and puts their names together in memory, with whiteouts applied and
+//! Two passes are made. The first reads all layers and merges their names in memory, with whiteouts applied and
 //! links kept as text; the second writes the files that are left, and only those asked for, into an empty directory.
 //! Nothing is written while links exist on disk, so no entry can lead a later one out of the directory; devices and
 //! pipes are never made; owners, times and special permission bits are dropped. Everything is bounded by [`Limits`].
@@ -25,7 +25,7 @@ use super::spec::Descriptor;
 pub(crate) use decompress::LayerReader;
 use tree::{Place, Tree};
 
-/// What unpacking an image left out and brought.
+/// The result of unpacking an image: omitted and written files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unpacked {
@@ -55,8 +55,8 @@ pub fn unpack(
     plan.write(layout, image, target, limits)
 }
 
-/// The regular files of a tar archive with their clean paths; everything else is left out. For archives of others that fit into
-/// memory: at most [`Limits::written_bytes`] are kept.
+/// The regular files of a tar archive with their clean paths; everything else is left out. For untrusted archives that fit
+/// into memory: at most [`Limits::written_bytes`] are kept.
 ///
 /// # Errors
 /// [`Error::Refused`] for an archive that is broken or exceeds a limit.
@@ -141,7 +141,7 @@ fn read_layer(
 ) -> Result<(), Error> {
     let mut reader = LayerReader::open(layout, layer, limits)?;
     let result = entries::for_each(&mut reader, limits, &format!("layer {}", layer.digest), visit);
-    // A blob that is not what its digest says explains whatever else was wrong with it.
+    // If a blob does not match its digest, this explains all other errors.
     match (reader.verify(), result) {
         (Err(error @ (Error::Mismatch { .. } | Error::Size { .. })), _) | (_, Err(error)) => Err(error),
         (checked, Ok(())) => checked,

@@ -25,7 +25,7 @@ pub(super) struct Place {
     pub entry: u32,
 }
 
-/// What a name stands for.
+/// The node at a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Node {
     Directory,
@@ -188,7 +188,7 @@ impl Tree {
             .map(str::to_owned)
             .collect();
         for name in names {
-            // A directory that holds something of this layer must stay.
+            // A directory with entries of this layer must stay.
             let prefix = format!("{name}/");
             let needed = self
                 .fresh
@@ -221,7 +221,7 @@ impl Tree {
             .take_while(move |name| name.starts_with(&prefix))
     }
 
-    /// What a name stands for, links not followed.
+    /// The node at a name, without following links.
     pub(super) fn get(&self, path: &str) -> Option<&Node> {
         self.nodes.get(path)
     }

@@ -14,7 +14,7 @@ use super::{Error, Unpacked};
 use crate::layout::{Image, Layout};
 use crate::spec::Descriptor;
 
-/// What will be written, all paths relative to the target.
+/// The entries to write. All paths are relative to the target.
 pub(super) struct Plan {
     directories: BTreeSet<String>,
     /// Content and the names it gets.
@@ -114,7 +114,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Takes a name with everything below it. Links are replaced by what they lead to, which may lie outside the
+    /// Adds a name with everything below it. Links are replaced by their targets, which may be outside the
     /// selection; `links` bounds how many directory links may be nested.
     fn take(&mut self, tree: &Tree, real: &str, output: &str, limits: &Limits, links: usize) -> Result<(), Error> {
         self.take_node(tree, real, output, limits)?;
@@ -171,7 +171,7 @@ impl Plan {
             Some(Node::Directory) => {
                 self.directories.insert(output.to_owned());
             }
-            // The root has no node of its own.
+            // The root has no node.
             None if name.is_empty() => {}
             _ => self.left_out.push(name.to_owned()),
         }

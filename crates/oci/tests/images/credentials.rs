@@ -49,7 +49,7 @@ impl Server {
         Self { host, seen }
     }
 
-    /// What came that nobody but the registry may know.
+    /// Received secrets that only the registry may receive.
     fn secrets(&self) -> Vec<String> {
         let seen = self.seen.lock().unwrap();
         let is_secret = |request: &&String| {

@@ -1,5 +1,4 @@
-//! Images made to harm whoever unpacks them: nothing may be written outside the target, and nothing may take memory or
-//! disk without bound.
+//! Malicious images: unpacking must not write outside the target, and must not use memory or disk without bound.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -16,7 +15,7 @@ use olmkit_oci::unpack::{Limits, Unpacked, unpack};
 use olmkit_oci::{Error, Layout};
 use tempfile::TempDir;
 
-/// A directory with a layout, a target beside it, and a file that must stay as it is.
+/// A directory with a layout, a target next to it, and a file that must not change.
 struct Trap {
     folder: TempDir,
     layout: Layout,
@@ -58,7 +57,7 @@ impl Trap {
         result
     }
 
-    /// Whatever happened: nothing beside the target was made or changed, and no link in it leads out.
+    /// Checks that nothing outside the target was created or changed, and that no link in it leads out.
     fn check_contained(&self) {
         assert_eq!(
             fs::read_to_string(self.folder.path().join("victim")).unwrap(),
@@ -388,7 +387,7 @@ fn holes_of_sparse_files_are_bounded_like_bombs() {
         let trap = Trap::new();
         let error = trap.unpack(&[hole(size)], &[]).unwrap_err().to_string();
         assert!(error.contains("bytes"), "{error}");
-        // Nobody asked for it.
+        // The file was not requested.
         let trap = Trap::new();
         trap.unpack(&[hole(size)], &["/a"]).unwrap();
         assert_eq!(trap.files(), BTreeMap::from([("a".into(), "x".into())]));
@@ -401,7 +400,7 @@ fn holes_of_sparse_files_are_bounded_like_bombs() {
 #[test]
 fn a_zstd_bomb_is_stopped() {
     let trap = Trap::new();
-    // A frame with a window of 1 MiB, and blocks of one byte that stands for 128 KiB each.
+    // A frame with a window of 1 MiB, and blocks of one byte that expand to 128 KiB each.
     let mut bytes = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 10 << 3];
     let block = |last: u32| ((128_u32 << 10) << 3 | 1 << 1 | last).to_le_bytes();
     for last in std::iter::repeat_n(0, 2000).chain([1]) {
@@ -460,7 +459,7 @@ fn links_without_end_are_left_out() {
 
 #[test]
 fn links_that_multiply_end_soon() {
-    // Each directory holds ten links to the next: ten to the power of the depth names.
+    // Each directory contains ten links to the next: ten to the power of the depth names.
     let mut entries = Vec::new();
     let names: Vec<(String, String)> = (0..30)
         .flat_map(|level| (0..10).map(move |number| (format!("d{level}/l{number}"), format!("/d{}", level + 1))))
@@ -512,7 +511,7 @@ fn absurd_sizes_are_refused() {
         let trap = Trap::new();
         assert!(trap.unpack(&[tar(&[claims(size)])], &[]).is_err(), "{size}");
     }
-    // The names of GNU and pax extensions have sizes of their own.
+    // Names in GNU and pax extensions have separate sizes.
     for kind in [b'L', b'K', b'x', b'g'] {
         let trap = Trap::new();
         let extension = Raw {

@@ -1,4 +1,4 @@
-//! Whoever writes images may be killed at any moment: nothing is half, and the next one goes on.
+//! A writer of images can be killed at any moment: no file is incomplete, and the next writer continues.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ fn write(folder: &Path) {
     archive::write_oci(store.layout(), &image, NAME, &folder.join("a.tar")).unwrap();
 }
 
-/// What the test below starts and kills.
+/// The process that the test below starts and kills.
 #[test]
 fn writer() {
     if let Some(folder) = killed::folder() {
@@ -44,7 +44,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Everything that has a name is what its name says.
+/// All content matches its digest.
 fn check(folder: &Path, place: &str) {
     for file in files(&folder.join("store/blobs")) {
         let name = file.file_name().unwrap().to_string_lossy().into_owned();

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// What goes wrong.
+/// An injected fault.
 #[derive(Clone, Copy)]
 pub enum Fault {
     /// Nothing: the proxy only counts bytes.
     None,
     /// The first connections are answered with this status line and headers instead of being forwarded.
     Answer { times: usize, head: &'static str },
-    /// Connections are cut after so many bytes from the registry (a cut that leaves nothing for ever new requests
+    /// Connections are cut after this number of bytes from the registry (a cut that leaves nothing for ever new requests
     /// would never let anything through, so it happens a number of times).
     CutAnswer { times: usize, after: usize },
     /// The same for bytes towards the registry.

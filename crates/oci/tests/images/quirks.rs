@@ -1,4 +1,4 @@
-//! Registries, token servers and images of other tools, each with a quirk of its own.
+//! Registries, token servers and images of other tools, each with one quirk.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -225,7 +225,7 @@ fn serve(request: &Request, kind: String, state: &mut State) -> Answer {
     })
 }
 
-/// A client with the credential file `auth`, and the folder of its files.
+/// A client with the credential file `auth`, and the directory of its files.
 fn client(auth: &Value, change: impl FnOnce(&mut Options)) -> (Client, TempDir) {
     client_with(auth, Arc::new(NoProgress), change)
 }

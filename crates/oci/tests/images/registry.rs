@@ -47,7 +47,7 @@ impl Bench {
         Self { folder, layout, image }
     }
 
-    /// Options that look at nothing of the machine's own settings.
+    /// Options that ignore the machine's settings.
     pub fn options(&self) -> Options {
         let file = |name: &str, text: &str| {
             let path = self.folder.path().join(name);
@@ -235,7 +235,7 @@ async fn tokens_are_fetched_for_what_is_done() {
         "{asked}"
     );
     assert_eq!(asked.lines().count(), 1, "{asked}");
-    // Everybody may pull, nobody else may push.
+    // All clients may pull, only one may push.
     fs::write(bench.folder.path().join("auth.json"), "{}").unwrap();
     let anonymous = bench.client();
     bench.pull(&anonymous, &name).await.unwrap();
@@ -427,7 +427,7 @@ async fn cut_downloads_are_resumed() {
         return;
     };
     assert_eq!(faults, 3);
-    // Each attempt goes on where the one before broke off.
+    // Each attempt continues where the previous one was interrupted.
     let positions: Vec<u64> = notes
         .iter()
         .filter_map(|note| note.split("broke off after ").nth(1)?.split(' ').next()?.parse().ok())

@@ -20,7 +20,7 @@ pub struct TokenServer {
     pub requests: Arc<Mutex<Vec<String>>>,
 }
 
-/// Starts a server on a thread that lives as long as the test process. It knows the user "user" with the password
+/// Starts a server on a thread that lives as long as the test process. It accepts the user "user" with the password
 /// "secret" and lets others only pull.
 pub fn start() -> TokenServer {
     let key = KeyPair::generate().unwrap();

@@ -1,7 +1,7 @@
 //! The checks of the API server before it stores an object, for the objects that OLM installs from a bundle.
 //!
 //! [`check_csv`] checks a ClusterServiceVersion against the schema of OLM's CRD, and its Deployments as the API server does when OLM
-//! creates them. [`check_object`] checks an object of a built-in kind. Fields, types and limits come from tables. `rules` holds the
+//! creates them. [`check_object`] checks an object of a built-in kind. Fields, types and limits come from tables. `rules` contains the
 //! checks that need several fields. If a check is not certain, it reports nothing.
 
 mod facts;

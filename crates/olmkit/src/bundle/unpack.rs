@@ -18,7 +18,7 @@ use crate::types::decode::decode;
 #[non_exhaustive]
 pub enum UnpackError {
     /// The bundle contains no ClusterServiceVersion.
-    #[error("the bundle holds no ClusterServiceVersion")]
+    #[error("the bundle contains no ClusterServiceVersion")]
     NoCsv,
     /// A definition that the bundle's webhooks cannot convert.
     #[error(transparent)]

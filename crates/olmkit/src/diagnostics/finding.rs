@@ -158,7 +158,7 @@ impl Finding {
         texts.into_iter().any(|text| text.len() > longest)
     }
 
-    /// The printed position: `FILE:LINE:COLUMN`, as far as it is known, without control characters.
+    /// The known part of the position, printed as `FILE:LINE:COLUMN` without control characters.
     #[must_use]
     pub fn place(&self) -> Option<String> {
         let file = self.file.as_deref()?.to_string_lossy();
@@ -166,7 +166,7 @@ impl Finding {
         Some(format!("{}{position}", UntrustedText::new(&file)))
     }
 
-    /// Says what to do.
+    /// Sets the fix.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(limits::message(hint));

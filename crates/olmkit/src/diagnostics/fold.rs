@@ -232,7 +232,7 @@ mod tests {
         let add = Some("add an example");
         let different = [
             ("CSV-10", "Widget has no example", "CSV/a", add),
-            ("CSV-10", "Gadget has no example", "CSV/a", Some("another way out")),
+            ("CSV-10", "Gadget has no example", "CSV/a", Some("another fix")),
             ("CSV-6", "Gadget has no example", "CSV/a", add),
             ("CSV-10", "nothing of this sort was ever said before", "CSV/a", add),
             ("LOAD-7", "cannot read a", "CSV/a", None),

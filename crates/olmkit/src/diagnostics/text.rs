@@ -21,7 +21,7 @@ const MARGIN: usize = 9;
 pub struct TextOptions {
     /// True if source lines are omitted.
     pub short: bool,
-    /// True if colours are used. [`anstream::stdout`] removes them where the output is not a terminal.
+    /// True if colours are used. [`anstream::stdout`] removes them if the output is not a terminal.
     pub color: bool,
     /// Columns of the terminal, if there is one: source lines are cut to fit.
     pub width: Option<usize>,

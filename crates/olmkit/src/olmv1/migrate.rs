@@ -140,7 +140,7 @@ fn conflict(installation: &Installation<'_>) -> Option<Obstacle> {
         }
         if name == package {
             return found(
-                format!("ClusterExtension {name} has another package than its name says"),
+                format!("ClusterExtension {name} has a different package than its name"),
                 "give that ClusterExtension another name: a ClusterExtension made from a Subscription has the package's name",
             );
         }

@@ -227,7 +227,7 @@ fn owned_crds(bundle: &Bundle, csv: &Csv<'_>) -> Vec<Checked> {
     findings
 }
 
-/// Says which of group, version and kind is not as the CRDs of the bundle have it.
+/// Names the part of group, version and kind that differs from the bundle's CRDs.
 fn missing_owned_hint(key: &Key, keys: &[(Key, &Object, String)]) -> String {
     let nearest = keys
         .iter()
@@ -236,7 +236,7 @@ fn missing_owned_hint(key: &Key, keys: &[(Key, &Object, String)]) -> String {
             usize::from(known.0 == key.0) + usize::from(known.1 == key.1) + usize::from(known.2 == key.2)
         });
     let Some((known, crd)) = nearest else {
-        return "the bundle holds no CustomResourceDefinition: add the file of this one".to_string();
+        return "the bundle contains no CustomResourceDefinition: add the file of this one".to_string();
     };
     if known == key {
         return "the entry is there twice: remove one".to_string();

@@ -69,7 +69,7 @@ impl Checked {
         self
     }
 
-    /// Says which object and which value in it is meant.
+    /// Sets the object and the value in it.
     #[must_use]
     pub fn at(mut self, object: &Object, pointer: &str) -> Self {
         let name = if object.name().is_empty() {
@@ -91,14 +91,14 @@ impl Checked {
         self
     }
 
-    /// Says which file is meant.
+    /// Sets the file.
     #[must_use]
     pub fn in_file(mut self, file: &str) -> Self {
         self.finding = self.finding.file(file);
         self
     }
 
-    /// Says what to do.
+    /// Sets the fix.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.finding = self.finding.hint(hint);

@@ -214,7 +214,7 @@ fn install_modes(csv: &Csv<'_>) -> Vec<Checked> {
     findings
 }
 
-/// Says that `minKubeVersion` is missing.
+/// Reports that `minKubeVersion` is missing.
 pub fn without_minimum(csv: &Csv<'_>, rule: &'static Rule) -> Checked {
     let mut checked = csv.warning(rule, "/spec/minKubeVersion", MIN_KUBE_VERSION_MISSING);
     checked.finding.message =

@@ -213,7 +213,7 @@ fn label(value: &Value) -> Vec<Fault> {
 
 fn constraint(value: &Value) -> Vec<Fault> {
     let Some(constraint) = value.get("cel") else {
-        let hint = "operator-sdk knows `cel` constraints only; OLM accepts all, any, not, gvk and package as well";
+        let hint = "operator-sdk supports only `cel` constraints; OLM accepts all, any, not, gvk and package as well";
         return vec![(&DEP_9, "The CEL field is missing".to_string(), hint)];
     };
     let rule = field(constraint, "rule");

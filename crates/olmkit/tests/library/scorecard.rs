@@ -157,7 +157,7 @@ fn a_status_without_descriptors_is_a_finding() {
     );
 }
 
-/// A bundle that validates, with a file elsewhere that ends every test.
+/// A valid bundle, with another file that makes every test fail.
 #[test]
 fn a_file_elsewhere_ends_every_test() {
     let elsewhere = [("tests/other.yaml", "kind: ClusterServiceVersion\nspec: 1\n")];

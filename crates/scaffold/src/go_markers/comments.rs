@@ -22,7 +22,7 @@ impl Comment {
     }
 }
 
-/// Comments without a blank line or code between them.
+/// Comments without an empty line or code between them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Group(pub Vec<Comment>);
 

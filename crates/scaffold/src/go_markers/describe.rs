@@ -19,9 +19,9 @@ const MOST_LEVELS: usize = 40;
 /// Fields of one kind, counted by path.
 const MOST_FIELDS: usize = 200_000;
 
-/// The part of a path that stands for an embedded type.
+/// The part of a path that represents an embedded type.
 const INLINE: &str = "##inline##";
-/// The part of a path that stands for a field that is not serialized.
+/// The part of a path that represents a field that is not serialized.
 const IGNORED: &str = "##ignore##";
 
 pub(super) fn all(packages: &[Package], kinds: &[GroupVersionKind]) -> Result<Vec<Description>, Error> {
@@ -357,13 +357,13 @@ fn references(resources: Vec<Vec<String>>) -> Value {
     Value::Array(entries.collect())
 }
 
-/// Kubernetes' order of versions: `v10` after `v2`, `v1` after `v1beta1`, other texts before all versions.
+/// Kubernetes' order of versions: `v10` after `v2`, `v1` after `v1beta1`, other strings before all versions.
 fn compare_versions(one: &str, other: &str) -> Ordering {
     match (version_key(one), version_key(other)) {
         (Some(one), Some(other)) => one.cmp(&other),
         (Some(_), None) => Ordering::Greater,
         (None, Some(_)) => Ordering::Less,
-        // Texts that are no versions are in reverse order.
+        // Strings that are not versions are in reverse order.
         (None, None) => other.cmp(one),
     }
 }

@@ -44,7 +44,7 @@ pub enum Error {
         line: usize,
         /// The marker.
         marker: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// More sources than an operator has.

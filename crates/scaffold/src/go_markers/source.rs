@@ -420,7 +420,7 @@ fn markers(group: &Group) -> impl Iterator<Item = Marker> {
     group.markers().map(|(line, marker)| (line, marker.to_owned()))
 }
 
-/// Markers that controller-tools knows for packages only.
+/// Markers that controller-tools supports only for packages.
 fn is_of_package(marker: &str) -> bool {
     ["+groupName=", "+versionName=", "+kubebuilder:skip"]
         .iter()

@@ -12,7 +12,7 @@ pub(crate) fn types(resource: &Resource) -> String {
     twin::text(resource)
 }
 
-/// What joins a version with the first one, in the function that describes the kind.
+/// The statements that join a version with the first one, in the function that describes the kind.
 pub(crate) fn version_statements(resource: &Resource, first: &Resource) -> [String; 3] {
     let (version, stored, path) = (&resource.version, &first.version, type_path(resource));
     [
@@ -22,14 +22,14 @@ pub(crate) fn version_statements(resource: &Resource, first: &Resource) -> [Stri
     ]
 }
 
-/// What adds the image of a kind to the operator's environment.
+/// The statement that adds the image of a kind to the operator's environment.
 pub(crate) fn image_statement(resource: &Resource) -> Option<String> {
     let variable = names::image_variable(&resource.kind);
     let image = resource.image.as_ref()?;
     Some(format!("all.push((\"{variable}\", {:?}));", image.image))
 }
 
-/// What adds a controller.
+/// The statement that adds a controller.
 pub(crate) fn add_statement(call: &str) -> String {
     format!("to.add({call}::controller());")
 }

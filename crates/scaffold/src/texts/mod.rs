@@ -1,4 +1,4 @@
-//! What commands write into the sources of a project, and look for when they take it out again.
+//! Code that commands add to the sources of a project, and search for when they remove it.
 
 pub(crate) mod api;
 pub(crate) mod webhook;

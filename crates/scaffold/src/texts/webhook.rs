@@ -37,7 +37,7 @@ pub(crate) fn written(file: &ProjectFile, resource: &Resource, part: &str) -> Re
 /// A statement in a function of a source file, by which a webhook is known.
 pub(crate) type Listing = (&'static str, String, String);
 
-/// What lists a webhook in the sources.
+/// The code that lists a webhook in the sources.
 pub(crate) fn listing(file: &ProjectFile, resource: &Resource, part: &str) -> [Listing; 2] {
     let call = layout::webhook(file, resource, part).call;
     let (function, statement) = match part {
@@ -55,7 +55,7 @@ fn admitted(resource: &Resource, part: &str, call: &str) -> String {
     let kind = type_path(resource);
     let function = if part == DEFAULTING { "mutating" } else { "validating" };
     let path = format!("crate::webhook::{call}::PATH");
-    // As rustfmt breaks it; it is never short enough for one line. Where no break helps, rustfmt leaves it as it is.
+    // Broken as rustfmt does: the line is never short enough. If no break helps, rustfmt does not change it.
     let first = format!("all.push(Webhook::{function}::<{kind}>(");
     match first.len() + 4 > WIDTH && kind.len() + 9 <= WIDTH {
         false => format!("{first}\n        {path},\n    ));"),

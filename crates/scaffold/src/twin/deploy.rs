@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// `spec.containerPort` when it is not given.
 pub const DEFAULT_CONTAINER_PORT: i32 = 11211;
 
-/// What is asked for.
+/// The desired state of Xkindx.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(group = "xgroupx.example.com")]
 #[kube(version = "v0xversionx")]
@@ -50,7 +50,7 @@ fn default_container_port() -> i32 {
     DEFAULT_CONTAINER_PORT
 }
 
-/// What the operator reports.
+/// The observed state of Xkindx.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct XkindxStatus {

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-/// What is asked for.
+/// The desired state of Xkindx.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(group = "xgroupx.example.com")]
 #[kube(version = "v0xversionx")]
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[kube(status = "XkindxStatus")]
 #[kube(namespaced)]
 #[kube(derive = "PartialEq")]
-#[kube(doc = "Xkindx is an example: describe here what it stands for.")]
+#[kube(doc = "Xkindx is an example: describe your kind here.")]
 #[kube(printcolumn(
     name = "Available",
     type_ = "string",
@@ -26,11 +26,11 @@ pub struct XkindxSpec {
     #[schemars(length(min = 1, max = 1024))]
     #[schemars(extend("x-olm-descriptor" = {"displayName": "Message"}))]
     // A rule in CEL, which the API server runs before it stores an object.
-    #[x_kube(validation = Rule::new("self == self.trim()").message("must not begin or end with a blank"))]
+    #[x_kube(validation = Rule::new("self == self.trim()").message("must not start or end with whitespace"))]
     pub message: String,
 }
 
-/// What the operator reports.
+/// The observed state of Xkindx.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct XkindxStatus {

@@ -1,6 +1,6 @@
-//! The example kind, compiled twice: here, where its definition is read from it, and as a text in each project.
+//! The example kind, compiled twice: here, to derive its CRD, and as a source file in each project.
 //!
-//! The texts are the files themselves, so the two cannot differ.
+//! Both use the same file, so they cannot differ.
 
 #[path = "kind.rs"]
 #[rustfmt::skip] // The width of lines is that of scaffolded projects.
@@ -53,7 +53,7 @@ fn without_port(text: &str) -> String {
         .split("\n\n")
         .filter_map(|paragraph| {
             if paragraph.starts_with("    /// TCP port") {
-                // What closes the struct follows the last field.
+                // The closing bracket follows the last field.
                 return Some("}".to_owned());
             }
             if paragraph.contains("fn default_container_port") || paragraph.starts_with("/// `spec.containerPort`") {
@@ -126,7 +126,7 @@ pub fn api(resource: &Resource) -> Result<Api, olmkit::project::Error> {
     Api::from_definition(crd, schema)?.sample(&sample)
 }
 
-/// Sets the port wherever it stands, or removes it.
+/// Sets the port wherever it occurs, or removes it.
 fn set_port(value: &mut Value, port: Option<u16>) {
     const NAME: &str = "containerPort";
     match value {

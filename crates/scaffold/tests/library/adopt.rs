@@ -22,7 +22,7 @@ fn project(texts: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// Adopts a project, and proves that none of its own files changed.
+/// Adopts a project, and checks that none of its files changed.
 #[track_caller]
 fn adopted(folder: &TempDir) -> Kind {
     let before = files(folder.path());
@@ -129,7 +129,7 @@ fn what_cannot_be_adopted_is_refused_and_stays_as_it_is() {
     let private = "#[derive(CustomResource)]\n#[kube(kind = \"Cache\", group = \"a.b\", version = \"v1\")]\nstruct CacheSpec {}\n";
     let without_kube = MANIFEST.replace("kube = \"3\"\n", "");
     let cases: &[(&[(&str, &str)], &str)] = &[
-        (&[], "holds neither Cargo.toml nor PROJECT"),
+        (&[], "contains neither Cargo.toml nor PROJECT"),
         (&[("Cargo.toml", "[package")], "Cargo.toml: "),
         (&[("Cargo.toml", "[workspace]\n")], "package.name is missing"),
         (&[("Cargo.toml", &without_kube)], "dependencies.kube names no version"),

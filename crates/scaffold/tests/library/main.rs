@@ -1,4 +1,4 @@
-//! Projects written into a scratch folder, without compiling them.
+//! Projects written into a temporary directory, without compiling them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // a test fails by panicking
 
 mod adopt;
@@ -81,7 +81,7 @@ fn same(now: &BTreeMap<PathBuf, Vec<u8>>, before: &BTreeMap<PathBuf, Vec<u8>>) {
     assert!(now.keys().eq(before.keys()), "{:?} {:?}", now.keys(), before.keys());
 }
 
-/// What fails leaves every file as it was.
+/// A failed command changes no file.
 #[track_caller]
 fn refused(folder: &TempDir, api: &Api) -> String {
     let before = files(folder.path());
@@ -152,7 +152,7 @@ fn a_kind_is_wired_in_everywhere() {
 fn hand_edited_sources_keep_their_edits() {
     let folder = started(&options());
     create_api(folder.path(), &api("cache", "v1alpha1", "Memcached")).unwrap();
-    let mine = "    // Mine:   kept   as it is.\n    let _unused = ( 1 );\n";
+    let mine = "    // Mine:   kept   unchanged.\n    let _unused = ( 1 );\n";
     let path = folder.path().join("src/controller/mod.rs");
     let text = fs::read_to_string(&path)
         .unwrap()
@@ -223,7 +223,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
     let taken = refused(&folder, &api("cache", "v1", "Memcached"));
     assert_eq!(
         taken,
-        "cache.example.com/v1 Memcached exists; --force writes its files anew"
+        "cache.example.com/v1 Memcached exists; --force overwrites its files"
     );
     let second = refused(&folder, &api("web", "v1", "Site"));
     assert!(second.contains("olmkit edit --multigroup"), "{second}");
@@ -463,7 +463,7 @@ fn deleting_a_kind_undoes_what_creating_it_did() {
     }
 }
 
-/// A stored version is deleted in two steps: another version becomes the stored one, then it goes.
+/// A stored version is deleted in two steps: another version becomes the stored one, then it is deleted.
 #[test]
 fn the_storage_version_moves_and_the_old_one_is_deleted() {
     let wanted = |version: &str| StorageVersion {

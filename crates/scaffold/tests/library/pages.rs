@@ -1,10 +1,10 @@
-//! What documentation quotes of a scaffolded project.
+//! Excerpts of a scaffolded project in the documentation.
 
 use olmkit_scaffold::{Init, create_api};
 
 use super::{api, files, options, started};
 
-/// Sections 2 to 5 of the page on packaging quote what its section 1 writes, but for white space.
+/// Sections 2 to 5 of the page on packaging quote the files of section 1, except for whitespace.
 #[test]
 fn the_page_on_packaging_quotes_what_is_scaffolded() {
     let folder = started(&Init {

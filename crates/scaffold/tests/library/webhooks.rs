@@ -219,7 +219,7 @@ fn webhooks_that_cannot_be_are_refused_and_change_nothing() {
         spokes: vec!["v2".into()],
         ..webhook("v1", "d")
     };
-    assert!(no_webhook(&folder, &spoke).contains("--spoke goes with"));
+    assert!(no_webhook(&folder, &spoke).contains("--spoke requires"));
     assert!(no_webhook(&folder, &webhook("v3", "d")).contains("has no cache.example.com/v3 Memcached"));
     let hidden = Webhook {
         kind: "Review".into(),

@@ -71,7 +71,7 @@ pub struct Modified {
     pub layer: usize,
 }
 
-/// Compares the layers of an image as they are added, from the lowest to the highest.
+/// Compares the layers of an image, added from the lowest to the highest.
 #[derive(Debug, Clone, Default)]
 pub struct Layers {
     distribution: String,

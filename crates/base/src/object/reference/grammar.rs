@@ -33,7 +33,7 @@ pub(super) fn check_name(name: &str, registry: Option<&str>, repository: &str) -
     }
     match repository.split('/').find(|component| !is_component(component)) {
         None => Ok(()),
-        Some("") => Err("it holds an empty path component".to_owned()),
+        Some("") => Err("it contains an empty path component".to_owned()),
         Some(component) if component.contains(|letter: char| letter.is_ascii_uppercase()) => {
             Err(format!("{component:?} must be lower case"))
         }

@@ -99,7 +99,7 @@ fn a_silent_registry_does_not_keep_commands_from_ending_and_nothing_stays() {
     assert_eq!(temporary_files(&desk), 0);
 }
 
-/// A catalog of so many packages that writing them takes a while.
+/// A large catalog, so that writing it takes a while.
 fn many_packages(desk: &Desk, packages: usize) {
     let mut text = String::new();
     for at in 0..packages {

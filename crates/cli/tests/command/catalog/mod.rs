@@ -46,7 +46,7 @@ impl Desk {
         let repository = test_support::repository("");
         copy(&repository.join("releases/0.0.1/bundle"), &desk.path("old"));
         copy(&repository.join("bundle"), &desk.path("new"));
-        // Stands in for the server in images that are not run: the head of a program of this machine, static and empty.
+        // Replaces the server in images that are not run: the header of an empty static program for this machine.
         let mut server = std::fs::read(env!("CARGO_BIN_EXE_olmkit")).unwrap();
         server.truncate(64);
         server[56..58].fill(0);

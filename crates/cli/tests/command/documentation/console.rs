@@ -1,22 +1,34 @@
 //! Runs the `console` blocks of pages and compares their output. `UPDATE_GENERATED=1` writes it into the pages.
 //!
-//! Lines that begin with `$ ` are commands, the other lines are their output. A line `...` matches any lines. A block
-//! below `<!-- untested: REASON -->` is not run. The commands of a page share a directory with the demo bundle and a
-//! catalog.
+//! Lines that begin with `$ ` are commands, and the other lines are their output. A line `...` matches any lines. A block
+//! below `<!-- untested: REASON -->` is not run. `<!-- run: COMMAND -->` runs a command that the page does not show. The
+//! commands of a page share a directory with the demo bundle and a catalog. Of all other blocks, only the arguments of
+//! olmkit are checked.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use test_support::demo_bundle::{CSV, folder};
 
-/// The pages whose commands need no cluster and no network.
-const PAGES: [&str; 6] = [
+/// The pages with `console` blocks, except those that `dev/tutorial.sh` runs on a control plane.
+const PAGES: [&str; 17] = [
     "README.md",
-    "docs/start/install.md",
-    "docs/start/quickstart.md",
+    "crates/testbed/README.md",
+    "docs/guides/bundles.md",
+    "docs/guides/catalogs.md",
     "docs/guides/ci.md",
+    "docs/guides/cluster.md",
+    "docs/guides/images.md",
+    "docs/guides/olm-v1.md",
+    "docs/guides/scaffold.md",
     "docs/guides/switch.md",
     "docs/guides/troubleshoot.md",
+    "docs/guides/validate.md",
+    "docs/memcached/reference.md",
+    "docs/reference/configuration.md",
+    "docs/start/install.md",
+    "docs/start/operator.md",
+    "docs/start/quickstart.md",
 ];
 
 const CATALOG: &str = "\
@@ -81,17 +93,29 @@ impl Desk {
         let place = self.folder.path().join(".bin/pwd");
         let output = Command::new("bash")
             .arg("-c")
-            .arg(format!("exec 2>&1\n{command}\npwd > '{}'", place.display()))
+            .arg(format!(
+                "exec 2>&1\n{command}\nstatus=$?\npwd > '{}'\nexit $status",
+                place.display()
+            ))
             .current_dir(&self.directory)
             .env("PATH", format!("{}:{path}", self.folder.path().join(".bin").display()))
             .env("HOME", self.folder.path())
+            .env("OLMKIT_IMAGE_STORE", self.folder.path().join(".store"))
+            .env("KUBECONFIG", self.folder.path().join(".none"))
+            // All requests go to a proxy that does not exist.
+            .env("HTTPS_PROXY", "http://127.0.0.1:9")
+            .env("HTTP_PROXY", "http://127.0.0.1:9")
+            .env("SOURCE_DATE_EPOCH", "0")
             .env_remove("CLICOLOR_FORCE")
+            .env_remove("OLMKIT_SOURCE")
             .output()
             .unwrap();
         if let Ok(directory) = std::fs::read_to_string(&place) {
             self.directory = directory.trim().into();
         }
         let text = String::from_utf8(output.stdout).unwrap();
+        // 2 is a usage error, 127 an unknown command.
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{command}: {text}");
         assert!(!text.contains("Usage: "), "{command}: {text}");
         let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
         lines.join("\n")
@@ -115,30 +139,36 @@ fn play(page: &str) -> (String, Vec<String>) {
     let mut reason = None;
     while let Some(line) = lines.next() {
         out.push(line.to_owned());
-        if let Some(text) = line.strip_prefix("<!-- untested: ") {
+        if let Some(text) = line.trim_start().strip_prefix("<!-- untested: ") {
             reason = Some(text.trim_end_matches("-->").trim().to_owned());
         }
-        if line != "```console" {
+        if let Some(command) = line.strip_prefix("<!-- run: ") {
+            desk.run(command.trim_end_matches("-->").trim());
+        }
+        if line.trim_start() != "```console" {
             continue;
         }
-        let block: Vec<&str> = std::iter::from_fn(|| lines.next_if(|line| *line != "```")).collect();
+        let indent = &line[..line.len() - line.trim_start().len()];
+        let end = format!("{indent}```");
+        let block: Vec<&str> = std::iter::from_fn(|| lines.next_if(|line| *line != end)).collect();
         if let Some(reason) = reason.take() {
             skipped.push(reason);
             out.extend(block.iter().map(ToString::to_string));
             continue;
         }
+        let block: Vec<&str> = block
+            .iter()
+            .map(|line| line.strip_prefix(indent).unwrap_or(line))
+            .collect();
         let starts: Vec<usize> = (0..block.len()).filter(|at| block[*at].starts_with("$ ")).collect();
         for (number, start) in starts.iter().enumerate() {
             let end = starts.get(number + 1).copied().unwrap_or(block.len());
-            out.push(block[*start].to_owned());
+            out.push(format!("{indent}{}", block[*start]));
             let printed = desk.run(&block[*start][2..]);
             let found: Vec<&str> = printed.lines().collect();
             let wanted = &block[start + 1..end];
-            if fits(wanted, &found) {
-                out.extend(wanted.iter().map(ToString::to_string));
-            } else {
-                out.extend(found.iter().map(ToString::to_string));
-            }
+            let shown = if fits(wanted, &found) { wanted } else { &found[..] };
+            out.extend(shown.iter().map(|line| format!("{indent}{line}").trim_end().to_owned()));
         }
     }
     (out.join("\n") + "\n", skipped)
@@ -176,12 +206,93 @@ fn dots_stand_for_any_lines() {
     assert!(!fits(&["a", "...", "b"], &found) && !fits(&["a", "b"], &found));
 }
 
-/// A page without commands would pass the test above.
+/// A page that is not listed, or has no commands, would pass the test above.
 #[test]
-fn every_listed_page_has_commands() {
-    for page in PAGES {
-        let path = test_support::repository(page);
-        let text = std::fs::read_to_string(Path::new(&path)).unwrap();
-        assert!(text.contains("```console\n$ "), "{page}");
+fn every_page_with_console_blocks_is_listed() {
+    let root = test_support::repository("");
+    let mut found: Vec<String> = super::pages()
+        .into_iter()
+        .filter(|page| std::fs::read_to_string(page).is_ok_and(|text| text.contains("```console\n$ ")))
+        .filter_map(|page| page.strip_prefix(&root).ok()?.to_str().map(str::to_owned))
+        .filter(|page| !page.starts_with("docs/tutorial/") && page != "docs/guides/rust-operators.md")
+        .collect();
+    found.sort();
+    assert_eq!(found, PAGES);
+}
+
+/// The lines of `sh` and `console` blocks, with joined continuations and without prompts and outputs.
+fn commands(page: &str) -> Vec<String> {
+    let mut language = None;
+    let mut found: Vec<String> = Vec::new();
+    let mut continues = false;
+    for line in page.lines().map(str::trim) {
+        if let Some(name) = line.strip_prefix("```") {
+            language = language.is_none().then_some(name);
+            continue;
+        }
+        let command = match language {
+            Some("sh") => line,
+            Some("console") if continues => line,
+            Some("console") if line.starts_with("$ ") => &line[2..],
+            _ => continue,
+        };
+        let text = command.trim_end_matches('\\');
+        match found.last_mut().filter(|_| continues) {
+            Some(last) => last.push_str(text),
+            None => found.push(text.to_owned()),
+        }
+        continues = command.ends_with('\\');
     }
+    found
+}
+
+/// The arguments of each call of olmkit in a command line.
+fn calls(command: &str) -> Vec<Vec<String>> {
+    let words = crate::help::shlex(command).into_iter().filter(|word| !word.is_empty());
+    let words: Vec<String> = words.take_while(|word| !word.starts_with('#')).collect();
+    let parts = words.split(|word| ["|", "&&", ";", "&"].contains(&word.as_str()));
+    let calls = parts.filter_map(|part| {
+        let start = part
+            .iter()
+            .position(|word| !word.contains('=') || word.starts_with('-'))?;
+        let own = part[start..]
+            .split(|word| [">", ">>", "2>"].contains(&word.as_str()))
+            .next()?;
+        (own.first()? == "olmkit").then(|| own[1..].to_vec())
+    });
+    calls.collect()
+}
+
+#[test]
+fn calls_of_olmkit_are_found() {
+    assert_eq!(
+        commands("```sh\na \\\n  b\n```\n```console\n$ c\nd\n```\n"),
+        ["a b", "c"]
+    );
+    let found = calls("A=1 olmkit x --y='a b' > f # olmkit no");
+    assert_eq!(found, [["x", "--y=a b"]]);
+    assert_eq!(calls("kubectl get | olmkit a && olmkit b").len(), 2);
+}
+
+/// Examples must remain valid as flags change, also those that need a cluster or a registry.
+#[test]
+fn every_call_of_olmkit_on_a_page_has_valid_arguments() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut checked = 0;
+    for page in super::pages() {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for call in commands(&text).iter().flat_map(|command| calls(command)) {
+            let output = Command::new(env!("CARGO_BIN_EXE_olmkit"))
+                .args(&call)
+                .arg("--help")
+                .current_dir(folder.path())
+                .output()
+                .unwrap();
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: {call:?}: {errors}", page.display());
+            checked += 1;
+        }
+    }
+    println!("{checked} calls of olmkit have valid arguments");
+    assert!(checked > 60, "only {checked} calls found");
 }

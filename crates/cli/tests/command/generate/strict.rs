@@ -34,7 +34,7 @@ fn bad_input_names_file_and_object_and_leaves_the_old_bundle() {
     let wrong_type = OPERATOR.replace("  template:\n", "  replicas: three\n  template:\n");
     for (input, expected) in [
         (String::new(), "the input contains no object"),
-        (no_deployment, "the input: holds no Deployment"),
+        (no_deployment, "the input: contains no Deployment"),
         (format!("{two_csvs}{OPERATOR}"), "ClusterServiceVersion other.v1.0.0"),
         (no_definition, "Example sample"),
         (unknown_version, "version v9 is not served"),

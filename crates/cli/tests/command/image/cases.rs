@@ -1,4 +1,4 @@
-//! The scripts with cases from public bug reports, which lie beside the repository.
+//! Scripts with cases from public bug reports, from a directory next to the repository.
 
 use std::path::Path;
 use std::process::Command;

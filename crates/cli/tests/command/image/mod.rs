@@ -85,7 +85,7 @@ fn an_image_goes_round_all_places_and_stays_the_same() {
         "{loaded}"
     );
     assert_eq!(desk.succeed("image diff oci:layout docker-archive:docker.tar"), "");
-    // The name goes along into archives that are only ever loaded by name.
+    // The name is also written into archives that are only loaded by name.
     desk.succeed("image copy store:registry.test/other:v2 docker-archive:named.tar");
     assert!(desk.succeed("image load named.tar").starts_with("registry.test/other@"));
 }

@@ -447,7 +447,10 @@ mod tests {
         assert!(!brought(json!({LABEL: ""}), &scope), "not OLM's");
         let other = "operators.coreos.com/cache.market";
         let shared = json!({"olm.managed": "true", LABEL: "", other: ""});
-        assert!(brought(shared.clone(), &scope), "what was elsewhere is gone");
+        assert!(
+            brought(shared.clone(), &scope),
+            "objects in other namespaces are deleted"
+        );
         scope.labels_elsewhere.insert(other.to_owned());
         assert!(!brought(shared, &scope));
     }

@@ -159,7 +159,7 @@ async fn in_pod(
         Err(size) => {
             return Ok(Err(vec![Cause::lasting(
                 Code::BundleTooLarge,
-                format!("the catalog is {size} bytes, a ConfigMap holds at most 1 MiB"),
+                format!("the catalog is {size} bytes, the maximum for a ConfigMap is 1 MiB"),
                 "serve it from this host (--serve-from-host), or push the bundle as an image and run that",
             )]));
         }

@@ -151,7 +151,7 @@ fn scorecard(document: Document, into: &mut Option<Typed>) -> Result<(), Error> 
             origin: configuration.document.origin.clone(),
             object: configuration.document.object(),
             reason: format!(
-                "is a second scorecard configuration, after the one at {}; a bundle holds one. Join their tests in one of \
+                "is a second scorecard configuration, after the one at {}; a bundle has only one. Join their tests in one of \
                  them",
                 first.document.origin
             ),

@@ -261,7 +261,7 @@ impl Input {
             }
             None => Err(Error::Base {
                 path,
-                reason: "it holds no ClusterServiceVersion".into(),
+                reason: "it contains no ClusterServiceVersion".into(),
             }),
         }
     }

@@ -136,7 +136,7 @@ impl Places {
         own.or(places.first()).map(|(_, origin)| origin.clone())
     }
 
-    /// Searches a directory, as far as it is readable: kustomize has read it, and reports its errors.
+    /// Searches a directory and ignores read errors, because kustomize has already read it and reported them.
     fn folder(&mut self, folder: &Path, around: &Names, level: usize) {
         let file = file_of(folder).filter(|_| level < MOST_LEVELS);
         let Some(settings) = file.and_then(|file| settings(&file)) else {

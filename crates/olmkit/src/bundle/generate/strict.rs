@@ -241,7 +241,7 @@ pub(super) fn report(
     };
     if found.deployments.is_empty() {
         notices.push(nothing(
-            "holds no Deployment: OLM has nothing to run",
+            "contains no Deployment: OLM has nothing to run",
             "Add the operator's Deployment (apps/v1).",
         ));
     }

@@ -77,7 +77,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OperatorSdk("bundle loader"),
         summary: "A CustomResourceDefinition must be of apiextensions.k8s.io/v1 or v1beta1.",
-        why: "The API server knows no other versions.",
+        why: "The API server supports no other versions.",
         bad: "apiVersion: apiextensions.k8s.io/v2",
         good: "apiVersion: apiextensions.k8s.io/v1",
         since: "0.1.0",

@@ -32,7 +32,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OperatorSdk("bundle loader"),
         summary: "The manifests directory must be inside the bundle.",
-        why: "An image holds nothing outside the bundle's directory, so the manifests would be missing there.",
+        why: "An image contains nothing outside the bundle's directory, so the manifests would be missing there.",
         bad: "operators.operatorframework.io.bundle.manifests.v1: ../other/",
         good: "operators.operatorframework.io.bundle.manifests.v1: manifests/",
         since: "0.1.0",

@@ -38,7 +38,7 @@ pub trait Images: Sync {
 
 /// An image's files and labels.
 pub struct Unpacked {
-    /// Holds the files; removed when dropped, if temporary.
+    /// Keeps the files; a temporary directory is removed when dropped.
     pub directory: Directory,
     /// The labels of its configuration.
     pub labels: std::collections::BTreeMap<String, String>,

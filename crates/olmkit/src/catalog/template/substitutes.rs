@@ -85,7 +85,7 @@ fn substitute(
     };
     let rendered = bundles.render(name)?;
     let Some(mut bundle) = rendered.bundles.into_iter().next() else {
-        return Err(format!("{} holds no bundle", quote(name)));
+        return Err(format!("{} contains no bundle", quote(name)));
     };
     if order_key(base_bundle)? >= order_key(&bundle)? {
         return Err(format!(

@@ -68,7 +68,7 @@ pub fn map<T: Send>(text: &str, convert: impl Fn(Document<'_>) -> Result<T, Erro
     (results, error)
 }
 
-/// As [`map`], but returns the results as they are ready: only some megabytes of a long stream are processed at a time.
+/// As [`map`], but returns each result when it is ready: only some megabytes of a long stream are processed at a time.
 pub fn each<T: Send>(
     text: &str,
     convert: impl Fn(Document<'_>) -> Result<T, Error> + Sync,

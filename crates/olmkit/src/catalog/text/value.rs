@@ -33,7 +33,7 @@ pub enum Value<'a> {
 pub enum Numbers {
     /// Integers keep their digits.
     Keep,
-    /// Every number goes through a 64-bit float, as blobs do in opm: above 2^53 digits are lost.
+    /// Every number is converted to a 64-bit float, as in opm: above 2^53 digits are lost.
     Float64,
 }
 

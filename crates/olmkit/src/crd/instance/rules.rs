@@ -60,7 +60,7 @@ struct Walk {
 struct Place<'w> {
     /// The schema with its types.
     schema: &'w Value,
-    /// Holds rules: the schema itself, or a part of its `allOf`.
+    /// Contains rules: the schema itself, or a part of its `allOf`.
     rules: &'w Value,
     json: &'w Value,
     /// True if this is a whole object.

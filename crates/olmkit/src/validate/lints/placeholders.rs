@@ -45,7 +45,7 @@ const BEGINNINGS: [&str; 12] = [
 /// Words that mark an unfinished text, as whole words in this spelling.
 const MARKS: [&str; 5] = ["TODO", "FIXME", "TBD", "CHANGEME", "CHANGE_ME"];
 
-/// Longer texts may contain the words for other reasons.
+/// Longer strings may contain the words for other reasons.
 const SHORT: usize = 200;
 
 /// Names that operator-sdk writes.

@@ -1,5 +1,5 @@
-//! CRD-30: errors in the schema of a CRD that the API server reports and operator-sdk does not check. CRD-37: schemas
-//! that it accepts but for which it rejects every object.
+//! CRD-30: errors in the schema of a CRD that the API server reports and operator-sdk does not check. CRD-37: accepted
+//! schemas that reject every object.
 
 use serde_json::Value;
 

@@ -290,7 +290,7 @@ fn blocks_itself(csv: &Csv<'_>, webhook: &Value, pointer: &str) -> Option<Checke
         let owners = has("apiGroups", &["apps"]) && has("resources", &["*", "*/*", "deployments", "replicasets"]);
         (pods || owners) && has("operations", &["*", "CREATE", "UPDATE"])
     })?;
-    let message = "the webhook blocks the creation of its own pods: after they are deleted, it cannot recover";
+    let message = "the webhook blocks the creation of its pods: after they are deleted, it cannot recover";
     let hint = "set `failurePolicy: Ignore`, or an `objectSelector` that excludes the pods of the operator";
     Some(
         Checked::new(&HOOK_8, message)
