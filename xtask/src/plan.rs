@@ -54,8 +54,8 @@ impl Profile {
 
 /// The measured costs of long test executables. Others count as [`SHORT`].
 const PROFILES: &[Profile] = &[
-    Profile::control_plane("olmkit-cli cluster", Cost::new(1.1, 4000, 540), 1),
-    Profile::control_plane("memcached-operator operator", Cost::new(0.9, 2500, 300), 1),
+    Profile::control_plane("olmkit-cli cluster", Cost::new(1.1, 4000, 1070), 1),
+    Profile::control_plane("memcached-operator operator", Cost::new(0.7, 2500, 420), 1),
     Profile::control_plane("memcached-operator olm", Cost::new(0.7, 2000, 132), 1),
     Profile::control_plane("kube-manager apply", Cost::new(0.8, 1500, 60), 1),
     Profile::control_plane("kube-manager manager", Cost::new(0.8, 1500, 60), 1),
@@ -129,7 +129,7 @@ pub fn documentation(root: &Path) -> Job {
 
 /// The flows on a real node, with the given programs.
 pub fn node(root: &Path, olmkit: &Path, operator: &Path) -> Job {
-    Job::new("node", Stage::Node, "dev/e2e.sh", root, Cost::new(0.9, 6000, 1100))
+    Job::new("node", Stage::Node, "dev/e2e.sh", root, Cost::new(0.6, 6000, 2000))
         // The demo renders the files in place, so nothing may copy them at that time.
         .after(&[PROGRAMS_JOB, NODE_JOB, RENDERED_JOB])
         .set("OLMKIT", olmkit.display().to_string())

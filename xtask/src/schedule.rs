@@ -13,7 +13,7 @@ pub struct Machine {
 
 /// Share by which the sum of the jobs' cores may exceed the cores of the machine. Jobs do not reach their averages at the
 /// same time, so a sum equal to the cores would leave some of them idle.
-const OVERCOMMIT: f64 = 1.3;
+const OVERCOMMIT: f64 = 1.5;
 
 /// The state of a job while the checks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
