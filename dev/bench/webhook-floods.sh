@@ -25,7 +25,7 @@ if [ "${1:-}" != measure ]; then
     # The lock file and the target directory of this repository, so that cargo reuses compiled crates.
     cp "$repository/Cargo.lock" .
     sed -i '/^\[profile\./,$d' Cargo.toml
-    { echo; sed -n '/^\[profile\.release\]/,/^$/p' "$repository/Cargo.toml"; } >> Cargo.toml
+    { echo; sed -n '/^\[profile\.dev/,/^$/p; /^\[profile\.release\]/,/^$/p' "$repository/Cargo.toml"; } >> Cargo.toml
     cargo build -q --profile "$profile" --bin floods
     OPERATOR=$target/$([ "$profile" = dev ] && echo debug || echo "$profile")/floods
   fi

@@ -4,9 +4,9 @@
 Copies an image of three layers between two `distribution` registries on loopback, from a registry to a layout and from a layout to a
 registry, and builds an image from a directory. skopeo, regctl and oras build no images. Each round runs every tool once, with an
 empty home and a new target. Prints medians: wall time, CPU time and the largest resident memory, and each relative to olmkit.
-OLMKIT names the olmkit binary: use a release build.
+OLMKIT names the olmkit binary: use a release build. Needs GNU time (Debian: time).
 """
-import json, os, random, shutil, statistics, sys, tempfile, time
+import json, os, random, shutil, statistics, subprocess, sys, tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import compare
@@ -25,19 +25,15 @@ def files(folder, random_, megabytes):
 
 
 def measured(words, home):
-    """Runs a command through a small shell, because the memory of this process would count: seconds, CPU seconds and megabytes."""
-    begin = time.monotonic()
-    pid = os.fork()
-    if pid == 0:
-        log = os.open(f"{home}/log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        os.execve("/bin/sh", ["sh", "-c", words if isinstance(words, str) else 'exec "$0" "$@"', *([] if isinstance(words, str) else words)],
-                  {"HOME": home, "TMPDIR": home, "PATH": os.environ["PATH"]})
-    _, status, usage = os.wait4(pid, 0)
-    if status:
-        sys.exit(f"error: {words}: {open(f'{home}/log').read()[-2000:]}")
-    return time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    """Runs a command with GNU time, as a child of this process would count its memory: seconds, CPU seconds and megabytes."""
+    words = ["sh", "-c", words] if isinstance(words, str) else words
+    done = subprocess.run(["/usr/bin/time", "-o", f"{home}/figures", "-f", "%e %U %S %M", *words], capture_output=True,
+                          env={"HOME": home, "TMPDIR": home, "PATH": os.environ["PATH"]})
+    if done.returncode:
+        sys.exit(f"error: {words}: {done.stderr.decode(errors='replace')[-2000:]}")
+    with open(f"{home}/figures") as file:
+        wall, user, system, memory = map(float, file.read().split())
+    return wall, user + system, memory / 1024
 
 
 def commands(operation, target, work, source, number):
