@@ -57,7 +57,7 @@ pub fn extra_args() -> Rule {
     )
     .message(
         "extraArgs must not contain flags that the operator sets (-m, -c, -p, -t, -I) or that stop the service (-l, -s, -d, -h, -V, -i); \
-         the value of a flag is an entry of its own",
+         write the value of a flag as a separate entry",
     )
 }
 

@@ -172,7 +172,7 @@ impl Applier {
         attempt.write().await
     }
 
-    /// Returns who made the fields that an apply would change and whose paths begin with `field`. `None` if there are none.
+    /// Returns the origin of the fields that an apply would change and whose paths begin with `field`, or `None` if there are none.
     pub(crate) async fn changes(
         &self,
         resource: &ApiResource,
