@@ -216,7 +216,7 @@ fn literals(line: &str, is_open: &mut bool) -> Vec<String> {
     let line = line.replace("'\"'", "").replace("\\\"", "'");
     let parts: Vec<&str> = line.split('"').collect();
     let first = usize::from(!*is_open);
-    *is_open = (parts.len() % 2 == 0) != *is_open && line.ends_with('\\');
+    *is_open = parts.len().is_multiple_of(2) != *is_open && line.ends_with('\\');
     parts.into_iter().skip(first).step_by(2).map(str::to_owned).collect()
 }
 

@@ -54,10 +54,14 @@ fn describe(rule: &Rule, page: &mut String) {
     )
     .unwrap();
     if let Some(proof) = &rule.proof {
-        let (by, version, effect) = (proof.by.name(), proof.version, prose(proof.effect));
+        let (by, version, effect) = (
+            proof.by.name(),
+            proof.version,
+            prose(proof.effect.trim_end_matches('.')),
+        );
         writeln!(
             page,
-            "\nVerified by {by} ({version}): {effect} Evidence: {}.",
+            "\nVerified by {by} ({version}): {effect}. Evidence: {}.",
             shown(proof.shown_by)
         )
         .unwrap();

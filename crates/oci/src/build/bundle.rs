@@ -209,7 +209,7 @@ mod tests {
         let message = bundle_recipe(twice.path(), Platform::host(), 0)
             .unwrap_err()
             .to_string();
-        assert!(message.contains("several files called annotations.yaml"), "{message}");
+        assert!(message.contains("several files named annotations.yaml"), "{message}");
         let outside = ANNOTATIONS.replace("manifests/", "../manifests/");
         let outside = bundle(&[("manifests/a.yaml", "a"), ("metadata/annotations.yaml", &outside)]);
         assert!(bundle_recipe(outside.path(), Platform::host(), 0).is_err());

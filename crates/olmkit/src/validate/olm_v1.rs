@@ -16,7 +16,7 @@ define_rules! {
         why: "operator-controller first reads every file of manifests/ as objects.",
         bad: "manifests/notes.txt",
         good: "docs/notes.txt",
-        since: "0.2.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::OlmV1,
             "OLM v1 reads no further",
@@ -32,7 +32,7 @@ define_rules! {
         why: "OLM v1 rejects bundles whose Deployments it could not create.",
         bad: "deployments:\n- name: Manager",
         good: "deployments:\n- name: manager",
-        since: "0.2.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::OlmV1,
             "OLM v1 rejects the bundle",
@@ -48,7 +48,7 @@ define_rules! {
         why: "OLM v1 rejects bundles that promise an API they do not bring.",
         bad: "customresourcedefinitions: {owned: [{name: widgets.example.com, …}]}   # not in manifests/",
         good: "manifests/widgets.yaml",
-        since: "0.2.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::OlmV1,
             "OLM v1 rejects the bundle",
@@ -64,7 +64,7 @@ define_rules! {
         why: "OLM v1 rejects a bundle that belongs to no package.",
         bad: "annotations: {}",
         good: "annotations:\n  operators.operatorframework.io.bundle.package.v1: demo",
-        since: "0.2.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::OlmV1,
             "OLM v1 rejects the bundle",
@@ -80,7 +80,7 @@ define_rules! {
         why: "A definition has one conversion for the whole cluster, so OLM v1 rejects anything else.",
         bad: "type: ConversionWebhook   # with SingleNamespace supported",
         good: "- {type: SingleNamespace, supported: false}",
-        since: "0.2.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::OlmV1,
             "OLM v1 rejects the bundle",
@@ -96,7 +96,7 @@ define_rules! {
         why: "OLM v1 rejects webhooks that it could not set up.",
         bad: "generateName: vwidget.example.com-",
         good: "generateName: vwidget.example.com",
-        since: "0.2.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::OlmV1,
             "OLM v1 rejects the bundle",
@@ -112,7 +112,7 @@ define_rules! {
         why: "Such a webhook could keep a user from repairing or removing the operator.",
         bad: "apiGroups: ['*']",
         good: "apiGroups: [example.com]",
-        since: "0.2.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::OlmV1,
             "OLM v1 rejects the bundle",
@@ -128,7 +128,7 @@ define_rules! {
         why: "OLM v1 rejects bundles with any other kind.",
         bad: "kind: Ingress",
         good: "kind: Service",
-        since: "0.2.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::OlmV1,
             "OLM v1 rejects the bundle",
@@ -144,7 +144,7 @@ define_rules! {
         why: "Webhooks are refused by releases up to 1.5, and a definition that keeps unknown fields cannot be converted.",
         bad: "spec: {preserveUnknownFields: true}",
         good: "spec: {preserveUnknownFields: false}",
-        since: "0.2.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::OlmV1,
             "OLM v1 rejects the bundle",
@@ -160,7 +160,7 @@ define_rules! {
         why: "The upgrade stops on every cluster until the CRD is changed back, or its preflight is switched off.",
         bad: "default: 5   # was 3",
         good: "default: 3",
-        since: "0.2.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::OlmV1,
             "OLM v1 blocks the upgrade",
@@ -176,7 +176,7 @@ define_rules! {
         why: "OLM v1 makes these Roles in the watched namespace only: the operator cannot take its lease and never becomes leader.",
         bad: "permissions: [{rules: [{resources: [leases], …}]}]",
         good: "a Role and RoleBinding for leases as objects of the bundle, which OLM v1 puts into the operator's namespace",
-        since: "0.2.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::OlmV1,
             "no Role is made in the operator's namespace",
@@ -192,7 +192,7 @@ define_rules! {
         why: "OLM v1 accepts the bundle, and its installation fails again and again.",
         bad: "webhookdefinitions:\n- generateName: vwidget.example.com   # no containerPort",
         good: "webhookdefinitions:\n- generateName: vwidget.example.com\n  containerPort: 443",
-        since: "0.2.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::OlmV1,
             "OLM v1 makes an object that is refused later",
@@ -208,7 +208,7 @@ define_rules! {
         why: "The migration from OLM v0 to v1 leaves out operators that would lose what they work with.",
         bad: "- apiGroups: [operators.coreos.com]\n  resources: [subscriptions]",
         good: "- apiGroups: [olm.operatorframework.io]\n  resources: [clusterextensions]   # in addition to the rule for OLM v0",
-        since: "0.2.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::Convention,
             "the migration reports such an operator as not eligible (C5)",

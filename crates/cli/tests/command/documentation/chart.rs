@@ -82,20 +82,21 @@ fn shown(value: f64, unit: &str) -> String {
 
 fn chart(text: &str, muted: &str, bar: &str) -> String {
     let rows = rows();
-    let (left, width) = (190.0, 380.0);
-    let height = 24 + rows.len() * 56;
+    // Narrow, so that the text is readable on a phone.
+    let (left, width) = (0.0, 330.0);
+    let height = 8 + rows.len() * 76;
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 720 {height}\" width=\"720\" height=\"{height}\" \
-         font-family=\"system-ui, -apple-system, 'Segoe UI', sans-serif\" font-size=\"14\">\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 520 {height}\" width=\"520\" height=\"{height}\" \
+         font-family=\"system-ui, -apple-system, 'Segoe UI', sans-serif\" font-size=\"15\">\n"
     );
     for (index, row) in rows.iter().enumerate() {
-        let top = 16 + index * 56;
+        let top = 28 + index * 76;
         let ours = (width * row.ours / row.peer).max(3.0);
         let after = left + 8.0;
         writeln!(
             svg,
             "<text x=\"0\" y=\"{}\" fill=\"{text}\" font-weight=\"600\">{}</text>",
-            top + 24,
+            top - 8,
             row.title
         )
         .unwrap();

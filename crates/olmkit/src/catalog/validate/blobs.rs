@@ -19,7 +19,7 @@ define_rules! {
         why: "OLM ignores a blob with another schema, so that its channel, bundle or deprecation does not exist for users.",
         bad: "schema: olm.chanel",
         good: "schema: olm.channel",
-        since: "0.2.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::Convention,
             "OLM reads the four schemas of the specification and treats all others as custom blobs",
@@ -35,7 +35,7 @@ define_rules! {
         why: "OLM and opm ignore other keys: a misspelled `skips` skips nothing, and `opm render` drops it.",
         bad: "entries:\n- name: demo.v1.1.0\n  skip: [demo.v1.0.0]",
         good: "entries:\n- name: demo.v1.1.0\n  skips: [demo.v1.0.0]",
-        since: "0.2.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::Convention,
             "the specification lists the keys of each schema, and opm decodes no others",
@@ -51,7 +51,7 @@ define_rules! {
         why: "Mirror tools copy the listed images, so that an image without a reference is missing on a disconnected cluster.",
         bad: "relatedImages:\n- name: proxy\n  image: \"\"",
         good: "relatedImages:\n- name: proxy\n  image: quay.io/example/proxy@sha256:…",
-        since: "0.2.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::Convention,
             "`relatedImages` lists the images that a mirror needs",

@@ -38,7 +38,7 @@ define_rules! {
               stay where they are.",
         bad: "- name: demo.v1.0.0\n- name: demo.v1.1.0\n  skips: [demo.v1.0.0]\n- name: demo.v1.2.0\n  skips: [demo.v1.1.0]",
         good: "- name: demo.v1.0.0\n- name: demo.v1.1.0\n  skips: [demo.v1.0.0]\n- name: demo.v1.2.0\n  skips: [demo.v1.0.0, demo.v1.1.0]",
-        since: "0.2.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::Olm,
             "OLM stays at the bundle",
@@ -55,7 +55,7 @@ define_rules! {
               entry passes `opm validate`, but OLM v0 then upgrades nothing.",
         bad: "- name: demo.v1.1.0\n  skipRange: '>=1.0.0'\n- name: demo.v1.2.0\n  replaces: demo.v1.1.0",
         good: "- name: demo.v1.1.0\n  skipRange: '>=1.0.0 <1.1.0'\n- name: demo.v1.2.0\n  replaces: demo.v1.1.0",
-        since: "0.2.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::Olm,
             "OLM reports the cycle and upgrades nothing",

@@ -19,7 +19,7 @@ define_rules! {
         why: "The API server rejects a ClusterServiceVersion with missing fields, wrong types or values that the schema does not allow.",
         bad: "webhookdefinitions:\n- containerPort: 99999",
         good: "webhookdefinitions:\n- containerPort: 9443",
-        since: "0.3.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::ApiServer,
             "the API server rejects the ClusterServiceVersion",
@@ -35,7 +35,7 @@ define_rules! {
         why: "OLM cannot create a Deployment with invalid values or broken references, and the installation fails.",
         bad: "volumeMounts:\n- {name: cert, mountPath: /cert}   # no such volume",
         good: "volumes:\n- name: cert\n  secret: {secretName: cert}",
-        since: "0.3.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::ApiServer,
             "the API server rejects the Deployment",
@@ -51,7 +51,7 @@ define_rules! {
         why: "OLM cannot create an object that the API server rejects, and the InstallPlan fails.",
         bad: "kind: ConfigMap\ndata: {replicas: 1}",
         good: "kind: ConfigMap\ndata: {replicas: \"1\"}",
-        since: "0.3.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::ApiServer,
             "the API server rejects the object",
@@ -67,7 +67,7 @@ define_rules! {
         why: "`opm render` and `olmkit catalog render` fail, so no catalog can contain the bundle.",
         bad: "metadata:\n  annotations: {certified: true}",
         good: "metadata:\n  annotations: {certified: \"true\"}",
-        since: "0.3.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::Tools,
             "opm render fails",

@@ -16,7 +16,7 @@ define_rules! {
         why: "Catalogs and consoles show the placeholder, and users cannot reach the maintainers.",
         bad: "description: Demo description. TODO.\nmaintainers:\n- name: Maintainer Name\n  email: your@email.com",
         good: "description: Runs demo servers.\nmaintainers:\n- name: Demo team\n  email: demo@redhat.com",
-        since: "0.2.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::Convention,
             "descriptions and contacts are for users; example domains are reserved (RFC 2606)",

@@ -37,7 +37,7 @@ define_rules! {
         why: "Since Kubernetes 1.36 the API server rejects every object in which the field has a value.",
         bad: "type: integer\nformat: int32\nmaximum: 4294967295",
         good: "type: integer\nformat: int64\nmaximum: 4294967295",
-        since: "0.2.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::ApiServer,
             "the API server rejects an object with any value in the field",
