@@ -121,7 +121,7 @@ fn what_is_no_kind_of_others_is_refused() {
                 controller: Some(false),
                 ..with("a::b", "")
             },
-            "gets a reconciler and nothing else",
+            "supports only a reconciler",
         ),
         (
             Api {
