@@ -1,4 +1,9 @@
 //! The status that follows from a reconcile.
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, PoisonError},
+};
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
 
@@ -43,7 +48,9 @@ pub fn target(
         Some(Err(error)) => return Err(Error::bug(format!("the status cannot be serialized: {error}"))),
         None => own,
     };
-    status.retain(|name, value| !value.is_null() && name != "conditions" && name != "observedGeneration");
+    status.retain(|name, value| {
+        !value.is_null() && name != "conditions" && name != "observedGeneration" && is_served(name, fields)
+    });
     if fields.has("observedGeneration")
         && let Some(generation) = found.generation
     {
@@ -70,6 +77,26 @@ pub fn target(
         status.insert("conditions".to_owned(), json!(all));
     }
     Ok(status)
+}
+
+/// Returns false for a field that the API server's definition lacks, as during an upgrade or after a rollback. The API server would
+/// reject the whole status.
+fn is_served(name: &str, fields: &StatusFields) -> bool {
+    /// The fields in the log so far.
+    static MISSING: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let is_served = fields.has(name);
+    if !is_served
+        && MISSING
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(name.to_owned())
+    {
+        tracing::warn!(
+            field = name,
+            "the CustomResourceDefinition has no such status field: it is not written"
+        );
+    }
+    is_served
 }
 
 fn set(all: &mut Vec<Condition>, found: &Found<'_>) {
@@ -175,6 +202,24 @@ mod tests {
         assert_eq!((first["nodes"].clone(), first.get("none")), (json!(["a"]), None));
         assert_eq!(condition(&first, "Progressing"), ("True", "Scaling"));
         assert_eq!(target_of(Some(&first), &result, None), first, "times stay");
+    }
+
+    #[test]
+    fn fields_that_the_definition_lacks_are_left_out() {
+        let older = StatusFields {
+            names: Some(["nodes", "conditions"].map(str::to_owned).into()),
+            ..fields()
+        };
+        let outcome = Outcome::ready().status(json!({ "nodes": ["a"], "settledNodes": 1 }));
+        let found = Found {
+            outcome: Some(&outcome),
+            error: None,
+            queued: false,
+            conflict: None,
+            generation: Some(1),
+        };
+        let target = target(None, Map::new(), found, &older).unwrap();
+        assert_eq!(target.keys().collect::<Vec<_>>(), ["conditions", "nodes"]);
     }
 
     #[test]
