@@ -130,7 +130,7 @@ fn imports_of_the_cluster_crate_have_no_cycle() {
     let count: usize = graph.values().map(BTreeSet::len).sum();
     println!("crates/cluster: {} files, {count} imports between them", graph.len());
     assert!(graph.len() > 50 && count > graph.len(), "{graph:?}");
-    let cycle: Vec<String> = cyclic(&graph).iter().map(|module| name(module)).collect();
+    let cycle: Vec<String> = cyclic(&graph).iter().map(name).collect();
     assert!(cycle.is_empty(), "import cycles between {}", cycle.join(", "));
 }
 

@@ -139,9 +139,9 @@ fn collect(schema: &Value, path: &str, found: &mut Vec<(Option<i64>, Descriptor)
 /// A name split into words at `.`, `-`, `_`, spaces and before capitals, each capitalized.
 ///
 /// ```
-/// assert_eq!(olmkit::schema::display_name("memcached-operator"), "Memcached Operator");
-/// assert_eq!(olmkit::schema::display_name("containerPort"), "Container Port");
-/// assert_eq!(olmkit::schema::display_name("APIKey"), "APIKey");
+/// assert_eq!(olmkit_project::schema::display_name("memcached-operator"), "Memcached Operator");
+/// assert_eq!(olmkit_project::schema::display_name("containerPort"), "Container Port");
+/// assert_eq!(olmkit_project::schema::display_name("APIKey"), "APIKey");
 /// ```
 #[must_use]
 pub fn display_name(name: &str) -> String {
