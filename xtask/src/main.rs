@@ -1,7 +1,6 @@
 //! The checks of this repository: `cargo xtask --help`.
 
 mod cargo;
-mod compiled;
 mod hold;
 mod job;
 mod lines;
@@ -20,7 +19,6 @@ use std::time::Instant;
 use anyhow::{Context as _, ensure};
 use clap::{Parser, Subcommand};
 
-use crate::compiled::Compiled;
 use crate::job::{Job, Stage};
 use crate::report::Counts;
 use crate::run::Outcome;
@@ -169,11 +167,7 @@ impl Checks {
                 } else {
                     jobs.push(plan::node(root, &olmkit, &self.program("memcached-operator")?));
                 }
-                let compiled = self.compiled()?;
-                println!("{} compiled dependencies from the cache", compiled.restore()?);
-                let passed = self.execute(jobs, &|log: &str| plan::tests(&cargo::executables(log), self.cores))?;
-                compiled.save()?;
-                Ok(passed)
+                self.execute(jobs, &|log: &str| plan::tests(&cargo::executables(log), self.cores))
             }
             Task::Check { base } => {
                 let changed = self.changed(&base)?;
@@ -196,21 +190,6 @@ impl Checks {
                 self.execute(jobs, &tests)
             }
         }
-    }
-
-    /// The compiled dependencies of both workspaces, in the cache of the Go programs (see `dev/tools/build.sh`).
-    fn compiled(&self) -> anyhow::Result<Compiled> {
-        let variable = |name: &str| {
-            std::env::var_os(name)
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from)
-        };
-        let cache = variable("OLMKIT_DEV_CACHE")
-            .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("olmkit")))
-            .or_else(|| Some(variable("HOME")?.join(".cache/olmkit")))
-            .context("neither OLMKIT_DEV_CACHE nor HOME is set")?;
-        let workspaces = [self.root.clone(), self.root.join("dev/site")];
-        Compiled::new(&self.target, &cache.join("compiled"), &workspaces)
     }
 
     /// Paths that differ from a commit, relative to the root.
