@@ -394,7 +394,7 @@ mod tests {
     }
 
     /// Readiness, message and phase.
-    fn told(memcached: &Memcached, seen: &Seen) -> (&'static str, String, String) {
+    fn verdict(memcached: &Memcached, seen: &Seen) -> (&'static str, String, String) {
         let outcome = report(memcached, seen, &Ok(Outcome::ready()));
         let state = match () {
             () if outcome.is_ready() => "ready",
@@ -413,18 +413,18 @@ mod tests {
     fn a_new_object_is_pending_until_all_servers_are_ready() {
         let sample = sample(None, "False", 0);
         assert_eq!(
-            told(&sample, &Seen::default()),
+            verdict(&sample, &Seen::default()),
             expect("waiting", "0 of 3 servers are ready", "Pending")
         );
         assert_eq!(
-            told(
+            verdict(
                 &sample,
                 &seen(3, 3, 1, json!({ "type": "Available", "status": "False" }))
             ),
             expect("waiting", "1 of 3 servers are ready", "Pending")
         );
         assert_eq!(
-            told(&sample, &seen(3, 3, 3, rolled_out())),
+            verdict(&sample, &seen(3, 3, 3, rolled_out())),
             expect("ready", "", "Running")
         );
     }
@@ -439,7 +439,7 @@ mod tests {
             json!({ "type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated" }),
         );
         assert_eq!(
-            told(&sample, &underway),
+            verdict(&sample, &underway),
             expect("waiting", "2 of 3 servers are ready", "Resizing")
         );
     }
@@ -448,10 +448,10 @@ mod tests {
     fn lost_servers_get_a_minute() {
         let lost = seen(3, 3, 2, rolled_out());
         let waiting = expect("waiting", "2 of 3 servers are ready", "Running");
-        assert_eq!(told(&sample(Some("Running"), "True", 1000), &lost), waiting);
-        assert_eq!(told(&sample(Some("Running"), "False", 59), &lost), waiting);
+        assert_eq!(verdict(&sample(Some("Running"), "True", 1000), &lost), waiting);
+        assert_eq!(verdict(&sample(Some("Running"), "False", 59), &lost), waiting);
         assert_eq!(
-            told(&sample(Some("Running"), "False", 60), &lost),
+            verdict(&sample(Some("Running"), "False", 60), &lost),
             expect(
                 "failed",
                 "2 of 3 servers are ready; the others do not become ready",
@@ -459,7 +459,7 @@ mod tests {
             )
         );
         // The clock of the replica that wrote the status was ahead.
-        assert_eq!(told(&sample(Some("Running"), "False", -1000), &lost), waiting);
+        assert_eq!(verdict(&sample(Some("Running"), "False", -1000), &lost), waiting);
     }
 
     #[test]
@@ -468,8 +468,8 @@ mod tests {
         seen.endpoints = vec![Arc::new(Endpoints(vec!["p0".to_owned()]))];
         let sample = |seconds| sample(Some("Running"), "False", seconds);
         let message = "1 of 3 servers are ready; 2 more are ready, but not among the endpoints of the Service";
-        assert_eq!(told(&sample(1), &seen), expect("waiting", message, "Running"));
-        assert_eq!(told(&sample(60), &seen), expect("failed", message, "Degraded"));
+        assert_eq!(verdict(&sample(1), &seen), expect("waiting", message, "Running"));
+        assert_eq!(verdict(&sample(60), &seen), expect("failed", message, "Degraded"));
     }
 
     #[test]
@@ -499,7 +499,7 @@ mod tests {
         let mut seen = seen(10, 10, 3, rolled_out());
         seen.deployment.as_mut().unwrap().spec.as_mut().unwrap().replicas = Some(10);
         assert_eq!(
-            told(&sample, &seen),
+            verdict(&sample, &seen),
             expect("waiting", "3 of 10 servers are ready", "Resizing")
         );
         let available = |seen: &Seen, ready: usize| {
@@ -530,7 +530,7 @@ mod tests {
         let message =
             "3 of 3 servers are ready; the Deployment is paused; run kubectl rollout resume deployment/sample";
         assert_eq!(
-            told(&sample(Some("Running"), "True", 9), &paused),
+            verdict(&sample(Some("Running"), "True", 9), &paused),
             expect("failed", message, "Degraded")
         );
     }
@@ -538,21 +538,21 @@ mod tests {
     #[test]
     fn a_loss_and_the_recovery_have_one_event_each() {
         let (lost, all) = (seen(3, 3, 2, rolled_out()), seen(3, 3, 3, rolled_out()));
-        let told = |sample: &Memcached, seen: &Seen| {
+        let verdict = |sample: &Memcached, seen: &Seen| {
             let outcome = report(sample, seen, &Ok(Outcome::ready()));
             event(sample, seen, &outcome).map(|(_, reason, note)| format!("{reason}: {note}"))
         };
         let (ready, unready) = (sample(Some("Running"), "True", 9), sample(Some("Running"), "False", 9));
         assert_eq!(
-            told(&ready, &lost).as_deref(),
+            verdict(&ready, &lost).as_deref(),
             Some("ServersLost: 2 of 3 servers are ready")
         );
-        assert_eq!(told(&unready, &lost), None);
+        assert_eq!(verdict(&unready, &lost), None);
         assert_eq!(
-            told(&unready, &all).as_deref(),
+            verdict(&unready, &all).as_deref(),
             Some("Recovered: 3 of 3 servers are ready")
         );
-        assert_eq!(told(&ready, &all), None);
+        assert_eq!(verdict(&ready, &all), None);
     }
 
     #[test]
@@ -571,17 +571,17 @@ mod tests {
         };
         lost.servers = vec![server("a", None), server("b", Some(failure.clone()))];
         let message = "2 of 3 servers are ready; pod b: ImagePullBackOff";
-        assert_eq!(told(&sample, &lost), expect("failed", message, "Degraded"));
+        assert_eq!(verdict(&sample, &lost), expect("failed", message, "Degraded"));
         let other = PodFailure {
             message: "pod c: OOMKilled".to_owned(),
             ..failure
         };
         lost.servers.push(server("c", Some(other)));
         let message = "2 of 3 servers are ready; pod b: ImagePullBackOff; pod c: OOMKilled";
-        assert_eq!(told(&sample, &lost), expect("failed", message, "Degraded"));
+        assert_eq!(verdict(&sample, &lost), expect("failed", message, "Degraded"));
         let refused = json!({ "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota" });
         assert_eq!(
-            told(&sample, &seen(2, 2, 2, refused)),
+            verdict(&sample, &seen(2, 2, 2, refused)),
             expect("failed", "2 of 3 servers are ready; exceeded quota", "Degraded")
         );
     }
