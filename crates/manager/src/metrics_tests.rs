@@ -1,5 +1,9 @@
 //! The result of a scrape.
 use super::*;
+use crate::{
+    ObjectKey,
+    samples::{ObjectGauge, ObjectSample},
+};
 
 #[test]
 fn names_are_those_of_controller_runtime() {
@@ -57,4 +61,50 @@ fn each_metric_is_described_once() {
             "workqueue_longest_running_processor_seconds{name=\"memcached\",controller=\"memcached\"} 2.5",
         ]
     );
+}
+
+#[test]
+fn a_gauge_has_a_value_for_each_object() {
+    let metrics = Metrics::new();
+    let gauge = |name, samples: Vec<(ObjectKey, ObjectSample)>| ObjectGauge {
+        name,
+        help: "Pots",
+        visit: Box::new(move |each| {
+            for (key, sample) in &samples {
+                let label = sample.label.clone();
+                each(
+                    key,
+                    ObjectSample {
+                        value: sample.value,
+                        label,
+                    },
+                );
+            }
+        }),
+    };
+    let sample = |value, label: Option<&str>| ObjectSample {
+        value,
+        label: label.map(|text| ("reason", text.to_owned())),
+    };
+    let pots = gauge(
+        "pots",
+        vec![
+            (ObjectKey::new("kitchen", "tea"), sample(3.0, None)),
+            (ObjectKey::new("", "wide"), sample(0.5, None)),
+        ],
+    );
+    let broken = gauge(
+        "pots_broken",
+        vec![(ObjectKey::new("kitchen", "tea"), sample(1.0, Some("a \"crack\"")))],
+    );
+    metrics.with(|registry| registry.register_collector(Box::new(pots)));
+    metrics.with(|registry| registry.register_collector(Box::new(broken)));
+    let text = metrics.render();
+    let found: Vec<&str> = text.lines().filter(|line| line.starts_with("pots")).collect();
+    let expected = [
+        "pots{namespace=\"kitchen\",name=\"tea\"} 3.0",
+        "pots{name=\"wide\"} 0.5",
+        "pots_broken{namespace=\"kitchen\",name=\"tea\",reason=\"a \\\"crack\\\"\"} 1.0",
+    ];
+    assert_eq!(found, expected, "{text}");
 }

@@ -11,6 +11,8 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
+use crate::ObjectKey;
+
 /// The sum and the longest of the seconds for which work has been running.
 type Sample = Box<dyn Fn() -> (f64, f64) + Send + Sync>;
 
@@ -76,6 +78,57 @@ impl Collector for Unfinished {
             }
         }
         Ok(())
+    }
+}
+
+/// What a gauge says about one object.
+pub struct ObjectSample {
+    /// The value.
+    pub value: f64,
+    /// A label in addition to the namespace and the name.
+    pub label: Option<(&'static str, String)>,
+}
+
+/// Calls its argument for each object that has a sample.
+type Visit = Box<dyn Fn(&mut dyn FnMut(&ObjectKey, ObjectSample)) + Send + Sync>;
+
+/// A gauge with a value for each object of a kind.
+pub struct ObjectGauge {
+    /// Its name.
+    pub name: &'static str,
+    /// Its description.
+    pub help: &'static str,
+    /// The objects and their samples.
+    pub visit: Visit,
+}
+
+impl fmt::Debug for ObjectGauge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectGauge")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Collector for ObjectGauge {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
+        let mut metric = encoder.encode_descriptor(self.name, self.help, None, MetricType::Gauge)?;
+        let mut result = Ok(());
+        (self.visit)(&mut |key, sample| {
+            if result.is_err() {
+                return;
+            }
+            let namespace = (!key.namespace.is_empty()).then_some(("namespace", key.namespace.as_str()));
+            let label = sample.label.as_ref().map(|(name, value)| (*name, value.as_str()));
+            let labels: Vec<(&str, &str)> = [namespace, Some(("name", key.name.as_str())), label]
+                .into_iter()
+                .flatten()
+                .collect();
+            result = metric
+                .encode_family(&labels)
+                .and_then(|family| ConstGauge::new(sample.value).encode(family));
+        });
+        result
     }
 }
 

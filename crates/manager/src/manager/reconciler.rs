@@ -21,6 +21,7 @@ use crate::{
     queue::WorkQueue,
     reconcile::{self, Object, Reconciler, Secrets, Shared, Starting, Taken, Unreadable, Written},
     rollout::Slots,
+    samples::{ObjectGauge, ObjectSample},
     worker::Done,
 };
 
@@ -73,6 +74,19 @@ impl Manager {
             self.watch(&secrets.versions, paged(watcher::Config::default()), project, changed);
             secrets
         });
+        for (name, help, sample) in parts.gauges {
+            let objects = objects.clone();
+            let visit = move |each: &mut dyn FnMut(&ObjectKey, ObjectSample)| {
+                objects.for_each(|key, object| sample(object).into_iter().for_each(|sample| each(key, sample)));
+            };
+            let gauge = ObjectGauge {
+                name,
+                help,
+                visit: Box::new(visit),
+            };
+            self.metrics()
+                .with(|registry| registry.register_collector(Box::new(gauge)));
+        }
         let slots = parts.rollouts.map(|budget| Arc::new(Slots::new(budget)));
         if let Some(slots) = &slots {
             let name = "rollout_queue_length";

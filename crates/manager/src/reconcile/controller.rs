@@ -20,6 +20,7 @@ use crate::{
     manager::{Scope as _, add_owner, paged},
     queue::WorkQueue,
     rollout::RolloutBudget,
+    samples::ObjectSample,
     worker::Limits,
 };
 
@@ -61,6 +62,7 @@ pub struct Controller<R: Reconciler> {
     selecting: watcher::Config,
     object_limit: Option<usize>,
     relevant: Option<Relevant<R::Object>>,
+    gauges: Vec<Gauge<R::Object>>,
     concurrency: Option<usize>,
     time: Option<Duration>,
 }
@@ -72,6 +74,13 @@ type Observing =
     Box<dyn FnOnce(&mut Manager, &Arc<WorkQueue<ObjectKey>>) -> (TypeId, Arc<dyn Any + Send + Sync>) + Send>;
 type References<K> = Arc<dyn Fn(&K) -> Vec<String> + Send + Sync>;
 type Relevant<K> = Arc<dyn Fn(&Change<K>) -> bool + Send + Sync>;
+
+/// Name and description of a metric, and its sample for an object.
+pub type Gauge<K> = (
+    &'static str,
+    &'static str,
+    Box<dyn Fn(&K) -> Option<ObjectSample> + Send + Sync>,
+);
 
 type Forget = Arc<dyn Fn(&kube::api::ApiResource, &ObjectKey) + Send + Sync>;
 
@@ -99,6 +108,7 @@ pub struct Parts<R: Reconciler> {
     pub selecting: watcher::Config,
     pub object_limit: Option<usize>,
     pub relevant: Option<Relevant<R::Object>>,
+    pub gauges: Vec<Gauge<R::Object>>,
     pub concurrency: Option<usize>,
     pub time: Option<Duration>,
 }
@@ -131,6 +141,7 @@ impl<R: Reconciler> Controller<R> {
             selecting: watcher::Config::default(),
             object_limit: None,
             relevant: None,
+            gauges: Vec::new(),
             concurrency: None,
             time: None,
         }
@@ -329,6 +340,60 @@ impl<R: Reconciler> Controller<R> {
         self
     }
 
+    /// Publishes a metric with a value for each object, under the labels `namespace` and `name`. An object for which `value` returns
+    /// `None` has none. `name` must be unique in the process.
+    ///
+    /// The values are computed from the cache when the metrics are scraped, so `value` should be cheap. A ServiceMonitor needs
+    /// `honorLabels: true`. Otherwise Prometheus renames the label `namespace`.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kube_manager::reconcile::{Context, Controller, Error, Outcome, Reconciler};
+    /// # struct Web;
+    /// # impl Reconciler for Web {
+    /// #     type Object = Deployment;
+    /// #     async fn reconcile(&self, _: &Deployment, _: &Context<Deployment>) -> Result<Outcome, Error> { Ok(Outcome::ready()) }
+    /// # }
+    /// let controller = Controller::new("web", Web)
+    ///     .gauge("web_replicas_wanted", "Replicas of the spec", |web| {
+    ///         Some(f64::from(web.spec.as_ref()?.replicas?))
+    ///     });
+    /// ```
+    pub fn gauge(
+        mut self,
+        name: &'static str,
+        help: &'static str,
+        value: impl Fn(&R::Object) -> Option<f64> + Send + Sync + 'static,
+    ) -> Self {
+        let sample = move |object: &R::Object| {
+            Some(ObjectSample {
+                value: value(object)?,
+                label: None,
+            })
+        };
+        self.gauges.push((name, help, Box::new(sample)));
+        self
+    }
+
+    /// As [`gauge`](Self::gauge), for a state with a text, such as the reason of a condition. The value is 1, and the text is in
+    /// the label `label`. Objects for which `text` returns `None` are not in the state.
+    pub fn state_gauge(
+        mut self,
+        name: &'static str,
+        help: &'static str,
+        label: &'static str,
+        text: impl Fn(&R::Object) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        let sample = move |object: &R::Object| {
+            Some(ObjectSample {
+                value: 1.0,
+                label: Some((label, text(object)?)),
+            })
+        };
+        self.gauges.push((name, help, Box::new(sample)));
+        self
+    }
+
     /// At most `limit` objects at the same time.
     pub fn concurrency(mut self, limit: usize) -> Self {
         self.concurrency = Some(limit);
@@ -392,6 +457,7 @@ impl<R: Reconciler> Controller<R> {
             selecting: self.selecting,
             object_limit: self.object_limit,
             relevant: self.relevant,
+            gauges: self.gauges,
             concurrency: self.concurrency,
             time: self.time,
         }
