@@ -53,6 +53,20 @@ pub fn controller(max_rolling: usize, adds_finalizer: bool) -> Controller<Memcac
         )
         // The EndpointSlice controller copies the labels of the Service.
         .observes(servers, "only servers that clients find count as ready", Endpoints::of)
+        .gauge(
+            "memcached_servers_wanted",
+            "Servers that the spec asks for",
+            |memcached| Some(f64::from(memcached.spec.size)),
+        )
+        .gauge("memcached_servers_ready", "Servers that clients can use", |memcached| {
+            Some(f64::from(memcached.status.as_ref()?.ready_replicas?))
+        })
+        .state_gauge(
+            "memcached_degraded",
+            "Memcacheds whose condition Degraded is True, with its reason",
+            "reason",
+            status::problem,
+        )
         .rollouts(RolloutBudget::new(max_rolling))
         .finalizer(FINALIZER)
         .adds_finalizer(adds_finalizer)

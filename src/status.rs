@@ -218,13 +218,19 @@ pub fn event(memcached: &Memcached, seen: &Seen, outcome: &Outcome) -> Option<(S
     let known = known(memcached);
     let before = conditions::get(known, READY)?;
     let was_ready = before.status == "True" && before.observed_generation == memcached.metadata.generation;
-    let was_degraded = conditions::get(known, DEGRADED).is_some_and(|degraded| degraded.status == "True");
+    let was_degraded = problem(memcached).is_some();
     let note = ready_of(memcached, counts.as_ref());
     if was_ready && !outcome.is_failed() && progress(memcached, counts.as_ref()) == Progress::Lost {
         return Some((Severity::Warning, "ServersLost", note));
     }
     let is_back = before.reason == NOT_READY && !was_degraded && outcome.is_ready();
     is_back.then_some((Severity::Normal, "Recovered", note))
+}
+
+/// The reason of the condition Degraded while it is True.
+pub fn problem(memcached: &Memcached) -> Option<String> {
+    let degraded = conditions::get(known(memcached), DEGRADED)?;
+    (degraded.status == "True").then(|| degraded.reason.clone())
 }
 
 /// The status while the finalizer runs: the condition of the tutorials.

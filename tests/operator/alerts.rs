@@ -10,12 +10,15 @@ use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use futures::future::join_all;
 use k8s_openapi::{
-    api::{apps::v1::Deployment, core::v1::Service},
+    api::{
+        apps::v1::Deployment,
+        core::v1::{Pod, Service},
+    },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
     Api, ResourceExt as _,
-    api::{Patch, PatchParams, PostParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
     core::PartialObjectMeta,
 };
 use kube_manager::{
@@ -36,26 +39,32 @@ use tokio::time::MissedTickBehavior;
 
 use crate::{
     faults::block_deployments,
-    lab::{IMAGE, Lab, Operator, eventually, value},
+    lab::{IMAGE, Lab, Operator, UNAVAILABLE, eventually, value},
     monitoring::metrics,
 };
 
-/// Each alert, without the name of the operator, and the fault that it must report.
-static DRILLS: [(&str, &str); 7] = [
-    ("WithoutLeader", "the API server refuses the Lease"),
-    ("Errors", "the API server refuses Deployments"),
-    ("Panics", "a reconcile panics"),
-    ("Slow", "a webhook hangs, and 30 objects change"),
-    ("Timeouts", "the API server does not answer writes of Deployments"),
+/// Each alert, without the prefix, and the fault that it must report.
+static DRILLS: [(&str, &str); 10] = [
+    ("Degraded", "the image of a cache cannot be pulled"),
+    ("ServersMissing", "the image of a cache cannot be pulled"),
+    ("OutOfMemory", "the kernel kills a server for its memory"),
+    ("OperatorWithoutLeader", "the API server refuses the Lease"),
+    ("OperatorErrors", "the API server refuses Deployments"),
+    ("OperatorPanics", "a reconcile panics"),
+    ("OperatorSlow", "a webhook hangs, and 30 objects change"),
     (
-        "CannotRead",
+        "OperatorTimeouts",
+        "the API server does not answer writes of Deployments",
+    ),
+    (
+        "OperatorCannotRead",
         "a newer version has written a number that this one has no room for",
     ),
-    ("WatchesFail", "the API server refuses the watch of pods"),
+    ("OperatorWatchesFail", "the API server refuses the watch of pods"),
 ];
 
-/// What all alerts are called before the part in [`DRILLS`].
-const PREFIX: &str = "MemcachedOperator";
+/// The names of all alerts begin with this.
+const PREFIX: &str = "Memcached";
 
 /// Scrapes before the fault begins.
 const CALM: usize = 5;
@@ -84,7 +93,7 @@ impl Drill {
         let lab = Lab::new(&format!("alert-{}", alert.to_lowercase())).await;
         let proxy = lab.faults(1).await;
         let subject = match alert {
-            "Panics" => here(&lab).await,
+            "OperatorPanics" => here(&lab).await,
             _ => Subject::Process(lab.operator_through(&proxy, &["--leader-elect"], &[]).await),
         };
         let mut drill = Self {
@@ -141,21 +150,23 @@ impl Drill {
     async fn begin(&mut self) {
         let (lab, proxy) = (&self.lab, &self.proxy);
         match self.alert {
-            "WithoutLeader" => proxy.add(Rule::new(Fault::status(500)).resource("leases")),
-            "Errors" => proxy.add(Rule::new(Fault::status(500)).writes().resource("deployments")),
-            "Panics" => drop(lab.memcached("panics", json!({})).await),
-            "Slow" => {
+            "Degraded" | "ServersMissing" => drop(lab.change("sample", json!({ "image": UNAVAILABLE })).await),
+            "OutOfMemory" => run_out_of_memory(lab).await,
+            "OperatorWithoutLeader" => proxy.add(Rule::new(Fault::status(500)).resource("leases")),
+            "OperatorErrors" => proxy.add(Rule::new(Fault::status(500)).writes().resource("deployments")),
+            "OperatorPanics" => drop(lab.memcached("panics", json!({})).await),
+            "OperatorSlow" => {
                 let webhook = DeadWebhook::start(Death::Hangs).await.unwrap();
                 block_deployments(lab, &webhook).await;
                 self.webhook = Some(webhook);
                 join_all(others().map(async |name| lab.change(&name, json!({ "maxConnections": 512 })).await)).await;
             }
-            "Timeouts" => {
+            "OperatorTimeouts" => {
                 let silence = Fault::BlackHole(Duration::from_secs(60));
                 proxy.add(Rule::new(silence).writes().resource("deployments"));
             }
-            "CannotRead" => write_as_newer_version(lab, "newer").await,
-            "WatchesFail" => {
+            "OperatorCannotRead" => write_as_newer_version(lab, "newer").await,
+            "OperatorWatchesFail" => {
                 proxy.add(Rule::new(Fault::status(403)).verb(Verb::Watch).resource("pods"));
                 proxy.expire_watches();
             }
@@ -173,8 +184,8 @@ fn others() -> impl Iterator<Item = String> {
 async fn lab_at_work(lab: &Lab, alert: &str) {
     lab.memcached("sample", json!({})).await;
     let more: Vec<String> = match alert {
-        "Slow" => others().collect(),
-        "CannotRead" => vec!["newer".to_owned()],
+        "OperatorSlow" => others().collect(),
+        "OperatorCannotRead" => vec!["newer".to_owned()],
         _ => Vec::new(),
     };
     for name in more {
@@ -228,6 +239,30 @@ async fn here(lab: &Lab) -> Subject {
     let metrics = manager.metrics().clone();
     tokio::spawn(manager.run());
     Subject::Here(Box::new(metrics), stop)
+}
+
+/// A server ends as it does when the kernel kills it for its memory.
+async fn run_out_of_memory(lab: &Lab) {
+    lab.change("sample", json!({ "image": UNAVAILABLE })).await;
+    let pods = lab.api::<Pod>();
+    let waiting = eventually("a pod that waits", async || {
+        let found = pods.list(&ListParams::default()).await.unwrap().items;
+        found.into_iter().find(|pod| {
+            let statuses = pod
+                .status
+                .as_ref()
+                .and_then(|status| status.container_statuses.as_ref());
+            statuses.is_some_and(|statuses| statuses.iter().any(|status| status.image == UNAVAILABLE))
+        })
+    })
+    .await;
+    let status = json!({ "name": "memcached", "image": UNAVAILABLE, "imageID": "", "ready": false, "restartCount": 1,
+        "state": { "waiting": { "reason": "CrashLoopBackOff", "message": "back-off 10s restarting failed container" } },
+        "lastState": { "terminated": { "exitCode": 137, "reason": "OOMKilled" } } });
+    let killed = Patch::Merge(json!({ "status": { "containerStatuses": [status] } }));
+    pods.patch_status(&waiting.name_any(), &PatchParams::default(), &killed)
+        .await
+        .unwrap();
 }
 
 /// Widens a field of the definition, as a newer version of it may, and gives `name` a value that this version has no room for.

@@ -1,9 +1,10 @@
 //! The alerts in `monitoring/`, and dashboards for controller-runtime.
 use std::{collections::BTreeSet, path::Path};
 
+use memcached_operator::api::v1alpha1::Phase;
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, eventually};
+use crate::lab::{Lab, UNAVAILABLE, eventually};
 
 /// The words of a query that name metrics: identifiers without a parenthesis after them that are not keywords.
 pub fn metrics(query: &str) -> BTreeSet<String> {
@@ -72,7 +73,11 @@ async fn dashboards_of_kubebuilder_find_their_metrics() {
 async fn alerts_ask_for_metrics_that_exist() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("monitoring/prometheus_rule.yaml");
     let rule: Value = serde_yaml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let rules = rule["spec"]["groups"][0]["rules"].as_array().unwrap();
+    let groups = rule["spec"]["groups"].as_array().unwrap();
+    let rules: Vec<&Value> = groups
+        .iter()
+        .flat_map(|group| group["rules"].as_array().unwrap())
+        .collect();
     let asked: BTreeSet<String> = rules
         .iter()
         .flat_map(|rule| metrics(rule["expr"].as_str().unwrap()))
@@ -81,6 +86,9 @@ async fn alerts_ask_for_metrics_that_exist() {
     let operator = lab.operator_with(&["--leader-elect"], &[]).await;
     lab.memcached("sample", json!({})).await;
     lab.running("sample").await;
+    lab.memcached("broken", json!({ "size": 2, "image": UNAVAILABLE }))
+        .await;
+    lab.reaches("broken", Phase::Degraded).await;
     eventually("the metrics", async || {
         let (_, text) = operator.get("metrics", "/metrics").await;
         let served: BTreeSet<&str> = text
@@ -105,6 +113,19 @@ async fn alerts_ask_for_metrics_that_exist() {
     let (_, text) = operator.get("metrics", "/metrics").await;
     let leads = "leader_election_master_status{name=\"memcached-operator.cache.example.com\"} 1";
     assert!(text.contains(leads), "{text}");
+    // Each Memcached has its own values.
+    let namespace = &lab.namespace;
+    for line in [
+        format!("memcached_servers_wanted{{namespace=\"{namespace}\",name=\"sample\"}} 1.0"),
+        format!("memcached_servers_ready{{namespace=\"{namespace}\",name=\"sample\"}} 1.0"),
+        format!("memcached_servers_wanted{{namespace=\"{namespace}\",name=\"broken\"}} 2.0"),
+        format!("memcached_servers_ready{{namespace=\"{namespace}\",name=\"broken\"}} 0.0"),
+        format!("memcached_degraded{{namespace=\"{namespace}\",name=\"broken\",reason=\"ImagePullBackOff\"}} 1.0"),
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+    let degraded = text.lines().filter(|line| line.starts_with("memcached_degraded{"));
+    assert_eq!(degraded.count(), 1, "{text}");
 }
 
 /// The ServiceMonitor selects the Service that `config/` has, by its labels and the name of its port.
