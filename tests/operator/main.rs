@@ -18,6 +18,7 @@ mod lab;
 mod lifecycle;
 mod monitoring;
 mod obstacles;
+mod policy;
 mod quiet;
 mod rights;
 mod rollouts;
