@@ -134,6 +134,46 @@ fn imports_of_the_cluster_crate_have_no_cycle() {
     assert!(cycle.is_empty(), "import cycles between {}", cycle.join(", "));
 }
 
+/// One style for all crates: CONTRIBUTING.md describes it.
+#[test]
+fn files_follow_one_style() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let listed = Command::new("git")
+        .args(["ls-files", "*.rs"])
+        .current_dir(root)
+        .output()
+        .unwrap();
+    if !listed.status.success() {
+        println!("skipped: this is no git repository");
+        return;
+    }
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let mut wrong = Vec::new();
+    for file in listed.lines().filter(|file| root.join(file).is_file()) {
+        let path = root.join(file);
+        if path.with_extension("").is_dir() {
+            wrong.push(format!(
+                "{file}: a module with submodules is a mod.rs in their directory"
+            ));
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let twice = ["super", "super"].join("::");
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| line.contains(&twice)) {
+            wrong.push(format!(
+                "{file}:{}: begin the path with crate: {}",
+                number + 1,
+                line.trim()
+            ));
+        }
+        let tests = text.find("\n#[cfg(test)]\nmod tests {\n").map(|start| &text[start..]);
+        if tests.is_some_and(|tests| tests.find("\n}\n").is_some_and(|end| end + 3 < tests.len())) {
+            wrong.push(format!("{file}: unit tests are at the end of the file"));
+        }
+    }
+    assert!(listed.lines().count() > 500, "{listed}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// Nothing that packages or serves catalogs is in the operator's image.
 #[test]
 fn the_shipped_operator_holds_no_packaging_code_and_no_grpc() {

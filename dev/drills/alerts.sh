@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Drills for the operator's alerts: tests/operator/alerts.rs causes the fault of each alert of monitoring/prometheus_rule.yaml in
+# Drills for the operator's alerts: tests/operator/alerts/mod.rs causes the fault of each alert of monitoring/prometheus_rule.yaml in
 # a real operator with a real API server, and promtool applies the rules to the recorded /metrics. Each alert must be silent before
 # the fault and fire during it. Prints one line for each alert. Takes ten minutes.
 #

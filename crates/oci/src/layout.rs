@@ -698,7 +698,7 @@ mod tests {
     fn naming_an_image_leaves_the_other_entries_alone() {
         let folder = tempfile::tempdir().unwrap();
         let layout = Layout::create(folder.path()).unwrap();
-        let digest = super::super::digest::sha256(b"");
+        let digest = crate::digest::sha256(b"");
         let known = format!(
             r#"{{"size": 1, "digest":"{digest}", "mediaType":"m", "urls":["u"], "data":"eA==", "annotations": {{"a":null, "{REFERENCE_NAME}":"old"}},
             "platform":{{"os":"windows","architecture":"amd64","os.version":"10","os.features":["w"],"x":1}}, "y":1.50}}"#

@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn the_name_of_the_service_is_a_label() {
-        let package = super::super::Package::parse("displayName: A\ndescription: A.\n").unwrap();
+        let package = crate::Package::parse("displayName: A\ndescription: A.\n").unwrap();
         let name = "x".repeat(46) + "-abcdefghi";
         let project = Project::new(&name, "0.0.1", "a", package);
         assert_eq!(names(&project).service, "x".repeat(46) + "-webhook-service");

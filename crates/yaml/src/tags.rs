@@ -130,10 +130,10 @@ fn is_tag(text: &str, start: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::compose::compose;
-    use super::super::input::prepare;
-    use super::super::parse;
     use super::{Commas, check};
+    use crate::compose::compose;
+    use crate::input::prepare;
+    use crate::parse;
 
     #[test]
     fn tags_before_commas_are_refused_where_they_are_tags() {

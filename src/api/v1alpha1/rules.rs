@@ -69,7 +69,7 @@ mod tests {
     /// OLM checks existing objects against the schema without the rules: the schema must accept what version 0.0.1 accepted.
     #[test]
     fn bounds_are_not_narrower_than_in_0_0_1() {
-        let definition = serde_json::to_value(super::super::Memcached::crd()).unwrap();
+        let definition = serde_json::to_value(crate::api::v1alpha1::Memcached::crd()).unwrap();
         let spec = definition.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties");
         let bounds = |field: &str| {
             let field = &spec.unwrap()[field];

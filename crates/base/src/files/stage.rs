@@ -292,8 +292,8 @@ fn abandoned(folder: &Path) -> Option<Option<File>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::with_each_step_failing;
     use super::*;
+    use crate::files::tests::with_each_step_failing;
 
     fn texts(folder: &Path) -> Vec<(PathBuf, String)> {
         let paths = list(folder).unwrap().into_iter();

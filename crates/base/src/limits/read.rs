@@ -96,8 +96,8 @@ pub fn text(bytes: Vec<u8>) -> io::Result<String> {
 mod tests {
     use std::fs;
 
-    use super::super::Unit;
     use super::*;
+    use crate::limits::Unit;
 
     static SMALL: Limit = Limit::new("small", Unit::Bytes, 4, "a test");
 

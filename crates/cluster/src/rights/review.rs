@@ -174,8 +174,8 @@ async fn is_allowed(cluster: &Cluster, question: &Question) -> Result<bool, Erro
 
 #[cfg(test)]
 mod tests {
-    use super::super::right::in_bundle;
     use super::*;
+    use crate::rights::right::in_bundle;
 
     #[test]
     fn missing_rights_are_named_with_their_place() {

@@ -224,7 +224,7 @@ mod tests {
         let mut old = object("v1", &json!({"size": 2}));
         old["metadata"] = json!({"name": "a", "annotations": {"note": "x"}, "labels": {"b": "c"}});
         let convert = |object: Value, wanted: &str| hub().convert(object, wanted);
-        let new = super::super::conversion::one(old, "shop.example.com/v2", &convert).unwrap();
+        let new = crate::webhooks::conversion::one(old, "shop.example.com/v2", &convert).unwrap();
         assert_eq!(new["metadata"], json!({"name": "a", "annotations": {}, "labels": {}}));
     }
 

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     fn proposal(actions: Vec<Action>) -> Proposal {
-        super::super::proposal("manifests/csv.yaml", "title", true, "group", actions)
+        crate::fix::proposal("manifests/csv.yaml", "title", true, "group", actions)
     }
 
     #[test]

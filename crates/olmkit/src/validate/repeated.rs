@@ -48,10 +48,10 @@ pub(super) fn remove(checked: Vec<Checked>) -> Vec<Checked> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::csv::{CSV_1, CSV_16};
-    use super::super::lints::admission::{CSV_23, OPM_1};
     use super::*;
     use crate::diagnostics::Rule;
+    use crate::validate::csv::{CSV_1, CSV_16};
+    use crate::validate::lints::admission::{CSV_23, OPM_1};
 
     fn finding(rule: &'static Rule, file: &str, path: Option<&str>) -> Checked {
         let mut checked = Checked::new(rule, "m").in_file(file);

@@ -60,8 +60,8 @@ fn marketplace(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rai
 mod tests {
     use olmkit::diagnostics::Severity;
 
-    use super::super::fixture::{CSV, checks, found};
     use crate::Suite;
+    use crate::checks::fixture::{CSV, checks, found};
 
     #[test]
     fn both_pages_are_asked_for_in_the_marketplace_only() {

@@ -425,8 +425,8 @@ fn merge(value: Node, into: &mut Vec<(Node, Node)>) -> Result<(), Raise> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::text::repr;
     use super::*;
+    use crate::python::text::repr;
 
     fn read(text: &str) -> String {
         let documents = parse(text).unwrap_or_else(|raise| panic!("{text:?}: {raise:?}"));

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::super::resolve::{Scalar as Resolved, resolve_plain};
-use super::super::{MAX_NODES, Node, Style, Value};
 use super::{Build, Place, Positions, Scalar, Span};
+use crate::resolve::{Scalar as Resolved, resolve_plain};
+use crate::{MAX_NODES, Node, Style, Value};
 
 /// Up to this many entries a search through the list is quicker than a table.
 const LIST_LIMIT: usize = 16;

@@ -1,7 +1,7 @@
 //! Places as people count: lines and columns from one, columns in characters.
 
-use super::super::Position;
 use super::Place;
+use crate::Position;
 
 /// Converts places to positions in the file.
 #[derive(Debug)]

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 
-use super::super::compose::{Document, parse_fully};
-use super::super::input::prepare;
-use super::super::{Error, Node};
 use super::nodes;
+use crate::compose::{Document, parse_fully};
+use crate::input::prepare;
+use crate::{Error, Node};
 use test_support::corpus;
 
 fn fully(text: &str) -> Result<Document, Error> {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::super::VersionRange;
 use super::{Installation, text};
+use crate::olmv1::VersionRange;
 
 /// The label by which a ClusterExtension selects its catalog.
 const NAME_LABEL: &str = "olm.operatorframework.io/metadata.name";

@@ -1,14 +1,14 @@
 //! CSV-23, POD-5, OBJ-3: objects that the API server rejects. OPM-1: a bundle that no catalog can contain.
 
-use super::super::checked::Checked;
-use super::super::context::Context;
-use super::super::object_meta;
 use crate::admission::{self, Rejection};
 use crate::bundle::Object;
 use crate::catalog::render::bundle as render;
 use crate::crd::instance::dotted;
 use crate::diagnostics::{Origin, Proof, Rule, Severity, Witness, define_rules};
 use crate::types::decode::misfits;
+use crate::validate::checked::Checked;
+use crate::validate::context::Context;
+use crate::validate::object_meta;
 
 define_rules! {
     CSV_23 = {

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::super::checked::Checked;
-use super::super::context::{Context, Csv, field, items};
 use crate::bundle::olm_certificates;
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::pointer_part;
+use crate::validate::checked::Checked;
+use crate::validate::context::{Context, Csv, field, items};
 
 define_rules! {
     CERT_1 = {

@@ -1,8 +1,8 @@
 //! META-4: a bundle that requires an API that it owns.
 
-use super::super::checked::Checked;
-use super::super::context::{Context, field};
 use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::validate::checked::Checked;
+use crate::validate::context::{Context, field};
 use crate::yaml::{self, Node};
 
 define_rules! {

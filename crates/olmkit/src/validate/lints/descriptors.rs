@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 
-use super::super::checked::Checked;
-use super::super::context::{Context, field, items};
 use crate::crd::instance::schema_of_version;
 use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::validate::checked::Checked;
+use crate::validate::context::{Context, field, items};
 
 define_rules! {
     DESC_1 = {

@@ -3,11 +3,11 @@
 
 use serde_json::Value;
 
-use super::super::checked::Checked;
-use super::super::context::{Context, Csv, field};
 use crate::bundle::Object;
 use crate::crd::instance::{self, InstanceFault, InstanceFinding, Work};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
+use crate::validate::checked::Checked;
+use crate::validate::context::{Context, Csv, field};
 use crate::yaml::{self, Node, Position, Style};
 
 define_rules! {

@@ -3,12 +3,12 @@
 use olmkit_cel::Library;
 use serde_json::Value;
 
-use super::super::checked::Checked;
-use super::super::context::Context;
 use crate::bundle::{Object, kinds};
 use crate::crd::cel::{Need, newest_need};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::Version;
+use crate::validate::checked::Checked;
+use crate::validate::context::Context;
 
 define_rules! {
     KUBE_1 = {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::super::checked::Checked;
-use super::super::context::Context;
 use crate::bundle::Object;
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::types::unknown::{Case, unknown_fields};
+use crate::validate::checked::Checked;
+use crate::validate::context::Context;
 
 define_rules! {
     FILE_3 = {

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::super::checked::Checked;
-use super::super::context::Context;
 use crate::bundle::Object;
 use crate::bundle::load::{MANIFESTS, METADATA, PREFIX};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
+use crate::validate::checked::Checked;
+use crate::validate::context::Context;
 use crate::yaml::{self, Position};
 use olmkit_go::json;
 

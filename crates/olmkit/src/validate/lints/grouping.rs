@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::super::checked::Checked;
 use crate::diagnostics::{Finding, folded};
+use crate::validate::checked::Checked;
 
 /// Rules whose findings each need a separate change, so that each is shown.
 const EACH_SHOWN: [&str; 7] = ["CRD-30", "CSV-23", "EX-1", "EX-2", "EX-3", "OBJ-3", "POD-5"];
@@ -33,8 +33,8 @@ pub fn fold(findings: Vec<Checked>) -> Vec<Checked> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::certificates::CERT_2;
     use super::*;
+    use crate::validate::lints::certificates::CERT_2;
 
     fn finding(message: &str, object: &str) -> Checked {
         let mut checked = Checked::new(&CERT_2, message).hint("remove it");

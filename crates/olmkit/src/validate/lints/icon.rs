@@ -3,9 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::super::checked::Checked;
-use super::super::context::{Context, field};
 use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::validate::checked::Checked;
+use crate::validate::context::{Context, field};
 
 define_rules! {
     ICON_1 = {

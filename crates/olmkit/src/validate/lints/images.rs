@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::checked::Checked;
-use super::super::context::{Context, Csv, field, items};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::Reference;
+use crate::validate::checked::Checked;
+use crate::validate::context::{Context, Csv, field, items};
 
 define_rules! {
     IMG_1 = {

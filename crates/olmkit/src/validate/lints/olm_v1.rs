@@ -1,9 +1,9 @@
 //! V1: features that OLM v1 does not install.
 
-use super::super::checked::Checked;
-use super::super::context::{Context, Csv, field};
 use crate::bundle::load::Entry;
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
+use crate::validate::checked::Checked;
+use crate::validate::context::{Context, Csv, field};
 use crate::yaml::{self, Node};
 
 define_rules! {

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::super::checked::Checked;
-use super::super::context::{Context, Csv, field};
 use crate::bundle::Object;
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
+use crate::validate::checked::Checked;
+use crate::validate::context::{Context, Csv, field};
 
 define_rules! {
     META_5 = {

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::super::checked::Checked;
-use super::super::context::{Context, field, items, strings};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
+use crate::validate::checked::Checked;
+use crate::validate::context::{Context, field, items, strings};
 
 define_rules! {
     POD_4 = {

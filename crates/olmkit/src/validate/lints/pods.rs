@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::super::checked::Checked;
-use super::super::context::{Context, Csv, field, items, strings};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
+use crate::validate::checked::Checked;
+use crate::validate::context::{Context, Csv, field, items, strings};
 
 define_rules! {
     SEC_1 = {

@@ -1,10 +1,10 @@
 //! CHAN, NAME, COPY and UPG: the bundle's position among the others of its package.
 
-use super::super::checked::Checked;
-use super::super::context::{Context, Csv, strings};
 use crate::bundle::load::{CHANNELS, DEFAULT_CHANNEL, PACKAGE};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::{Version, VersionRange, dns1123_label_problems};
+use crate::validate::checked::Checked;
+use crate::validate::context::{Context, Csv, strings};
 
 define_rules! {
     CHAN_2 = {

@@ -3,14 +3,14 @@
 
 use serde_json::Value;
 
-use super::super::checked::Checked;
-use super::super::context::Context;
 use crate::bundle::Object;
 use crate::crd::instance::{dotted, impossible_bounds};
 use crate::crd::validation::{ApiVersion, validate_schemas};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::pointer_part;
 use crate::types::decode::misfits;
+use crate::validate::checked::Checked;
+use crate::validate::context::Context;
 
 define_rules! {
     CRD_30 = {

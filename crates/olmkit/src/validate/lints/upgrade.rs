@@ -3,10 +3,6 @@
 
 use serde_json::Value;
 
-use super::super::against::{Against, Earlier, replaced};
-use super::super::checked::Checked;
-use super::super::context::{Context, Csv, field};
-use super::super::olm_v1::{V1_13, hint_to_change_back};
 use crate::bundle::Object;
 use crate::crd::compatibility::{Change, Loss, compare};
 use crate::crd::instance::{self, InstanceFault, Work};
@@ -14,6 +10,10 @@ use crate::crd::upgrade::{self, Problem, Side};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::Version;
 use crate::types::restore::restore;
+use crate::validate::against::{Against, Earlier, replaced};
+use crate::validate::checked::Checked;
+use crate::validate::context::{Context, Csv, field};
+use crate::validate::olm_v1::{V1_13, hint_to_change_back};
 
 define_rules! {
     UPG_4 = {

@@ -2,8 +2,8 @@
 
 use olmkit::diagnostics::Severity;
 
-use super::super::fixture::{ANNOTATIONS, CI, CSV, Edit, checks, found, found_with};
 use super::is_sound;
+use crate::checks::fixture::{ANNOTATIONS, CI, CSV, Edit, checks, found, found_with};
 use crate::{Options, Suite};
 
 fn errors(edits: &[Edit<'_>]) -> Vec<&'static str> {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
-use super::super::{BundleContext, Found};
 use super::rule;
+use crate::checks::{BundleContext, Found};
 use crate::images::{list, of_csv};
 use crate::python::Raise;
 

@@ -2,8 +2,8 @@
 
 use olmkit::diagnostics::Severity;
 
-use super::super::fixture::{ANNOTATIONS, CSV, Edit, checks, found};
 use crate::Suite;
+use crate::checks::fixture::{ANNOTATIONS, CSV, Edit, checks, found};
 
 #[test]
 fn the_sound_operator_has_no_finding() {

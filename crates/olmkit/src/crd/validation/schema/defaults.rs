@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::super::finding::Findings;
 use super::path::Path;
 use super::{each_below, flag, properties, shown};
 use crate::crd::instance::{self, InstanceFault, Work};
+use crate::crd::validation::finding::Findings;
 
 /// Fields of every object, which the server sets.
 const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];

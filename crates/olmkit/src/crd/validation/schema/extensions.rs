@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::super::finding::{BadValue, Findings};
-use super::super::internal::texts;
 use super::path::Path;
 use super::{flag, text};
+use crate::crd::validation::finding::{BadValue, Findings};
+use crate::crd::validation::internal::texts;
 
 /// Checks the extensions of a schema.
 pub(super) fn check(schema: &Value, path: &Path<'_>, findings: &mut Findings) {

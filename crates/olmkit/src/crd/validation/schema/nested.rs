@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::super::finding::Findings;
 use super::path::Path;
 use super::{LISTS, is_set, properties, structural};
+use crate::crd::validation::finding::Findings;
 
 /// Checks the alternatives of a schema. At the root, the structure must declare the fields that they name; the server
 /// does not require that of alternatives further below.

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::super::finding::{BadValue, Findings};
 use super::path::Path;
 use super::{each_below, text};
 use crate::crd::cel;
+use crate::crd::validation::finding::{BadValue, Findings};
 
 /// Allowed reasons of a rule.
 const REASONS: [&str; 4] = [

@@ -3,9 +3,9 @@
 use olmkit_cel::{Failure, GoRegex};
 use serde_json::Value;
 
-use super::super::finding::{BadValue, Findings};
 use super::path::Path;
 use super::{Level, flag, is_set, nested, properties, text};
+use crate::crd::validation::finding::{BadValue, Findings};
 
 /// Checks a schema; those below it are checked on their own.
 pub(super) fn check(schema: &Value, level: Level, path: &Path<'_>, findings: &mut Findings) {

@@ -6,8 +6,8 @@ mod grants;
 pub(crate) mod needs;
 pub(crate) mod scope;
 
-use super::super::checked::Checked;
-use super::super::context::Context;
+use crate::validate::checked::Checked;
+use crate::validate::context::Context;
 
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let mut findings = accounts::bindings(context);

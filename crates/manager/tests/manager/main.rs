@@ -1,12 +1,10 @@
 //! Managers against a real API server.
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
-#[path = "../examples/greeter.rs"]
+#[path = "../../examples/greeter.rs"]
 #[allow(dead_code)]
 mod greeter;
-#[path = "manager/refused.rs"]
 mod refused;
-#[path = "manager/unreadable.rs"]
 mod unreadable;
 
 use std::{
@@ -315,8 +313,8 @@ async fn half_open_watches_are_opened_again() {
 /// The README shows the example.
 #[test]
 fn the_readme_shows_the_example() {
-    let readme = include_str!("../README.md");
-    let example = include_str!("../examples/greeter.rs");
+    let readme = include_str!("../../README.md");
+    let example = include_str!("../../examples/greeter.rs");
     let dense = |text: &str| -> String { text.split_whitespace().collect() };
     let shown = readme
         .split("```rust,no_run\n")

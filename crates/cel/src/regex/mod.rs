@@ -134,7 +134,8 @@ mod tests {
     /// Expected results of Go's regexp package, printed by dev/go-vectors.
     #[test]
     fn expressions_are_those_of_go() {
-        let (texts, vectors): Vectors = serde_json::from_str(include_str!("../tests/patterns.json")).expect("vectors");
+        let (texts, vectors): Vectors =
+            serde_json::from_str(include_str!("../../tests/patterns.json")).expect("vectors");
         assert!(vectors.len() >= 100, "{}", vectors.len());
         let (mut wrong, mut undecided) = (Vec::new(), Vec::new());
         for (pattern, error, matching) in &vectors {

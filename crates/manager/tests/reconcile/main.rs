@@ -1,13 +1,9 @@
 //! The reconcile layer with a small kind on a real API server.
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
-#[path = "reconcile/behaviors.rs"]
 mod behaviors;
-#[path = "reconcile/rollouts.rs"]
 mod rollouts;
-#[path = "reconcile/shop.rs"]
 mod shop;
-#[path = "reconcile/world.rs"]
 mod world;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};

@@ -1,9 +1,7 @@
 //! Applies objects on a real API server: the cases of `apply/cases`, or of the directory that the variable APPLY_CASES names.
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
-#[path = "apply/cases.rs"]
 mod cases;
-#[path = "apply/check.rs"]
 mod check;
 
 use std::path::PathBuf;
