@@ -148,7 +148,7 @@ impl ProjectFile {
         let Value::Object(value) = value else { unreachable!() };
         let mut file = Self { value };
         file.set_flag("multigroup", multigroup);
-        file.set_flag("namespaced", namespaced);
+        file.set_namespaced(namespaced);
         file
     }
 
@@ -307,9 +307,26 @@ impl ProjectFile {
         self.flag("multigroup")
     }
 
-    /// Returns true if the operator watches only its own namespace.
+    /// Returns true if the operator watches only its own namespace. Kubebuilder, from which a project may come, has the setting at
+    /// the top.
     pub fn namespaced(&self) -> bool {
-        self.flag("namespaced")
+        let plugin = self.value.get("plugins").and_then(|plugins| plugins.get(LAYOUT));
+        let own = plugin
+            .and_then(|plugin| plugin.get("namespaced"))
+            .and_then(Value::as_bool);
+        own.unwrap_or_else(|| self.flag("namespaced"))
+    }
+
+    /// Sets if the operator watches only its own namespace. The setting is in those of this program: operator-sdk 1.42 rejects it at
+    /// the top, with every command.
+    pub(crate) fn set_namespaced(&mut self, on: bool) {
+        self.value.remove("namespaced");
+        if let Some(plugin) = self.plugin() {
+            match on {
+                true => plugin.insert("namespaced".to_owned(), true.into()),
+                false => plugin.remove("namespaced"),
+            };
+        }
     }
 
     /// The versions of kinds, in the order in which they were created.

@@ -59,7 +59,7 @@ pub fn edit(folder: &Path, changes: Edit) -> Result<Report, Error> {
                 converted.group, converted.kind
             )));
         }
-        now.set_flag("namespaced", namespaced);
+        now.set_namespaced(namespaced);
         modules::edit(&mut tree, "src/packaging.rs", |source| {
             source.set_constant("NAMESPACED", if namespaced { "true" } else { "false" })
         })?;

@@ -51,6 +51,7 @@ pub fn update(folder: &Path, dry_run: bool) -> Result<Updated, Error> {
     }
     let mut now = before.clone();
     now.set_program();
+    now.set_namespaced(before.namespaced());
     let facts = Facts::of(&tree, &before)?;
     let old = replay(&before, &facts.init(&before, facts.old.clone()))?;
     let new = replay(&now, &facts.init(&now, facts.new.clone()))?;

@@ -193,6 +193,46 @@ fn an_update_is_shown_before_it_is_made() {
     assert!(diff.contains("-layout:\n-- rust.olmkit/v1\n"), "{diff}");
 }
 
+/// operator-sdk 1.42 fails with every command if PROJECT has a key `namespaced` at the top.
+#[test]
+fn the_setting_namespaced_is_where_operator_sdk_does_not_look() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("PROJECT");
+    let (code, _, errors) = olmkit(
+        folder.path(),
+        &[
+            "init",
+            "--domain",
+            "example.com",
+            "--project-name",
+            "shop",
+            "--namespaced",
+        ],
+    );
+    assert_eq!(code, 0, "{errors}");
+    let project = fs::read_to_string(&path).unwrap();
+    let own = "plugins:\n  rust.olmkit/v1:\n";
+    assert!(
+        project.contains(own) && project.contains("    namespaced: true\n"),
+        "{project}"
+    );
+    assert!(!project.contains("\nnamespaced:"), "{project}");
+    // As kubebuilder writes it.
+    let old = project
+        .replace("    namespaced: true\n", "")
+        .replace("plugins:\n", "namespaced: true\nplugins:\n");
+    fs::write(&path, old).unwrap();
+    let (code, diff, errors) = olmkit(folder.path(), &["update", "--dry-run"]);
+    assert_eq!(code, 0, "{errors}");
+    assert!(
+        diff.contains("-namespaced: true\n") && diff.contains("+    namespaced: true\n"),
+        "{diff}"
+    );
+    let (code, _, errors) = olmkit(folder.path(), &["edit", "--namespaced=false"]);
+    assert_eq!(code, 0, "{errors}");
+    assert!(!fs::read_to_string(&path).unwrap().contains("namespaced"));
+}
+
 #[test]
 fn an_operator_that_exists_is_adopted() {
     let folder = tempfile::tempdir().unwrap();
