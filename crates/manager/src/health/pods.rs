@@ -78,13 +78,17 @@ fn container_failure(container: &ContainerStatus) -> Option<(String, String)> {
             let (reason, end) = last()?;
             Some((reason, format!("container {} ended with {end}", container.name)))
         }
-        Some("CrashLoopBackOff") => {
-            let detail = match last() {
-                Some((reason, end)) => format!("container {}: {reason}, {end}", container.name),
-                None => format!("container {}", container.name),
-            };
-            Some(("CrashLoopBackOff".to_owned(), detail))
-        }
+        // A memory limit that is too low stays the cause while the kubelet waits.
+        Some("CrashLoopBackOff") => Some(match last() {
+            Some((reason, end)) if reason == "OOMKilled" => {
+                (reason, format!("container {} ended with {end}", container.name))
+            }
+            Some((reason, end)) => (
+                "CrashLoopBackOff".to_owned(),
+                format!("container {}: {reason}, {end}", container.name),
+            ),
+            None => ("CrashLoopBackOff".to_owned(), format!("container {}", container.name)),
+        }),
         // The two alternate with each pull.
         Some("ErrImagePull" | "ImagePullBackOff") => {
             Some(("ImagePullBackOff".to_owned(), format!("image {}", container.image)))
@@ -126,7 +130,7 @@ mod tests {
         let looping = json!({ "waiting": { "reason": "CrashLoopBackOff" } });
         assert_eq!(
             failure(container(looping, killed.clone())).unwrap().1,
-            "pod a: CrashLoopBackOff (container web: OOMKilled, exit code 137)"
+            "pod a: OOMKilled (container web ended with exit code 137)"
         );
         let running = json!({ "running": {} });
         assert_eq!(failure(container(running.clone(), killed)).unwrap().0, "OOMKilled");
