@@ -28,15 +28,24 @@ pub struct DecodeError {
 /// # Errors
 /// The first misfit, in the order Go meets them.
 pub fn decode(value: &Value, key: &str, from_yaml: bool) -> Result<Value, DecodeError> {
+    decode_noting_conversions(value, key, from_yaml).map(|(decoded, _)| decoded)
+}
+
+/// As [`decode`], and true if a number or a boolean became a string. If none did, [`misfits`] of the same value as JSON are none.
+pub(crate) fn decode_noting_conversions(
+    value: &Value,
+    key: &str,
+    from_yaml: bool,
+) -> Result<(Value, bool), DecodeError> {
     let table = structs();
     let Some(kind) = table.get(key) else {
-        return Ok(value.clone());
+        return Ok((value.clone(), false));
     };
     let mut decoder = Decoder::new(table);
     let decoded = decoder.value(value, kind, from_yaml.then_some(kind));
     match decoder.error {
         Some(error) => Err(error),
-        None => Ok(decoded.unwrap_or_else(|| Value::Object(Map::new()))),
+        None => Ok((decoded.unwrap_or_else(|| Value::Object(Map::new())), decoder.converted)),
     }
 }
 
@@ -71,6 +80,8 @@ struct Decoder<'t> {
     error: Option<DecodeError>,
     /// All errors, if requested; the decoder then never stops.
     all: Option<Vec<DecodeError>>,
+    /// A number or a boolean became a string.
+    converted: bool,
     /// Types with their own decoder stop everything when they fail; other misfits are skipped and reported at the end.
     stopped: bool,
     /// The struct whose field is being read; error messages begin with its name.
@@ -89,6 +100,7 @@ impl<'t> Decoder<'t> {
             table,
             error: None,
             all: None,
+            converted: false,
             stopped: false,
             outer: None,
             pinned: false,
@@ -109,6 +121,7 @@ impl<'t> Decoder<'t> {
         }
         if let (Some(Type::Text(_)), Value::Number(_) | Value::Bool(_)) = (target, value) {
             let text = Value::String(scalar_as_text(value));
+            self.converted = true;
             return self.typed(&text, kind, target);
         }
         self.typed(value, kind, target)
@@ -460,6 +473,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn conversions_are_noted() {
+        let converts = |csv: Value| {
+            let (_, converted) = decode_noting_conversions(&csv, "ClusterServiceVersion", true).expect("decoded");
+            assert_eq!(
+                converted,
+                !misfits(&csv, "ClusterServiceVersion", false).is_empty(),
+                "{csv}"
+            );
+            converted
+        };
+        assert!(!converts(json!({ "spec": { "version": "1.0.0", "replaces": "a" } })));
+        assert!(converts(json!({ "spec": { "version": "1.0.0", "replaces": 1 } })));
+        assert!(converts(json!({ "metadata": { "annotations": { "a": true } } })));
+    }
 
     fn refusal(csv: Value) -> String {
         decode(&csv, "ClusterServiceVersion", true)

@@ -82,6 +82,7 @@ fn read_object(path: &str, bytes: &[u8]) -> Result<Object, Box<Finding>> {
         duplicates: document.duplicates,
         value: Arc::new(value),
         typed: None,
+        is_exact: false,
         typed_document: documents.typed,
         second_document: documents.second_line,
     })

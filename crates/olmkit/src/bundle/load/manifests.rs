@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::manifest::Manifest;
 use super::tree::{Entry, Tree};
-use super::{Object, manifest, misfit, typed, typed_yaml};
+use super::{Object, manifest, misfit, typed, typed_noting_conversions, typed_yaml};
 use crate::diagnostics::{Finding, Origin, Rule, Severity, define_rules};
 use crate::types::decode::misfits;
 use olmkit_go::filepath;
@@ -357,13 +357,17 @@ impl Directory<'_> {
         let Some((word, key)) = type_of(object) else {
             return Ok(());
         };
-        let decoded = match object.typed_document.take() {
-            None => typed(&object.node, &object.value, key),
-            Some(text) => manifest::parse(&text).and_then(|(document, value)| typed(&document.root, &value, key)),
-        };
+        let decoded =
+            match object.typed_document.take() {
+                None => typed_noting_conversions(&object.node, &object.value, key)
+                    .map(|(value, converted)| (value, !converted)),
+                Some(text) => manifest::parse(&text)
+                    .and_then(|(document, value)| Ok((typed(&document.root, &value, key)?, false))),
+            };
         match decoded {
-            Ok(value) => {
+            Ok((value, is_exact)) => {
                 object.typed = Some(value);
+                object.is_exact = is_exact;
                 Ok(())
             }
             Err(problem) => Err(Box::new(named(*problem, word, name))),

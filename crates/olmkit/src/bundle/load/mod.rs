@@ -23,7 +23,7 @@ pub use metadata::{CHANNELS, DEFAULT_CHANNEL, MANIFESTS, MEDIA_TYPE, METADATA, M
 pub use tree::{Entry, Limits, Tree, TreeError};
 
 use crate::diagnostics::{Finding, Origin, Severity, define_rules, json_path};
-use crate::types::decode::{DecodeError, decode};
+use crate::types::decode::{DecodeError, decode, decode_noting_conversions};
 use crate::yaml;
 
 define_rules! {
@@ -68,6 +68,8 @@ pub struct Object {
     /// The object decoded with Go's types: only for the ClusterServiceVersion and for CustomResourceDefinitions. Fields
     /// have their exact names, nulls are removed, numbers are strings if the field is a string.
     pub typed: Option<Value>,
+    /// `typed` has no string that `value` has as a number or a boolean.
+    pub(crate) is_exact: bool,
     /// The document for typed decoding if it is not the first document (see [`documents`]).
     typed_document: Option<Vec<u8>>,
     /// Keys that occur more than once in one map.
@@ -321,7 +323,11 @@ pub(crate) fn media_type_of(tree: &Tree, root: &str, directory: &str) -> Result<
 }
 
 fn typed(node: &yaml::Node, value: &Value, key: &str) -> Result<Value, Box<Finding>> {
-    decode(value, key, true).map_err(|error| Box::new(misfit(node, &error)))
+    typed_noting_conversions(node, value, key).map(|(typed, _)| typed)
+}
+
+fn typed_noting_conversions(node: &yaml::Node, value: &Value, key: &str) -> Result<(Value, bool), Box<Finding>> {
+    decode_noting_conversions(value, key, true).map_err(|error| Box::new(misfit(node, &error)))
 }
 
 /// The finding of a value that does not fit its type.

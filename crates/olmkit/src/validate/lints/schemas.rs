@@ -55,10 +55,11 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     for crd in context.bundle.crds().filter(|crd| crd.version() == "v1") {
         let Some(typed) = &crd.typed else { continue };
         // operator-sdk reads a number as text where text belongs; the server, which gets JSON, does not.
-        for misfit in misfits(&crd.value, ApiVersion::V1.type_name(), false)
-            .iter()
-            .take(SHOWN)
-        {
+        let misfits = match crd.is_exact {
+            true => Vec::new(),
+            false => misfits(&crd.value, ApiVersion::V1.type_name(), false),
+        };
+        for misfit in misfits.iter().take(SHOWN) {
             let message = format!("the API server cannot read the definition: {}", misfit.message);
             let hint = "write the value in quotes";
             checked.push(Checked::new(&CRD_30, message).at(crd, &misfit.pointer).hint(hint));
