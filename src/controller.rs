@@ -294,7 +294,7 @@ mod tests {
         [workloads, lists, pruned].concat().try_into().unwrap()
     }
 
-    /// A workload of two servers, of which so many serve.
+    /// A workload of two servers. `serving` of them are ready.
     fn serving<C: Object>(serving: i32) -> C {
         let status = json!({ "observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": serving,
             "availableReplicas": serving, "currentRevision": "a", "updateRevision": "a" });

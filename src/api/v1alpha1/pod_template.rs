@@ -52,7 +52,7 @@ pub struct PodTemplate {
     pub sidecars: Option<Vec<Container>>,
 }
 
-/// Containers as Kubernetes defines them, without the texts, which would double the size of the CustomResourceDefinition.
+/// Containers as Kubernetes defines them, without the descriptions, which would double the size of the CustomResourceDefinition.
 fn sidecars(_: &mut SchemaGenerator) -> Schema {
     let settings = SchemaSettings::openapi3().with(|settings| {
         settings.inline_subschemas = true;
@@ -61,7 +61,7 @@ fn sidecars(_: &mut SchemaGenerator) -> Schema {
     let mut schema = settings.into_generator().into_root_schema_for::<Vec<Container>>();
     schema.remove("title");
     if let Some(items) = schema.get_mut("items") {
-        without_texts(items);
+        without_descriptions(items);
     }
     schema.insert("maxItems".to_owned(), 8.into());
     let rule = json!([{
@@ -73,13 +73,13 @@ fn sidecars(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// Removes descriptions, but no property of this name.
-fn without_texts(schema: &mut Value) {
+fn without_descriptions(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
             map.retain(|key, value| key != "description" || !value.is_string());
-            map.values_mut().for_each(without_texts);
+            map.values_mut().for_each(without_descriptions);
         }
-        Value::Array(list) => list.iter_mut().for_each(without_texts),
+        Value::Array(list) => list.iter_mut().for_each(without_descriptions),
         _ => {}
     }
 }
