@@ -77,8 +77,11 @@ stage() {
   rm -rf "$work"; mkdir -p "$work/catalog"
   old_version=$(ls releases | sort -V | tail -n 1)
   cp -r "releases/$old_version/bundle" "$work/old-bundle"
-  # Its image is built from today's source, which needs a permission that the old version did not.
-  sed -i '/^      permissions:/,/^        serviceAccountName/ s/^        serviceAccountName/        - apiGroups: [discovery.k8s.io]\n          resources: [endpointslices]\n          verbs: [list, watch]\n&/' \
+  # Its image is built from today's source, which needs permissions that the old version did not.
+  local all="create, delete, get, list, patch, watch" rules
+  rules=$(printf '        - apiGroups: [%s]\\n          resources: [%s]\\n          verbs: [%s]\\n' \
+    discovery.k8s.io endpointslices "list, watch" apps statefulsets "$all" '""' "configmaps, secrets" "$all")
+  sed -i "/^      permissions:/,/^        serviceAccountName/ s/^        serviceAccountName/$rules&/" \
     "$work/old-bundle/manifests/memcached-operator.clusterserviceversion.yaml"
   cp -r bundle "$work/new-bundle"
   cp -r catalog "$work/catalog/both"

@@ -1,19 +1,24 @@
 //! Reconciles `Memcached` objects.
 use k8s_openapi::api::{
-    apps::v1::Deployment, authentication::v1::TokenReview, authorization::v1::SubjectAccessReview,
-    coordination::v1::Lease, core::v1::Service, policy::v1::PodDisruptionBudget,
+    apps::v1::{Deployment, StatefulSet},
+    authentication::v1::TokenReview,
+    authorization::v1::SubjectAccessReview,
+    coordination::v1::Lease,
+    core::v1::{ConfigMap, Secret, Service},
+    policy::v1::PodDisruptionBudget,
 };
 use kube::{ResourceExt as _, runtime::watcher};
 use kube_manager::{
     events::Severity,
-    reconcile::{Context, Controller, Error, Grant, Outcome, Reconciler, Scope, State},
+    reconcile::{Context, Controller, Error, Grant, Object, Outcome, Reconciler, Scope, State},
     rollout::RolloutBudget,
 };
 use serde_json::Value;
 
 use crate::{
-    api::v1alpha1::{FINALIZER, Memcached, MemcachedSpec},
+    api::v1alpha1::{FINALIZER, Memcached, MemcachedSpec, Workload},
     operand,
+    replicas::Replicas,
     status::{self, Endpoints, Seen, Server},
 };
 
@@ -32,8 +37,8 @@ pub const IMAGE: &str = "MEMCACHED_IMAGE";
 /// The annotation with which users pause the reconciles of a Memcached. Its value is `true`.
 pub const PAUSED: &str = "cache.example.com/paused";
 
-/// A larger Memcached is not reconciled: any user can add annotations of 256 KiB.
-const MAX_MEMCACHED: usize = 64 << 10;
+/// A larger Memcached is not reconciled: any user can add annotations of 256 KiB. The names of 1,000 pods need up to 66 KiB.
+const MAX_MEMCACHED: usize = 128 << 10;
 
 /// The reconciler.
 pub struct MemcachedReconciler;
@@ -44,8 +49,11 @@ pub fn controller(max_rolling: usize, adds_finalizer: bool) -> Controller<Memcac
     let servers = watcher::Config::default().labels(operand::SERVERS);
     Controller::new("memcached", MemcachedReconciler)
         .owns::<Deployment>("runs the servers")
+        .owns::<StatefulSet>("runs servers with names that stay")
         .owns::<Service>("gives the servers their addresses")
         .owns::<PodDisruptionBudget>("keeps all but one of several servers running")
+        .owns::<ConfigMap>("lists the servers with names that stay")
+        .owns::<Secret>("binds applications to these servers, by the Service Binding specification")
         .observes(
             servers.clone(),
             "status.nodes names the pods, the conditions their failures",
@@ -104,12 +112,36 @@ impl Reconciler for MemcachedReconciler {
         {
             return Ok(Outcome::paused(format!("the annotation {PAUSED} is true")));
         }
-        let deployment = operand::deployment(memcached, &image(memcached, context)?);
-        context.apply_in_turn(deployment, &asked(&memcached.spec)).await?;
+        let (image, asked) = (image(memcached, context)?, asked(&memcached.spec));
+        let is_set = memcached.spec.workload == Workload::StatefulSet;
+        if is_set {
+            let set = operand::stateful_set(memcached, &image);
+            context.apply_in_turn(set, &asked).await?;
+        } else {
+            let deployment = operand::deployment(memcached, &image);
+            context.apply_in_turn(deployment, &asked).await?;
+        }
         context.apply(operand::service(memcached)).await?;
         context
-            .apply_if(memcached.spec.size > 1, || operand::budget(memcached))
+            .apply_if(operand::has_budget(memcached), || operand::budget(memcached))
             .await?;
+        let is_migrating = seen(memcached, context).is_migrating(memcached);
+        // Clients get the stable names when the StatefulSet serves, and lose them when it no longer does.
+        let is_published = is_set && !is_migrating;
+        context
+            .apply_if(is_published, || operand::server_list(memcached))
+            .await?;
+        context.apply_if(is_published, || operand::binding(memcached)).await?;
+        let name = memcached.name_any();
+        match (is_migrating, memcached.spec.workload) {
+            (true, Workload::StatefulSet) => context.keep::<Deployment>(&name),
+            (true, Workload::Deployment) => {
+                context.keep::<StatefulSet>(&name);
+                context.keep::<ConfigMap>(&operand::list_name(memcached));
+                context.keep::<Secret>(&operand::binding_name(memcached));
+            }
+            (false, _) => {}
+        }
         Ok(Outcome::ready())
     }
 
@@ -135,12 +167,7 @@ impl Reconciler for MemcachedReconciler {
         context: &Context<Memcached>,
         result: &Result<Outcome, Error>,
     ) -> Option<Outcome> {
-        let seen = Seen {
-            deployment: context.get::<Deployment>(&memcached.name_any()),
-            servers: context.observed::<Server>(),
-            endpoints: context.observed::<Endpoints>(),
-            now: k8s_openapi::jiff::Timestamp::now(),
-        };
+        let seen = seen(memcached, context);
         let outcome = status::report(memcached, &seen, result);
         if result.is_ok()
             && let Some((severity, reason, note)) = status::event(memcached, &seen, &outcome)
@@ -149,6 +176,35 @@ impl Reconciler for MemcachedReconciler {
         }
         Some(outcome)
     }
+}
+
+/// The children, servers and endpoints of a Memcached.
+fn seen(memcached: &Memcached, context: &Context<Memcached>) -> Seen {
+    let name = memcached.name_any();
+    let deployment = child::<Deployment>(context, &name).map(Replicas::from);
+    let set = child::<StatefulSet>(context, &name).map(Replicas::from);
+    let (replicas, former) = match memcached.spec.workload {
+        Workload::Deployment => (deployment, set),
+        Workload::StatefulSet => (set, deployment),
+    };
+    let list = child::<ConfigMap>(context, &operand::list_name(memcached));
+    let list = list.and_then(|list| list.data?.remove("servers")).unwrap_or_default();
+    let addresses = list.split(',').filter(|address| !address.is_empty());
+    Seen {
+        replicas,
+        former,
+        servers: context.observed::<Server>(),
+        endpoints: context.observed::<Endpoints>(),
+        addresses: addresses.map(str::to_owned).collect(),
+        is_bound: child::<Secret>(context, &operand::binding_name(memcached)).is_some(),
+        now: k8s_openapi::jiff::Timestamp::now(),
+    }
+}
+
+/// The child `name`. An object of another owner may have this name.
+fn child<C: Object>(context: &Context<Memcached>, name: &str) -> Option<C> {
+    let mut children = context.list::<C>().into_iter();
+    children.find(|child| child.meta().name.as_deref() == Some(name))
 }
 
 /// The operator's default image of the servers.
@@ -179,7 +235,8 @@ fn asked(spec: &MemcachedSpec) -> Value {
     let default = serde_json::to_value(MemcachedSpec::default()).unwrap_or_default();
     let mut asked = serde_json::to_value(spec).unwrap_or_default();
     if let Some(fields) = asked.as_object_mut() {
-        fields.retain(|name, value| name != "size" && default.get(name) != Some(value));
+        let of_servers = |name: &str| !["size", "disruptionBudget"].contains(&name);
+        fields.retain(|name, value| of_servers(name) && default.get(name) != Some(value));
     }
     asked
 }
@@ -235,10 +292,105 @@ mod tests {
         assert!(!outcome.is_ready() && context.applied::<Deployment>().is_empty());
     }
 
+    /// Kinds of workload, lists and bindings that a reconcile applies, and those that are deleted after it.
+    async fn migrates(object: &Memcached, context: &Context<Memcached>) -> [usize; 6] {
+        MemcachedReconciler.reconcile(object, context).await.unwrap();
+        let applied = |deployments, sets| [deployments, sets].map(usize::from);
+        let workloads = applied(
+            !context.applied::<Deployment>().is_empty(),
+            !context.applied::<StatefulSet>().is_empty(),
+        );
+        let lists = [context.applied::<ConfigMap>().len(), context.applied::<Secret>().len()];
+        let pruned = [
+            context.pruned::<Deployment>().len(),
+            context.pruned::<StatefulSet>().len(),
+        ];
+        [workloads, lists, pruned].concat().try_into().unwrap()
+    }
+
+    /// A workload of two servers. `serving` of them are ready.
+    fn serving<C: Object>(serving: i32) -> C {
+        let status = json!({ "observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": serving,
+            "availableReplicas": serving, "currentRevision": "a", "updateRevision": "a" });
+        let template = json!({ "spec": { "containers": [] } });
+        let spec = json!({ "replicas": 2, "selector": {}, "serviceName": "sample", "template": template });
+        let metadata = json!({ "name": "sample", "namespace": "cache", "generation": 1 });
+        serde_json::from_value(json!({ "metadata": metadata, "spec": spec, "status": status })).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_migration_ends_when_clients_find_all_new_servers() {
+        let object = memcached(&json!({ "size": 2, "image": "m:1", "workload": "StatefulSet" }));
+        let begin = |ready: i32| {
+            let context = Context::recording(&object).with(&serving::<Deployment>(2));
+            context.with(&serving::<StatefulSet>(ready))
+        };
+        let server = |name: &str, kind: &str| {
+            let owner =
+                json!({ "apiVersion": "apps/v1", "kind": kind, "name": "sample", "uid": "1", "controller": true });
+            let metadata = json!({ "name": name, "namespace": "cache", "labels": { "memcached_cr": "sample" },
+                "ownerReferences": [owner] });
+            Server::of(&serde_json::from_value(json!({ "metadata": metadata })).unwrap())
+                .unwrap()
+                .1
+        };
+        let found = |names: &[&str]| {
+            let endpoint =
+                |name: &&str| json!({ "addresses": ["10.0.0.1"], "targetRef": { "kind": "Pod", "name": name } });
+            let owner =
+                json!({ "apiVersion": "v1", "kind": "Service", "name": "sample", "uid": "1", "controller": true });
+            let endpoints: Vec<Value> = names.iter().map(endpoint).collect();
+            let slice = json!({ "metadata": { "namespace": "cache", "ownerReferences": [owner] }, "addressType": "IPv4",
+                "endpoints": endpoints });
+            Endpoints::of(&serde_json::from_value(slice).unwrap()).unwrap().1
+        };
+        let with_servers = |context: Context<Memcached>, names: &[&str]| {
+            let context = context.with_observed(server("sample-0", "StatefulSet"));
+            let context = context.with_observed(server("sample-1", "StatefulSet"));
+            context.with_observed(found(names))
+        };
+        let (starting, hidden) = ([0, 1, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0]);
+        assert_eq!(migrates(&object, &begin(1)).await, starting);
+        assert_eq!(
+            migrates(&object, &with_servers(begin(2), &["sample-0", "other"])).await,
+            hidden
+        );
+        let done = [0, 1, 1, 1, 1, 0];
+        assert_eq!(
+            migrates(&object, &with_servers(begin(2), &["sample-0", "sample-1"])).await,
+            done
+        );
+    }
+
+    /// The lists stay as long as the StatefulSet does.
+    #[tokio::test]
+    async fn a_migration_back_keeps_the_names_until_its_end() {
+        let object = memcached(&json!({ "size": 2, "image": "m:1" }));
+        let (mut list, mut secret) = (operand::server_list(&object), operand::binding(&object));
+        list.metadata.namespace = Some("cache".to_owned());
+        secret.metadata.namespace = Some("cache".to_owned());
+        let context = Context::recording(&object).with(&serving::<StatefulSet>(2));
+        let context = context.with(&list).with(&secret);
+        assert_eq!(migrates(&object, &context).await, [1, 0, 0, 0, 0, 0]);
+        assert!(context.pruned::<ConfigMap>().is_empty() && context.pruned::<Secret>().is_empty());
+        let none = memcached(&json!({ "size": 0, "image": "m:1" }));
+        let mut empty = serving::<Deployment>(0);
+        empty.spec.as_mut().unwrap().replicas = Some(0);
+        empty.status = serde_json::from_value(json!({ "observedGeneration": 1 })).unwrap();
+        let context = Context::recording(&none).with(&serving::<StatefulSet>(2)).with(&empty);
+        let context = context.with(&list);
+        assert_eq!(
+            migrates(&none, &context).await,
+            [1, 0, 0, 0, 0, 1],
+            "no servers to wait for"
+        );
+        assert_eq!(context.pruned::<ConfigMap>().len(), 1);
+    }
+
     #[test]
     fn the_size_and_defaults_are_no_change_of_the_servers() {
         assert_eq!(
-            asked(&memcached(&json!({ "size": 7, "maxConnections": 1024 })).spec),
+            asked(&memcached(&json!({ "size": 7, "maxConnections": 1024, "disruptionBudget": {} })).spec),
             json!({})
         );
         assert_eq!(

@@ -1,18 +1,20 @@
 //! Runs memcached on Kubernetes.
 //!
-//! A [`Memcached`](api::v1alpha1::Memcached) specifies a number of memcached servers. The operator manages a Deployment,
-//! a headless Service and, for more than one server, a PodDisruptionBudget, and reports the state of the servers in the
-//! object's status.
+//! A [`Memcached`](api::v1alpha1::Memcached) specifies a number of memcached servers. The operator manages a Deployment
+//! or StatefulSet, a headless Service and, for more than one server, a PodDisruptionBudget, and reports the state of the servers in
+//! the object's status.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`api`] | the custom resource, from which the CRD is generated |
 //! | [`operand`] | the managed objects of a Memcached: pure functions |
 //! | [`controller`] | the reconciler and its permissions |
+//! | [`replicas`] | the numbers of a Deployment or StatefulSet |
 //! | [`status`] | the status of a Memcached: a pure function |
 //! | [`options`] | flags |
 pub mod api;
 pub mod controller;
 pub mod operand;
 pub mod options;
+pub mod replicas;
 pub mod status;

@@ -4,7 +4,8 @@ use kube_manager::options::Options as ManagerOptions;
 
 use crate::controller::LEASE;
 
-/// Runs memcached on Kubernetes: manages a Deployment, a Service and a PodDisruptionBudget for each Memcached object.
+/// Runs memcached on Kubernetes: manages a Deployment or StatefulSet, a Service and a PodDisruptionBudget for each
+/// Memcached object.
 ///
 /// Uses the ServiceAccount inside a cluster, and the current context of the kubeconfig outside.
 #[derive(Clone, Debug, Parser)]

@@ -1,8 +1,8 @@
-//! The status of a Memcached: a pure function of its Deployment, its pods and the result of the reconcile.
+//! The status of a Memcached: a pure function of its workload, its pods and the result of the reconcile.
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use k8s_openapi::{
-    api::{apps::v1::Deployment, core::v1::Pod, discovery::v1::EndpointSlice},
+    api::{core::v1::Pod, discovery::v1::EndpointSlice},
     apimachinery::pkg::apis::meta::v1::Condition,
     jiff::{SignedDuration, Timestamp},
 };
@@ -16,40 +16,56 @@ use kube_manager::{
 };
 
 use crate::{
-    api::v1alpha1::{Memcached, MemcachedStatus, Phase},
+    api::v1alpha1::{Binding, Memcached, MemcachedStatus, Phase, Workload},
     operand,
+    replicas::Replicas,
 };
 
 /// Servers that are lost (evicted, restarted, on a node that failed) usually come back within this time. Only then the object is
 /// Degraded. The Deployment has a deadline for servers that it makes.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
+/// A StatefulSet has no deadline for servers that it makes. Each of them gets this time.
+const DEADLINE_SECONDS: i64 = 120;
+
+/// The status lists the addresses of at most this number of servers, because every client of the object reads it.
+const LISTED: usize = 200;
+
 /// The reason while servers that ran are not ready.
 const NOT_READY: &str = "ServersNotReady";
+
+/// The reason while servers of both kinds run.
+const MIGRATING: &str = "Migrating";
 
 /// Projection of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     name: String,
+    workload: Workload,
     failure: Option<PodFailure>,
 }
 
 impl Server {
     /// The Memcached that `pod` belongs to, and the projection. `None` for a pod that is no server, or is being deleted.
     ///
-    /// Any user can set labels. So the pod must be controlled by a ReplicaSet of the Deployment. The Deployment controller makes its
-    /// name from the Deployment's name and a label of the pod.
+    /// Any user can set labels. So the pod must be controlled by the StatefulSet, or by a ReplicaSet of the Deployment. The Deployment
+    /// controller makes its name from the Deployment's name and a label of the pod.
     pub fn of(pod: &Pod) -> Option<(ObjectKey, Self)> {
         let name = pod.labels().get(operand::OWNER)?;
-        let replica_set = format!("{name}-{}", pod.labels().get("pod-template-hash")?);
         let mut owners = pod.owner_references().iter();
         let owner = owners.find(|owner| owner.controller == Some(true))?;
-        let is_server = owner.kind == "ReplicaSet" && owner.name == replica_set;
-        if !is_server || pod.metadata.deletion_timestamp.is_some() {
+        let hash = || pod.labels().get("pod-template-hash");
+        let workload = match owner.kind.as_str() {
+            "StatefulSet" if owner.name == *name => Workload::StatefulSet,
+            "ReplicaSet" if owner.name == format!("{name}-{}", hash()?) => Workload::Deployment,
+            _ => return None,
+        };
+        if pod.metadata.deletion_timestamp.is_some() {
             return None;
         }
         let server = Self {
             name: pod.name_any(),
+            workload,
             failure: pod_failure(pod),
         };
         Some((ObjectKey::new(pod.namespace().unwrap_or_default(), name), server))
@@ -78,21 +94,55 @@ impl Endpoints {
 /// The cluster as the operator sees it.
 #[derive(Default)]
 pub struct Seen {
-    /// The Deployment of the Memcached.
-    pub deployment: Option<Deployment>,
+    /// The workload of the Memcached.
+    pub replicas: Option<Replicas>,
+    /// The workload of the other kind, if there is one.
+    pub former: Option<Replicas>,
     /// Its servers, sorted by name.
     pub servers: Vec<Arc<Server>>,
     /// The endpoints of its Service.
     pub endpoints: Vec<Arc<Endpoints>>,
+    /// The published list of stable addresses.
+    pub addresses: Vec<String>,
+    /// The binding Secret exists.
+    pub is_bound: bool,
     /// The time.
     pub now: Timestamp,
 }
 
 impl Seen {
-    fn counts(&self) -> Option<Counts> {
-        let deployment = self.deployment.as_ref()?;
-        Some(Counts::of(deployment, &self.endpoints))
+    /// Returns true if servers of both kinds must run, because those of the new kind do not serve yet.
+    pub fn is_migrating(&self, memcached: &Memcached) -> bool {
+        let size = memcached.spec.size;
+        let found = self.found();
+        let of_kind =
+            |server: &&Arc<Server>| server.workload == memcached.spec.workload && found.contains(&server.name);
+        let serving = self.servers.iter().filter(of_kind).count();
+        let serves = |replicas: &Replicas| replicas.are_complete(size) && replicas.available >= size;
+        let can_take_over = self.replicas.as_ref().is_some_and(serves) && number(serving) >= size;
+        self.former.is_some() && !can_take_over
     }
+
+    /// Names of the pods that clients find.
+    fn found(&self) -> BTreeSet<&String> {
+        self.endpoints.iter().flat_map(|slice| &slice.0).collect()
+    }
+
+    fn counts(&self) -> Option<Counts<'_>> {
+        let replicas = self.replicas.as_ref()?;
+        let sum = |of: fn(&Replicas) -> i32| of(replicas) + self.former.as_ref().map_or(0, of);
+        let (ready, found) = (sum(|replicas| replicas.ready), number(self.found().len()));
+        Some(Counts {
+            replicas,
+            all: sum(|replicas| replicas.all),
+            ready: ready.min(found),
+            hidden: (ready - found).max(0),
+        })
+    }
+}
+
+fn number(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
 }
 
 /// Progress of the servers.
@@ -106,71 +156,25 @@ enum Progress {
     Growing,
     /// All servers ran as the spec says. Some do not answer any more.
     Lost,
+    /// Servers of the other kind run until all of the new kind are ready.
+    Migrating,
 }
 
-/// The numbers of a Deployment.
-struct Counts {
-    wanted: i32,
+/// The numbers of all servers.
+struct Counts<'s> {
+    /// Those of the kind that the spec names.
+    replicas: &'s Replicas,
     all: i32,
-    updated: i32,
     /// Servers that are ready and that clients find.
     ready: i32,
     /// Ready servers that clients do not find, because the Service does not select them.
     hidden: i32,
-    /// The Deployment controller has seen the spec.
-    is_current: bool,
-    /// The last rollout has finished. That stays so when servers are lost.
-    rolled_out: bool,
-}
-
-impl Counts {
-    fn of(deployment: &Deployment, endpoints: &[Arc<Endpoints>]) -> Self {
-        let found: BTreeSet<&String> = endpoints.iter().flat_map(|slice| &slice.0).collect();
-        let found = i32::try_from(found.len()).unwrap_or(i32::MAX);
-        let status = deployment.status.clone().unwrap_or_default();
-        let progressing = condition(deployment, "Progressing");
-        Self {
-            wanted: deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1),
-            all: status.replicas.unwrap_or(0),
-            updated: status.updated_replicas.unwrap_or(0),
-            ready: status.ready_replicas.unwrap_or(0).min(found),
-            hidden: (status.ready_replicas.unwrap_or(0) - found).max(0),
-            is_current: status.observed_generation >= deployment.metadata.generation,
-            rolled_out: progressing.is_some_and(|(_, reason, _)| reason == "NewReplicaSetAvailable"),
-        }
-    }
-}
-
-/// Status, reason and message of a condition.
-fn condition(deployment: &Deployment, kind: &str) -> Option<(String, String, String)> {
-    let mut conditions = deployment
-        .status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten());
-    let found = conditions.find(|condition| condition.type_ == kind)?;
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    Some((found.status.clone(), text(&found.reason), text(&found.message)))
-}
-
-/// Why the Deployment cannot make or replace pods: reason and message.
-fn deployment_failure(deployment: &Deployment) -> Option<(String, String)> {
-    let (spec, status) = (deployment.spec.as_ref(), deployment.status.as_ref());
-    let is_paused = spec.and_then(|spec| spec.paused) == Some(true);
-    // A paused Deployment still adds and removes servers.
-    if is_paused && status.is_some_and(|status| status.replicas != status.updated_replicas) {
-        let name = deployment.name_any();
-        let message = format!("the Deployment is paused; run kubectl rollout resume deployment/{name}");
-        return Some(("DeploymentPaused".to_owned(), message));
-    }
-    let refused = condition(deployment, "ReplicaFailure").filter(|(status, ..)| status == "True");
-    let late = || condition(deployment, "Progressing").filter(|(_, reason, _)| reason == "ProgressDeadlineExceeded");
-    refused.or_else(late).map(|(_, reason, message)| (reason, message))
 }
 
 /// The status after a reconcile with this result.
 pub fn report(memcached: &Memcached, seen: &Seen, result: &Result<Outcome, Error>) -> Outcome {
     let counts = seen.counts();
-    let progress = progress(memcached, counts.as_ref());
+    let progress = progress(memcached, seen, counts.as_ref());
     let size = memcached.spec.size;
     let outcome = match result {
         // A paused object.
@@ -196,7 +200,14 @@ pub fn report(memcached: &Memcached, seen: &Seen, result: &Result<Outcome, Error
             Progress::Done => Some(size),
             _ => settled(memcached),
         },
-        image: seen.deployment.as_ref().and_then(running_image),
+        image: seen.replicas.as_ref().and_then(|replicas| replicas.image.clone()),
+        servers: match seen.addresses.len() {
+            ..=LISTED => seen.addresses.clone(),
+            _ => Vec::new(),
+        },
+        binding: seen.is_bound.then(|| Binding {
+            name: operand::binding_name(memcached),
+        }),
         ..MemcachedStatus::default()
     };
     let outcome = outcome.status(status);
@@ -212,7 +223,7 @@ pub fn report(memcached: &Memcached, seen: &Seen, result: &Result<Outcome, Error
     }
 }
 
-/// The event about servers that are lost, or are back. A cause is in the event that the layer publishes about the condition Degraded.
+/// The event about servers that are lost, or are back, or move to another kind of workload. A cause is in the event that the layer publishes about the condition Degraded.
 pub fn event(memcached: &Memcached, seen: &Seen, outcome: &Outcome) -> Option<(Severity, &'static str, String)> {
     let counts = seen.counts();
     let known = known(memcached);
@@ -220,7 +231,15 @@ pub fn event(memcached: &Memcached, seen: &Seen, outcome: &Outcome) -> Option<(S
     let was_ready = before.status == "True" && before.observed_generation == memcached.metadata.generation;
     let was_degraded = problem(memcached).is_some();
     let note = ready_of(memcached, counts.as_ref());
-    if was_ready && !outcome.is_failed() && progress(memcached, counts.as_ref()) == Progress::Lost {
+    if let Some(former) = &seen.former {
+        let (from, to) = (former.workload.kind(), memcached.spec.workload.kind());
+        let note = format!("from {from} to {to}");
+        return (before.reason != MIGRATING && !outcome.is_failed()).then_some((Severity::Normal, MIGRATING, note));
+    }
+    if before.reason == MIGRATING && outcome.is_ready() {
+        return Some((Severity::Normal, "Migrated", note));
+    }
+    if was_ready && !outcome.is_failed() && progress(memcached, seen, counts.as_ref()) == Progress::Lost {
         return Some((Severity::Warning, "ServersLost", note));
     }
     let is_back = before.reason == NOT_READY && !was_degraded && outcome.is_ready();
@@ -244,7 +263,7 @@ pub fn deleting(memcached: &Memcached, state: State, message: String) -> Outcome
         .condition(DEGRADED, state, "Finalizing", message)
 }
 
-fn readiness(memcached: &Memcached, seen: &Seen, counts: Option<&Counts>, progress: Progress) -> Outcome {
+fn readiness(memcached: &Memcached, seen: &Seen, counts: Option<&Counts<'_>>, progress: Progress) -> Outcome {
     let ready = ready_of(memcached, counts);
     if progress == Progress::Done {
         return Outcome::ready();
@@ -259,22 +278,26 @@ fn readiness(memcached: &Memcached, seen: &Seen, counts: Option<&Counts>, progre
         let messages: Vec<&str> = failures.map(|failure| failure.message.as_str()).collect();
         return Outcome::failed(reason, format!("{ready}; {}", messages.join("; ")));
     }
-    if let Some((reason, message)) = seen.deployment.as_ref().and_then(deployment_failure) {
+    if let Some((reason, message)) = counts.and_then(|counts| counts.replicas.failure.clone()) {
         return Outcome::failed(reason, format!("{ready}; {message}"));
     }
-    let reason = match progress {
-        Progress::Lost => NOT_READY,
-        _ if is_new(memcached, counts) => "Creating",
-        _ => "Updating",
+    let (reason, ready) = match progress {
+        Progress::Migrating => (MIGRATING, migration(memcached, counts)),
+        Progress::Lost => (NOT_READY, ready),
+        _ if is_new(memcached, counts) => ("Creating", ready),
+        _ => ("Updating", ready),
     };
-    if progress == Progress::Underway {
-        return Outcome::waiting(reason, ready);
-    }
+    let patience = match progress {
+        Progress::Lost | Progress::Growing => PATIENCE,
+        // The Deployment has a deadline.
+        _ if memcached.spec.workload == Workload::Deployment => return Outcome::waiting(reason, ready),
+        _ => SignedDuration::from_secs(DEADLINE_SECONDS * i64::from(memcached.spec.size.max(1))),
+    };
     let hidden = match counts.map_or(0, |counts| counts.hidden) {
         0 => String::new(),
         hidden => format!("; {hidden} more are ready, but not among the endpoints of the Service"),
     };
-    let left = PATIENCE - unready_for(memcached, seen.now);
+    let left = patience - unready_for(memcached, seen.now);
     if left.is_positive() {
         let recheck = left.unsigned_abs() + Duration::from_secs(1);
         return Outcome::waiting(reason, format!("{ready}{hidden}")).requeue_after(recheck);
@@ -287,23 +310,36 @@ fn readiness(memcached: &Memcached, seen: &Seen, counts: Option<&Counts>, progre
     Outcome::failed(NOT_READY, format!("{ready}{cause}"))
 }
 
-fn progress(memcached: &Memcached, counts: Option<&Counts>) -> Progress {
+/// The servers of the new kind.
+fn migration(memcached: &Memcached, counts: Option<&Counts<'_>>) -> String {
+    let (size, kind) = (memcached.spec.size, memcached.spec.workload);
+    let ready = counts.map_or(0, |counts| counts.replicas.ready.min(size));
+    let (new, old) = (kind.kind(), kind.other().kind());
+    format!("{ready} of {size} servers of the {new} are ready; those of the {old} stop when all are ready")
+}
+
+fn progress(memcached: &Memcached, seen: &Seen, counts: Option<&Counts<'_>>) -> Progress {
     let size = memcached.spec.size;
     let Some(counts) = counts else {
         return Progress::Underway;
     };
-    if !counts.is_current || counts.wanted != size || counts.all != counts.updated || counts.all > size {
+    let replicas = counts.replicas;
+    if seen.former.is_some() {
+        return Progress::Migrating;
+    }
+    let is_of_one_template = replicas.is_current && replicas.wanted == size && replicas.all == replicas.updated;
+    if !is_of_one_template || replicas.all > size {
         return Progress::Underway;
     }
     // Not the available servers: these had time for warming up too.
-    if counts.updated >= size && counts.ready >= size {
+    if replicas.updated >= size && counts.ready >= size {
         return Progress::Done;
     }
     // There may be fewer than `size` for a moment: the ReplicaSet counts a deleted pod before its replacement. After a rollout, the
     // Deployment has no deadline for servers that a new size adds.
     match settled(memcached) == Some(size) {
-        true if counts.rolled_out => Progress::Lost,
-        false if counts.rolled_out && counts.all == size => Progress::Growing,
+        true if replicas.rolled_out => Progress::Lost,
+        false if replicas.rolled_out && replicas.all == size => Progress::Growing,
         _ => Progress::Underway,
     }
 }
@@ -314,7 +350,7 @@ fn settled(memcached: &Memcached) -> Option<i32> {
 }
 
 /// Returns true if, by the last status, the servers were never all ready.
-fn is_new(memcached: &Memcached, counts: Option<&Counts>) -> bool {
+fn is_new(memcached: &Memcached, counts: Option<&Counts<'_>>) -> bool {
     match memcached.status.as_ref().and_then(|status| status.phase) {
         None | Some(Phase::Pending) => true,
         Some(Phase::Degraded) => counts.is_none_or(|counts| counts.ready == 0),
@@ -337,25 +373,18 @@ fn known(memcached: &Memcached) -> &[Condition] {
     status.map(|status| status.conditions.as_slice()).unwrap_or_default()
 }
 
-fn ready_of(memcached: &Memcached, counts: Option<&Counts>) -> String {
-    let (size, ready) = (memcached.spec.size, counts.map_or(0, |counts| counts.ready));
+fn ready_of(memcached: &Memcached, counts: Option<&Counts<'_>>) -> String {
+    let size = memcached.spec.size;
+    let ready = counts.map_or(0, |counts| counts.ready.min(size));
     format!(
         "{ready} of {size} {} ready",
         if size == 1 { "server is" } else { "servers are" }
     )
 }
 
-fn running_image(deployment: &Deployment) -> Option<String> {
-    let pod = deployment.spec.as_ref()?.template.spec.as_ref()?;
-    let container = pod
-        .containers
-        .iter()
-        .find(|container| container.name == operand::MEMCACHED)?;
-    container.image.clone()
-}
-
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::apps::v1::Deployment;
     use serde_json::{Value, json};
 
     use super::*;
@@ -386,7 +415,7 @@ mod tests {
             "status": { "observedGeneration": 1, "replicas": all, "updatedReplicas": updated, "readyReplicas": ready,
                 "conditions": [condition] } });
         Seen {
-            deployment: Some(serde_json::from_value(deployment).unwrap()),
+            replicas: Some(serde_json::from_value::<Deployment>(deployment).unwrap().into()),
             endpoints: vec![Arc::new(Endpoints(
                 (0..ready).map(|index| format!("p{index}")).collect(),
             ))],
@@ -503,7 +532,7 @@ mod tests {
         sample.spec.size = 10;
         sample.metadata.generation = Some(2);
         let mut seen = seen(10, 10, 3, rolled_out());
-        seen.deployment.as_mut().unwrap().spec.as_mut().unwrap().replicas = Some(10);
+        seen.replicas.as_mut().unwrap().wanted = 10;
         assert_eq!(
             verdict(&sample, &seen),
             expect("waiting", "3 of 10 servers are ready", "Resizing")
@@ -511,7 +540,7 @@ mod tests {
         let available = |seen: &Seen, ready: usize| {
             let mut seen = Seen {
                 endpoints: Vec::new(),
-                deployment: seen.deployment.clone(),
+                replicas: seen.replicas.clone(),
                 ..Seen::default()
             };
             seen.endpoints = vec![Arc::new(Endpoints((0..ready).map(|index| index.to_string()).collect()))];
@@ -532,13 +561,70 @@ mod tests {
             3,
             json!({ "type": "Progressing", "status": "Unknown", "reason": "DeploymentPaused" }),
         );
-        paused.deployment.as_mut().unwrap().spec.as_mut().unwrap().paused = Some(true);
+        let resume = "the Deployment is paused; run kubectl rollout resume deployment/sample";
+        paused.replicas.as_mut().unwrap().failure = Some(("DeploymentPaused".to_owned(), resume.to_owned()));
         let message =
             "3 of 3 servers are ready; the Deployment is paused; run kubectl rollout resume deployment/sample";
         assert_eq!(
             verdict(&sample(Some("Running"), "True", 9), &paused),
             expect("failed", message, "Degraded")
         );
+    }
+
+    /// Two of three servers of the StatefulSet are ready, besides those of the Deployment.
+    #[test]
+    fn a_migration_is_reported_until_the_former_workload_is_deleted() {
+        let mut sample = sample(Some("Running"), "True", 9);
+        sample.spec.workload = Workload::StatefulSet;
+        let mut migrating = seen(3, 3, 2, rolled_out());
+        migrating.former = seen(3, 3, 3, rolled_out()).replicas;
+        let pods = (0..5).map(|index| format!("p{index}"));
+        migrating.endpoints = vec![Arc::new(Endpoints(pods.collect()))];
+        assert!(migrating.is_migrating(&sample));
+        let message = "2 of 3 servers of the StatefulSet are ready; those of the Deployment stop when all are ready";
+        assert_eq!(verdict(&sample, &migrating), expect("waiting", message, "Resizing"));
+        let outcome = report(&sample, &migrating, &Ok(Outcome::ready()));
+        assert_eq!(outcome.is_available(), Some(true));
+        assert_eq!(outcome.fields().unwrap()["readyReplicas"], 5);
+        let event = event(&sample, &migrating, &outcome).unwrap();
+        assert_eq!(
+            (event.1, event.2.as_str()),
+            ("Migrating", "from Deployment to StatefulSet")
+        );
+
+        let mut done = sample.clone();
+        done.status.as_mut().unwrap().conditions[0].reason = MIGRATING.to_owned();
+        assert!(super::event(&done, &migrating, &outcome).is_none(), "one event");
+        let seen = seen(3, 3, 3, rolled_out());
+        let outcome = report(&done, &seen, &Ok(Outcome::ready()));
+        assert_eq!(super::event(&done, &seen, &outcome).unwrap().1, "Migrated");
+        // New servers that never become ready.
+        let late = |seconds: i64| {
+            let mut sample = super::tests::sample(Some("Resizing"), "False", seconds);
+            sample.spec.workload = Workload::StatefulSet;
+            verdict(&sample, &migrating).0
+        };
+        assert_eq!((late(359), late(360)), ("waiting", "failed"));
+    }
+
+    #[test]
+    fn the_addresses_are_those_of_the_list() {
+        let mut seen = seen(3, 3, 3, rolled_out());
+        let fields = |seen: &Seen| {
+            report(&sample(None, "False", 0), seen, &Ok(Outcome::ready()))
+                .fields()
+                .unwrap()
+                .clone()
+        };
+        assert_eq!(
+            (&fields(&seen)["servers"], &fields(&seen)["binding"]),
+            (&Value::Null, &Value::Null)
+        );
+        (seen.addresses, seen.is_bound) = (vec!["a:1".to_owned()], true);
+        assert_eq!(fields(&seen)["servers"], json!(["a:1"]));
+        assert_eq!(fields(&seen)["binding"], json!({ "name": "sample-binding" }));
+        seen.addresses = vec!["a:1".to_owned(); 201];
+        assert_eq!(fields(&seen)["servers"], Value::Null);
     }
 
     #[test]
@@ -568,6 +654,7 @@ mod tests {
         let server = |name: &str, failure: Option<PodFailure>| {
             Arc::new(Server {
                 name: name.to_owned(),
+                workload: Workload::Deployment,
                 failure,
             })
         };
@@ -608,7 +695,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_controlled_by_a_replica_set_of_the_deployment() {
+    fn a_server_is_controlled_by_the_workload() {
         let of = |kind: &str, name: &str| {
             let owner =
                 json!([{ "apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "1", "controller": true }]);
@@ -620,5 +707,7 @@ mod tests {
         assert_eq!(of("ReplicaSet", "sample-abc"), Some((sample, "p".to_owned())));
         assert_eq!(of("ReplicaSet", "other-abc"), None);
         assert_eq!(of("StatefulSet", "sample-abc"), None);
+        let stateful = of("StatefulSet", "sample").unwrap();
+        assert_eq!(stateful.1, "p");
     }
 }

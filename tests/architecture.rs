@@ -26,7 +26,14 @@ const OLMKIT: &[&[&str]] = &[
 const BASE: &[&[&str]] = &[&["object"], &["limits"], &["files", "temporary"]];
 
 /// Modules of the operator from the ground up.
-const OPERATOR: &[&[&str]] = &[&["api"], &["operand"], &["status"], &["controller"], &["options"]];
+const OPERATOR: &[&[&str]] = &[
+    &["api"],
+    &["operand"],
+    &["replicas"],
+    &["status"],
+    &["controller"],
+    &["options"],
+];
 
 /// Modules of the manager from the ground up.
 const MANAGER: &[&[&str]] = &[

@@ -30,6 +30,10 @@ pub const NUMBER: &str = "urn:alm:descriptor:com.tectonic.ui:number";
 pub const TEXT: &str = "urn:alm:descriptor:com.tectonic.ui:text";
 /// The OLM console's widget for resource requests and limits.
 pub const RESOURCE_REQUIREMENTS: &str = "urn:alm:descriptor:com.tectonic.ui:resourceRequirements";
+/// The OLM console's list of values: a Deployment.
+pub const SELECT_DEPLOYMENT: &str = "urn:alm:descriptor:com.tectonic.ui:select:Deployment";
+/// The OLM console's list of values: a StatefulSet.
+pub const SELECT_STATEFUL_SET: &str = "urn:alm:descriptor:com.tectonic.ui:select:StatefulSet";
 /// The OLM console folds fields with this mark away.
 pub const ADVANCED: &str = "urn:alm:descriptor:com.tectonic.ui:advanced";
 /// The OLM console's list of conditions.

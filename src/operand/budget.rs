@@ -7,12 +7,20 @@ use k8s_openapi::{
 use super::{label_selector, metadata};
 use crate::api::v1alpha1::Memcached;
 
-/// The budget, which lets voluntary disruptions remove one server at a time. It has no effect on fewer than two servers.
+/// Returns true if the Memcached has a budget. One has no effect on fewer than two servers.
+pub fn has_budget(memcached: &Memcached) -> bool {
+    let given = memcached.spec.disruption_budget.as_ref();
+    memcached.spec.size > 1 && given.is_none_or(|given| given.enabled)
+}
+
+/// The budget, which lets voluntary disruptions remove one server at a time, unless the user sets another number.
 pub fn budget(memcached: &Memcached) -> PodDisruptionBudget {
+    let given = memcached.spec.disruption_budget.as_ref();
+    let most = given.and_then(|given| given.max_unavailable.clone());
     PodDisruptionBudget {
         metadata: metadata(memcached),
         spec: Some(PodDisruptionBudgetSpec {
-            max_unavailable: Some(IntOrString::Int(1)),
+            max_unavailable: Some(most.unwrap_or(IntOrString::Int(1))),
             // A server that is not ready holds no cache worth protecting, and must not block the drain of its node.
             unhealthy_pod_eviction_policy: Some("AlwaysAllow".to_owned()),
             selector: Some(label_selector(memcached)),
@@ -32,5 +40,19 @@ mod tests {
     #[test]
     fn one_server_at_a_time() {
         insta::assert_json_snapshot!(budget(&memcached(&json!({ "size": 2 }))));
+    }
+
+    #[test]
+    fn another_number_or_none() {
+        let with = |given| memcached(&json!({ "size": 9, "disruptionBudget": given }));
+        let most = |given| budget(&with(given)).spec.unwrap().max_unavailable.unwrap();
+        assert_eq!(
+            most(json!({ "maxUnavailable": "25%" })),
+            IntOrString::String("25%".to_owned())
+        );
+        assert_eq!(most(json!({ "maxUnavailable": 2 })), IntOrString::Int(2));
+        assert_eq!(most(json!({})), IntOrString::Int(1));
+        assert!(has_budget(&with(json!({}))) && has_budget(&with(json!({ "enabled": true }))));
+        assert!(!has_budget(&with(json!({ "enabled": false }))) && !has_budget(&memcached(&json!({ "size": 1 }))));
     }
 }

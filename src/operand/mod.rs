@@ -1,22 +1,30 @@
-//! The managed objects of a Memcached: pure functions from the Memcached to its Deployment, Service and PodDisruptionBudget.
+//! The managed objects of a Memcached: pure functions from the Memcached to its workload, Service, budget and list of servers.
 //! They contain only the fields that the operator manages. Other clients may set all others.
+mod binding;
 mod budget;
 mod deployment;
+mod pod;
 mod service;
+mod stateful_set;
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::{ResourceExt, api::ObjectMeta};
 
-pub use budget::budget;
+pub use binding::{binding, binding_name, list_name, server_list, servers};
+pub use budget::{budget, has_budget};
 pub use deployment::deployment;
 pub use service::service;
+pub use stateful_set::stateful_set;
 
 use crate::api::v1alpha1::Memcached;
 
 /// Name of the container and of its port.
 pub(crate) const MEMCACHED: &str = "memcached";
+
+/// The operator as value of labels.
+const OPERATOR: &str = "memcached-operator";
 
 /// The label with the Memcached's name that the tutorials use.
 pub const OWNER: &str = "memcached_cr";
@@ -24,7 +32,7 @@ pub const OWNER: &str = "memcached_cr";
 /// The label selector of the pods of all Memcacheds.
 pub const SERVERS: &str = "app.kubernetes.io/managed-by=memcached-operator";
 
-/// The labels by which the Deployment, the Service and the budget select pods.
+/// The labels by which the workload, the Service and the budget select pods.
 ///
 /// They hold the object's name, so that two Memcacheds in a namespace never share a pod, and no version, because a Deployment's
 /// selector cannot change.
@@ -59,8 +67,8 @@ pub fn labels(memcached: &Memcached) -> BTreeMap<String, String> {
     let mut labels = selector(memcached);
     for (key, value) in [
         ("app.kubernetes.io/component", "cache"),
-        ("app.kubernetes.io/managed-by", "memcached-operator"),
-        ("app.kubernetes.io/part-of", "memcached-operator"),
+        ("app.kubernetes.io/managed-by", OPERATOR),
+        ("app.kubernetes.io/part-of", OPERATOR),
     ] {
         labels.insert(key.to_owned(), value.to_owned());
     }

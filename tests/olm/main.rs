@@ -42,7 +42,7 @@ const DEPLOYMENT: &str = "memcached-operator-controller-manager";
 /// The ServiceAccount in the bundle.
 const ACCOUNT: &str = "memcached-operator-controller-manager";
 
-/// Copies a bundle. The tests run today's operator for each version, and the first one did not need this permission.
+/// Copies a bundle. The tests run today's operator for each version, and the first one did not need these permissions.
 fn copy_with_permissions(from: &Path, to: &Path) {
     for part in ["manifests", "metadata"] {
         std::fs::create_dir(to.join(part)).unwrap();
@@ -51,9 +51,19 @@ fn copy_with_permissions(from: &Path, to: &Path) {
             let mut text = std::fs::read_to_string(path).unwrap();
             if text.contains("kind: ClusterServiceVersion") && !text.contains("endpointslices") {
                 let (rest, account) = text.rsplit_once("        serviceAccountName: ").unwrap();
-                let rule = "        - apiGroups: [discovery.k8s.io]\n          resources: [endpointslices]\n          \
-                            verbs: [list, watch]\n";
-                text = format!("{rest}{rule}        serviceAccountName: {account}");
+                let all = "create, delete, get, list, patch, watch";
+                let rules = [
+                    ("discovery.k8s.io", "endpointslices", "list, watch"),
+                    ("apps", "statefulsets", all),
+                    ("''", "configmaps, secrets", all),
+                ];
+                let rule = |(group, resources, verbs)| {
+                    format!(
+                        "        - apiGroups: [{group}]\n          resources: [{resources}]\n          verbs: [{verbs}]\n"
+                    )
+                };
+                let rules = rules.map(rule).concat();
+                text = format!("{rest}{rules}        serviceAccountName: {account}");
             }
             std::fs::write(to.join(part).join(name), text).unwrap();
         }
@@ -275,8 +285,11 @@ async fn rights_match(lab: &Lab, operator: &Operator) {
     }
     // The operator's own tests show these: no request needs only one of them.
     for hidden in [
+        "create /configmaps",
+        "create /secrets",
         "create /services",
         "create apps/deployments",
+        "create apps/statefulsets",
         "create policy/poddisruptionbudgets",
         "delete /services",
         "delete apps/deployments",

@@ -1,7 +1,11 @@
 //! Changes of applied fields are reverted.
 use k8s_openapi::{
     NamespaceResourceScope,
-    api::{apps::v1::Deployment, core::v1::Service, policy::v1::PodDisruptionBudget},
+    api::{
+        apps::v1::{Deployment, StatefulSet},
+        core::v1::{ConfigMap, PodSpec, Secret, Service},
+        policy::v1::PodDisruptionBudget,
+    },
 };
 use kube::{
     Api, Resource,
@@ -44,6 +48,9 @@ fn another(path: &str, value: &Value) -> Value {
             "ALL" => "NET_RAW",
             "AlwaysAllow" => "IfHealthyBudget",
             "FallbackToLogsOnError" => "File",
+            "RollingUpdate" if path.contains("updateStrategy") => "OnDelete",
+            // Values of Secrets are in Base64.
+            _ if path.starts_with("/data/") => "b3RoZXI=",
             _ if path.ends_with("/requests/memory") => "64Mi",
             _ if path.ends_with("/limits/memory") => "256Mi",
             "memcached" if path.ends_with("/targetPort") || path.ends_with("/port") => "other",
@@ -59,6 +66,7 @@ async fn disturb<K>(lab: &Lab, applied: &K) -> Vec<String>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Serialize,
 {
+    let name = applied.meta().name.clone().unwrap();
     let applied = value(applied);
     let resource = kube::api::ApiResource::erase::<K>(&());
     let api: Api<DynamicObject> = Api::namespaced_with(lab.client.clone(), &lab.namespace, &resource);
@@ -67,8 +75,10 @@ where
         ..PatchParams::default()
     };
     let mut paths = Vec::new();
-    for part in ["/metadata/labels", "/spec"] {
-        leaves(applied.pointer(part).unwrap(), part, &mut paths);
+    for part in ["/metadata/labels", "/spec", "/data"] {
+        if let Some(applied) = applied.pointer(part) {
+            leaves(applied, part, &mut paths);
+        }
     }
     // These are merge keys: with another name it is another entry, and the applied one is missing, which
     // `a_renamed_container_comes_back` covers.
@@ -84,7 +94,7 @@ where
         let mut generation = None;
         // Again when only the status was written meanwhile, as by a controller that is behind on a busy machine.
         let replaced = loop {
-            let mut live = value(&api.get("sample").await.unwrap());
+            let mut live = value(&api.get(&name).await.unwrap());
             let now = live["metadata"]["generation"].as_i64();
             assert!(
                 generation.is_none_or(|before| before == now),
@@ -101,7 +111,7 @@ where
                 field_manager: by_hand.field_manager.clone(),
                 ..Default::default()
             };
-            match api.replace("sample", &parameters, &changed).await {
+            match api.replace(&name, &parameters, &changed).await {
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
                 other => break other,
             }
@@ -115,27 +125,27 @@ where
             Err(error) => panic!("{path}: {error}"),
         }
         eventually(&format!("{} {path} is reverted", K::kind(&())), async || {
-            let live = api.get_opt("sample").await.unwrap()?;
+            let live = api.get_opt(&name).await.unwrap()?;
             differs(
-                &json!({ "metadata": applied["metadata"], "spec": applied["spec"] }),
+                &json!({ "metadata": applied["metadata"], "spec": applied["spec"], "data": applied["data"] }),
                 &value(&live),
             )
             .is_none()
             .then_some(())
         })
         .await;
-        settle(lab, &api).await;
+        settle(lab, &api, &name).await;
     }
     fixed
 }
 
 /// Waits until the object no longer changes and the Memcached is running.
-async fn settle(lab: &Lab, api: &Api<DynamicObject>) {
+async fn settle(lab: &Lab, api: &Api<DynamicObject>, name: &str) {
     lab.running("sample").await;
     let mut last = None;
     eventually("the object is settled", async || {
         tokio::time::sleep(std::time::Duration::from_millis(150)).await;
-        let now = api.get("sample").await.unwrap().metadata.resource_version;
+        let now = api.get(name).await.unwrap().metadata.resource_version;
         let same = now == last;
         last = now;
         same.then_some(())
@@ -164,6 +174,34 @@ async fn every_field_of_the_deployment() {
 }
 
 #[tokio::test]
+async fn every_field_of_the_stateful_set_and_its_lists() {
+    let lab = Lab::new("drift-set").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({ "size": 1, "workload": "StatefulSet" }))
+        .await;
+    let memcached = lab.running("sample").await;
+    assert_eq!(
+        disturb(&lab, &operand::server_list(&memcached)).await,
+        Vec::<String>::new()
+    );
+    assert_eq!(disturb(&lab, &operand::binding(&memcached)).await, Vec::<String>::new());
+    let mut set = operand::stateful_set(&memcached, IMAGE);
+    // `every_field_of_the_deployment` covers the pods, which are the same.
+    let pod = set.spec.as_mut().unwrap().template.spec.as_mut().unwrap();
+    *pod = PodSpec {
+        enable_service_links: pod.enable_service_links,
+        ..PodSpec::default()
+    };
+    for path in disturb(&lab, &set).await {
+        let is_fixed = ["/spec/selector/", "/spec/podManagementPolicy", "/spec/serviceName"];
+        let is_selected = [operand::OWNER, "app.kubernetes.io~1instance", "app.kubernetes.io~1name"];
+        let is_label = |label: &&str| path == format!("/spec/template/metadata/labels/{label}");
+        let expected = is_fixed.iter().any(|fixed| path.starts_with(fixed)) || is_selected.iter().any(is_label);
+        assert!(expected, "cannot change {path}");
+    }
+}
+
+#[tokio::test]
 async fn every_field_of_the_service_and_the_budget() {
     let lab = Lab::new("drift-others").await;
     let _operator = lab.operator().await;
@@ -182,13 +220,19 @@ async fn deleted_objects_come_back() {
     let _operator = lab.operator().await;
     lab.memcached("sample", json!({ "size": 2 })).await;
     lab.running("sample").await;
-    comes_back::<Service>(&lab).await;
-    comes_back::<PodDisruptionBudget>(&lab).await;
-    comes_back::<Deployment>(&lab).await;
+    comes_back::<Service>(&lab, "sample").await;
+    comes_back::<PodDisruptionBudget>(&lab, "sample").await;
+    comes_back::<Deployment>(&lab, "sample").await;
     assert_eq!(lab.running("sample").await.status.unwrap().nodes.len(), 2);
+    lab.change("sample", json!({ "workload": "StatefulSet" })).await;
+    lab.running("sample").await;
+    comes_back::<ConfigMap>(&lab, "sample-servers").await;
+    comes_back::<Secret>(&lab, "sample-binding").await;
+    comes_back::<StatefulSet>(&lab, "sample").await;
+    assert_eq!(lab.running("sample").await.status.unwrap().servers.len(), 2);
 }
 
-async fn comes_back<K>(lab: &Lab)
+async fn comes_back<K>(lab: &Lab, name: &str)
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + serde::de::DeserializeOwned
@@ -196,10 +240,10 @@ where
         + std::fmt::Debug,
 {
     let api = lab.api::<K>();
-    let before = api.get("sample").await.unwrap().meta().uid.clone();
-    api.delete("sample", &DeleteParams::default()).await.unwrap();
+    let before = api.get(name).await.unwrap().meta().uid.clone();
+    api.delete(name, &DeleteParams::default()).await.unwrap();
     eventually(&format!("{} comes back", K::kind(&())), async || {
-        let now = api.get_opt("sample").await.unwrap()?;
+        let now = api.get_opt(name).await.unwrap()?;
         (now.meta().uid != before && now.meta().deletion_timestamp.is_none()).then_some(())
     })
     .await;

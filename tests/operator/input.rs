@@ -93,6 +93,23 @@ async fn bad_input_is_refused_with_the_reason() {
             json!({ "resources": { "requests": { "memory": "2Gi" } } }),
             "requests.memory needs limits.memory",
         ),
+        (json!({ "workload": "DaemonSet" }), "spec.workload"),
+        (
+            json!({ "disruptionBudget": { "maxUnavailable": -1 } }),
+            "spec.disruptionBudget.maxUnavailable",
+        ),
+        (
+            json!({ "disruptionBudget": { "maxUnavailable": "101%" } }),
+            "spec.disruptionBudget.maxUnavailable",
+        ),
+        (
+            json!({ "podTemplate": { "sidecars": [{ "name": "memcached", "image": "a" }] } }),
+            "sidecars must not have the name memcached",
+        ),
+        (
+            json!({ "podTemplate": { "sidecars": [{ "name": "a", "ports": 7 }] } }),
+            "spec.podTemplate.sidecars[0].ports",
+        ),
     ];
     for (spec, expected) in cases {
         let answer = refusal(&lab, "sample", spec.clone()).await;
@@ -102,6 +119,8 @@ async fn bad_input_is_refused_with_the_reason() {
         let answer = refusal(&lab, name, json!({})).await;
         assert!(answer.contains("metadata.name must be a DNS label"), "{name}: {answer}");
     }
+    let answer = refusal(&lab, &"x".repeat(53), json!({ "workload": "StatefulSet" })).await;
+    assert!(answer.contains("at most 52 characters"), "{answer}");
 }
 
 #[tokio::test]
@@ -121,6 +140,16 @@ async fn good_input_is_accepted_and_completed() {
             "c",
             json!({ "threads": 8, "maxConnections": 48, "maxItemSizeMegabytes": 32,
                 "extraArgs": ["-o", "modern,no_lru_crawler", "-v", "--max-reqs-per-event=5"] }),
+        ),
+        (
+            &"x".repeat(52),
+            json!({ "workload": "StatefulSet", "disruptionBudget": { "maxUnavailable": "25%" } }),
+        ),
+        (
+            "d",
+            json!({ "disruptionBudget": { "enabled": false, "maxUnavailable": 2 }, "podTemplate": { "sidecars": [
+                { "name": "exporter", "image": "exporter:1", "resources": { "limits": { "cpu": "1", "memory": "32Mi" } },
+                    "readinessProbe": { "httpGet": { "path": "/", "port": 9150 } } }] } }),
         ),
     ] {
         assert_eq!(refusal(&lab, name, spec).await, "accepted", "{name}");

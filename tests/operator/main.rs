@@ -23,6 +23,7 @@ mod quiet;
 mod rights;
 mod rollouts;
 mod scenario;
+mod stable;
 mod storms;
 mod unwritable;
 mod upgrade;

@@ -69,8 +69,11 @@ async fn nothing_is_forbidden_and_nothing_is_unused() {
     // What no request shows by itself, `without_a_right_the_operator_says_what_it_lacks` does: a patch that makes an
     // object is authorized as a creation, too, and owner references need further rights on some clusters.
     let elsewhere = [
+        "create /configmaps",
+        "create /secrets",
         "create /services",
         "create apps/deployments",
+        "create apps/statefulsets",
         "create policy/poddisruptionbudgets",
         "delete /services",
         "delete apps/deployments",
@@ -88,6 +91,9 @@ async fn without_a_right_the_operator_says_what_it_lacks() {
         ("no-deployment", "deployments", "create"),
         ("no-service", "services", "create"),
         ("no-budget", "poddisruptionbudgets", "create"),
+        ("no-set", "statefulsets", "create"),
+        ("no-list", "configmaps", "create"),
+        ("no-binding", "secrets", "create"),
         ("no-finalizers", "memcacheds/finalizers", "update"),
         ("no-deployment-owner", "deployments", "delete"),
         ("no-service-owner", "services", "delete"),
@@ -101,7 +107,10 @@ async fn without_a_right_the_operator_says_what_it_lacks() {
         rest.retain(|grant| !grant.verbs.is_empty());
         let lab = Lab::with_grants(name, &rest).await;
         let operator = lab.operator().await;
-        lab.memcached("sample", json!({ "size": 2 })).await;
+        let with_set = ["statefulsets", "configmaps", "secrets"].contains(&resource);
+        let workload = if with_set { "StatefulSet" } else { "Deployment" };
+        lab.memcached("sample", json!({ "size": 2, "workload": workload }))
+            .await;
         if verb == "delete" {
             lab.running("sample").await;
             disown::<Deployment>(&lab).await;

@@ -1,5 +1,8 @@
 //! A scenario with every action of the operator, and the permissions it uses.
-use k8s_openapi::api::{apps::v1::Deployment, policy::v1::PodDisruptionBudget};
+use k8s_openapi::api::{
+    apps::v1::{Deployment, StatefulSet},
+    policy::v1::PodDisruptionBudget,
+};
 use kube::api::{Patch, PatchParams};
 use kube_testbed::AuditEvent;
 use serde_json::json;
@@ -17,7 +20,8 @@ pub fn asked(event: &AuditEvent) -> Option<String> {
     event.right().map(|right| right.to_string())
 }
 
-/// Every action of the operator in one run: create, resize both ways, correct, repeat an event, delete.
+/// Every action of the operator in one run: create, resize both ways, correct, repeat an event, change the
+/// workload, delete.
 pub async fn live(lab: &Lab) {
     lab.memcached("sample", json!({ "size": 2 })).await;
     lab.running("sample").await;
@@ -53,4 +57,15 @@ pub async fn live(lab: &Lab) {
     lab.running("sample").await;
     lab.delete("sample").await;
     lab.gone("sample").await;
+    lab.memcached("stable", json!({ "workload": "StatefulSet" })).await;
+    lab.running("stable").await;
+    lab.change("stable", json!({ "workload": "Deployment" })).await;
+    eventually("the StatefulSet goes", async || {
+        let set = lab.api::<StatefulSet>().get_opt("stable").await.unwrap();
+        set.is_none().then_some(())
+    })
+    .await;
+    lab.running("stable").await;
+    lab.delete("stable").await;
+    lab.gone("stable").await;
 }

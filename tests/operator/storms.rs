@@ -8,7 +8,10 @@ use std::{
 use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::{
     NamespaceResourceScope,
-    api::{apps::v1::Deployment, core::v1::Namespace},
+    api::{
+        apps::v1::{Deployment, StatefulSet},
+        core::v1::{ConfigMap, Namespace, Secret},
+    },
 };
 use kube::{
     Api, Error, Resource, ResourceExt,
@@ -16,7 +19,10 @@ use kube::{
 };
 use kube_manager::drift::differs;
 use kube_testbed::faults::{Fault, FaultProxy, Rule, Seen, Verb};
-use memcached_operator::{api::v1alpha1::Memcached, operand};
+use memcached_operator::{
+    api::v1alpha1::{Memcached, Workload},
+    operand,
+};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
@@ -36,8 +42,21 @@ async fn all_is_as_desired(lab: &Lab) {
         wanted.push(lab.running(&name).await);
     }
     let image = |memcached: &Memcached| memcached.spec.image.clone().unwrap_or_else(|| IMAGE.to_owned());
+    let is_set = |memcached: &Memcached| memcached.spec.workload == Workload::StatefulSet;
     are(lab, &wanted, |memcached| {
-        Some(operand::deployment(memcached, &image(memcached)))
+        (!is_set(memcached)).then(|| operand::deployment(memcached, &image(memcached)))
+    })
+    .await;
+    are(lab, &wanted, |memcached| {
+        is_set(memcached).then(|| operand::stateful_set(memcached, &image(memcached)))
+    })
+    .await;
+    are(lab, &wanted, |memcached| {
+        is_set(memcached).then(|| operand::server_list(memcached))
+    })
+    .await;
+    are(lab, &wanted, |memcached| {
+        is_set(memcached).then(|| operand::binding(memcached))
     })
     .await;
     are(lab, &wanted, |memcached| Some(operand::service(memcached))).await;
@@ -57,10 +76,16 @@ where
     let desired: Vec<K> = memcacheds.iter().filter_map(desired).collect();
     let names: BTreeSet<String> = desired.iter().map(ResourceExt::name_any).collect();
     eventually(&format!("each {} is as desired", K::kind(&())), async || {
-        let found = lab.api::<K>().list(&ListParams::default()).await.unwrap().items;
+        let mut found = lab.api::<K>().list(&ListParams::default()).await.unwrap().items;
+        // Kubernetes' own, such as the ConfigMap kube-root-ca.crt.
+        found.retain(|found| found.labels().contains_key(operand::OWNER));
         let differ = |desired: &K| {
             let same = found.iter().find(|found| found.name_any() == desired.name_any());
-            same.is_none_or(|found| differs(&value(desired)["spec"], &value(found)["spec"]).is_some())
+            let content = |object: &K| {
+                let object = value(object);
+                json!([object["spec"], object["data"]])
+            };
+            same.is_none_or(|found| differs(&content(desired), &content(found)).is_some())
         };
         let found: BTreeSet<String> = found.iter().map(ResourceExt::name_any).collect();
         (found == names && !desired.iter().any(differ)).then_some(())
@@ -109,6 +134,8 @@ fn stress(proxy: &FaultProxy) {
 pub struct Storm {
     seed: u64,
     random: fastrand::Rng,
+    /// Separate, so that the other changes of a seed stay the same.
+    workloads: fastrand::Rng,
     lab: Lab,
     proxies: [FaultProxy; 2],
     replicas: Vec<Replica>,
@@ -148,6 +175,7 @@ impl Storm {
         Self {
             seed,
             random: fastrand::Rng::with_seed(seed),
+            workloads: fastrand::Rng::with_seed(seed.rotate_left(32)),
             lab,
             proxies,
             replicas,
@@ -166,7 +194,8 @@ impl Storm {
                 (_, None) => self.create(&name, size).await,
                 // One that is being deleted may be gone by now, and the API server too.
                 (0..5, Some(_)) => {
-                    let change = Patch::Merge(json!({ "spec": { "size": size } }));
+                    let workload = ["Deployment", "StatefulSet"][self.workloads.usize(0..2)];
+                    let change = Patch::Merge(json!({ "spec": { "size": size, "workload": workload } }));
                     let _ = memcacheds.patch(&name, &PatchParams::default(), &change).await;
                 }
                 (5..7, Some(_)) => {
@@ -174,10 +203,18 @@ impl Storm {
                 }
                 (7..9, Some(_)) => {
                     let other = Patch::Merge(json!({ "spec": { "replicas": 5 } }));
+                    let parameters = PatchParams::default();
+                    // Not all of these exist.
+                    let _ = self.lab.api::<Deployment>().patch(&name, &parameters, &other).await;
+                    let _ = self.lab.api::<StatefulSet>().patch(&name, &parameters, &other).await;
+                    let list = Patch::Merge(json!({ "data": { "servers": "other" } }));
+                    let list_name = format!("{name}-servers");
+                    let _ = self.lab.api::<ConfigMap>().patch(&list_name, &parameters, &list).await;
+                    let binding = format!("{name}-binding");
                     let _ = self
                         .lab
-                        .api::<Deployment>()
-                        .patch(&name, &PatchParams::default(), &other)
+                        .api::<Secret>()
+                        .delete(&binding, &DeleteParams::default())
                         .await;
                 }
                 _ => {

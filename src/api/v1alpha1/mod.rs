@@ -1,18 +1,24 @@
 //! `cache.example.com/v1alpha1`: the kind `Memcached`.
+mod disruption;
 mod pod_template;
 mod resources;
 mod rules;
 mod status;
+mod workload;
 
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+pub use disruption::DisruptionBudget;
 pub use pod_template::PodTemplate;
 pub use resources::Resources;
-pub use status::{MemcachedStatus, Phase};
+pub use status::{Binding, MemcachedStatus, Phase};
+pub use workload::Workload;
 
-use crate::api::{ADVANCED, NUMBER, POD_COUNT, RESOURCE_REQUIREMENTS, TEXT, descriptor};
+use crate::api::{
+    ADVANCED, NUMBER, POD_COUNT, RESOURCE_REQUIREMENTS, SELECT_DEPLOYMENT, SELECT_STATEFUL_SET, TEXT, descriptor,
+};
 
 /// The finalizer: the operator reports the deletion before the object is removed.
 pub const FINALIZER: &str = "cache.example.com/finalizer";
@@ -85,7 +91,8 @@ pub const DEFAULT_MAX_CONNECTIONS: i32 = 1024;
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     // The name becomes the Service's name and the value of a label, which are narrower than an object's name.
     validation = Rule::new("self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')")
-        .message("metadata.name must be a DNS label that starts with a letter, at most 63 characters: the Service takes the same name")
+        .message("metadata.name must be a DNS label that starts with a letter, at most 63 characters: the Service takes the same name"),
+    validation = rules::stateful_name()
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-olm-owned" = owned()))]
@@ -153,6 +160,17 @@ pub struct MemcachedSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("Pod Template", &[ADVANCED])))]
     pub pod_template: Option<PodTemplate>,
+
+    /// The kind that runs the servers. The servers of a StatefulSet have DNS names that stay, and lists of these names. A change replaces
+    /// all servers: the old ones stop when all new ones are ready.
+    #[serde(default)]
+    #[schemars(extend("x-olm-descriptor" = descriptor("Workload", &[SELECT_DEPLOYMENT, SELECT_STATEFUL_SET])))]
+    pub workload: Workload,
+
+    /// Limits the servers that node maintenance stops at the same time. The default is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-olm-descriptor" = descriptor("Disruption Budget", &[ADVANCED])))]
+    pub disruption_budget: Option<DisruptionBudget>,
 }
 
 impl Default for MemcachedSpec {
@@ -168,6 +186,8 @@ impl Default for MemcachedSpec {
             extra_args: None,
             resources: None,
             pod_template: None,
+            workload: Workload::default(),
+            disruption_budget: None,
         }
     }
 }
@@ -194,11 +214,14 @@ fn owned() -> Value {
         "displayName": "Memcached",
         "description": "A set of memcached servers behind one headless Service.",
         "resources": [
+            { "kind": "ConfigMap", "name": "", "version": "v1" },
             { "kind": "Deployment", "name": "", "version": "v1" },
             { "kind": "Pod", "name": "", "version": "v1" },
             { "kind": "PodDisruptionBudget", "name": "", "version": "v1" },
             { "kind": "ReplicaSet", "name": "", "version": "v1" },
+            { "kind": "Secret", "name": "", "version": "v1" },
             { "kind": "Service", "name": "", "version": "v1" },
+            { "kind": "StatefulSet", "name": "", "version": "v1" },
         ],
     })
 }

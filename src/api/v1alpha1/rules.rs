@@ -49,6 +49,12 @@ pub fn memory() -> Rule {
         .field_path(".resources")
 }
 
+/// The StatefulSet controller adds up to eleven characters to the name, and uses the result as the value of a label.
+pub fn stateful_name() -> Rule {
+    Rule::new("!has(self.spec.workload) || self.spec.workload != 'StatefulSet' || size(self.metadata.name) <= 52")
+        .message("metadata.name must have at most 52 characters if workload is StatefulSet")
+}
+
 /// Flags that the operator sets, and flags with which memcached does not serve. Memcached accepts abbreviations of long flags and several
 /// letters after one dash.
 pub fn extra_args() -> Rule {

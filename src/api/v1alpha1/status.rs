@@ -25,6 +25,18 @@ pub struct MemcachedStatus {
     #[schemars(extend("x-olm-descriptor" = descriptor("Nodes", &[])))]
     pub nodes: Vec<String>,
 
+    /// Stable addresses of the servers of a StatefulSet, in the order of their ordinals. Up to 200 servers: the ConfigMap NAME-servers
+    /// contains all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    #[schemars(extend("x-olm-descriptor" = descriptor("Servers", &[])))]
+    pub servers: Vec<String>,
+
+    /// The Secret with which applications are bound to the servers of a StatefulSet, by the Service Binding specification.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-olm-descriptor" = descriptor("Binding", &[])))]
+    pub binding: Option<Binding>,
+
     /// Number of servers that are ready and among the endpoints of the Service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("Ready Replicas", &[POD_COUNT])))]
@@ -59,6 +71,14 @@ pub struct MemcachedStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("Observed Generation", &[NUMBER])))]
     pub observed_generation: Option<i64>,
+}
+
+/// A reference to a Secret.
+#[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Binding {
+    /// Name of the Secret.
+    #[serde(default)]
+    pub name: String,
 }
 
 /// The state of a `Memcached` in one word.

@@ -139,6 +139,7 @@ impl<K: Object> Context<K> {
     /// map.metadata.namespace = Some("shop".to_owned());
     /// context.apply(map).await.unwrap();
     /// assert_eq!(context.applied::<ConfigMap>().len(), 1);
+    /// assert!(context.pruned::<ConfigMap>().is_empty());
     /// # }
     /// ```
     pub fn recording(object: &K) -> Self {
@@ -174,6 +175,22 @@ impl<K: Object> Context<K> {
             Backend::Recording(recording) => recording.applied(),
             Backend::Cluster(_) => Vec::new(),
         }
+    }
+
+    /// The objects of kind `C` that [existed](Self::with) and that the end of the reconcile would delete, because it neither applied nor
+    /// kept them. For [recording](Self::recording) contexts.
+    pub fn pruned<C: Object>(&self) -> Vec<C> {
+        let Backend::Recording(recording) = &self.backend else {
+            return Vec::new();
+        };
+        let applied: HashSet<ObjectKey> = self.applied::<C>().iter().map(ObjectKey::of).collect();
+        let state = self.state();
+        let mut existing = recording.all::<C>();
+        existing.retain(|object| {
+            let key = ObjectKey::of(object);
+            !applied.contains(&key) && !state.kept.contains(&(TypeId::of::<C>(), key))
+        });
+        existing
     }
 
     /// Makes the API server's object as `desired`, and the object of this reconcile its owner. If no field differs, no

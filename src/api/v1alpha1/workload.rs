@@ -1,0 +1,32 @@
+//! The kind that runs the servers.
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The kind that runs the servers.
+#[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Workload {
+    /// Pods and their names change when servers are replaced.
+    #[default]
+    Deployment,
+    /// Each server has a DNS name that stays.
+    StatefulSet,
+}
+
+impl Workload {
+    /// The kind of the API server.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Deployment => "Deployment",
+            Self::StatefulSet => "StatefulSet",
+        }
+    }
+
+    /// The other one.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Deployment => Self::StatefulSet,
+            Self::StatefulSet => Self::Deployment,
+        }
+    }
+}
