@@ -80,7 +80,8 @@ stage() {
   # Its image is built from today's source, which needs permissions that the old version did not.
   local all="create, delete, get, list, patch, watch" rules
   rules=$(printf '        - apiGroups: [%s]\\n          resources: [%s]\\n          verbs: [%s]\\n' \
-    discovery.k8s.io endpointslices "list, watch" apps statefulsets "$all" '""' "configmaps, secrets" "$all")
+    discovery.k8s.io endpointslices "list, watch" apps statefulsets "$all" networking.k8s.io networkpolicies "$all" \
+    '""' "configmaps, secrets" "$all")
   sed -i "/^      permissions:/,/^        serviceAccountName/ s/^        serviceAccountName/$rules&/" \
     "$work/old-bundle/manifests/memcached-operator.clusterserviceversion.yaml"
   cp -r bundle "$work/new-bundle"

@@ -5,6 +5,7 @@ use k8s_openapi::api::{
     authorization::v1::SubjectAccessReview,
     coordination::v1::Lease,
     core::v1::{ConfigMap, Secret, Service},
+    networking::v1::NetworkPolicy,
     policy::v1::PodDisruptionBudget,
 };
 use kube::{ResourceExt as _, runtime::watcher};
@@ -52,6 +53,7 @@ pub fn controller(max_rolling: usize, adds_finalizer: bool) -> Controller<Memcac
         .owns::<StatefulSet>("runs servers with names that stay")
         .owns::<Service>("gives the servers their addresses")
         .owns::<PodDisruptionBudget>("keeps all but one of several servers running")
+        .owns::<NetworkPolicy>("rejects clients of other namespaces")
         .owns::<ConfigMap>("lists the servers with names that stay")
         .owns::<Secret>("binds applications to these servers, by the Service Binding specification")
         .observes(
@@ -125,6 +127,9 @@ impl Reconciler for MemcachedReconciler {
         context
             .apply_if(operand::has_budget(memcached), || operand::budget(memcached))
             .await?;
+        if let Some(namespaces) = &memcached.spec.allowed_namespaces {
+            context.apply(operand::network_policy(memcached, namespaces)).await?;
+        }
         let is_migrating = seen(memcached, context).is_migrating(memcached);
         // Clients get the stable names when the StatefulSet serves, and lose them when it no longer does.
         let is_published = is_set && !is_migrating;
@@ -235,7 +240,7 @@ fn asked(spec: &MemcachedSpec) -> Value {
     let default = serde_json::to_value(MemcachedSpec::default()).unwrap_or_default();
     let mut asked = serde_json::to_value(spec).unwrap_or_default();
     if let Some(fields) = asked.as_object_mut() {
-        let of_servers = |name: &str| !["size", "disruptionBudget"].contains(&name);
+        let of_servers = |name: &str| !["size", "disruptionBudget", "allowedNamespaces"].contains(&name);
         fields.retain(|name, value| of_servers(name) && default.get(name) != Some(value));
     }
     asked

@@ -3,6 +3,7 @@
 mod binding;
 mod budget;
 mod deployment;
+mod network_policy;
 mod pod;
 mod service;
 mod stateful_set;
@@ -15,6 +16,7 @@ use kube::{ResourceExt, api::ObjectMeta};
 pub use binding::{binding, binding_name, list_name, server_list, servers};
 pub use budget::{budget, has_budget};
 pub use deployment::deployment;
+pub use network_policy::network_policy;
 pub use service::service;
 pub use stateful_set::stateful_set;
 

@@ -55,6 +55,7 @@ fn copy_with_permissions(from: &Path, to: &Path) {
                 let rules = [
                     ("discovery.k8s.io", "endpointslices", "list, watch"),
                     ("apps", "statefulsets", all),
+                    ("networking.k8s.io", "networkpolicies", all),
                     ("''", "configmaps, secrets", all),
                 ];
                 let rule = |(group, resources, verbs)| {

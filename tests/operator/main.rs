@@ -17,6 +17,7 @@ mod input;
 mod lab;
 mod lifecycle;
 mod monitoring;
+mod network;
 mod obstacles;
 mod policy;
 mod quiet;

@@ -92,6 +92,8 @@ async fn the_policy_limits_size_and_images() {
     let refused = new(spec(1, "docker.io/librarian/memcached:1")).await.unwrap_err();
     let message = "images must begin with one of: registry.example.com/, docker.io/library/";
     assert!(refused.contains(message), "{refused}");
+    let sidecar = json!({ "podTemplate": { "sidecars": [{ "name": "extra", "image": "quay.io/other/image:1" }] } });
+    assert!(new(sidecar).await.unwrap_err().contains(message));
 
     let patch = async |change: Value| {
         let parameters = PatchParams::default();

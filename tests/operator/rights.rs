@@ -74,6 +74,7 @@ async fn nothing_is_forbidden_and_nothing_is_unused() {
         "create /services",
         "create apps/deployments",
         "create apps/statefulsets",
+        "create networking.k8s.io/networkpolicies",
         "create policy/poddisruptionbudgets",
         "delete /services",
         "delete apps/deployments",
@@ -92,6 +93,7 @@ async fn without_a_right_the_operator_says_what_it_lacks() {
         ("no-service", "services", "create"),
         ("no-budget", "poddisruptionbudgets", "create"),
         ("no-set", "statefulsets", "create"),
+        ("no-policy", "networkpolicies", "create"),
         ("no-list", "configmaps", "create"),
         ("no-binding", "secrets", "create"),
         ("no-finalizers", "memcacheds/finalizers", "update"),
@@ -109,8 +111,8 @@ async fn without_a_right_the_operator_says_what_it_lacks() {
         let operator = lab.operator().await;
         let with_set = ["statefulsets", "configmaps", "secrets"].contains(&resource);
         let workload = if with_set { "StatefulSet" } else { "Deployment" };
-        lab.memcached("sample", json!({ "size": 2, "workload": workload }))
-            .await;
+        let spec = json!({ "size": 2, "workload": workload, "allowedNamespaces": ["shop"] });
+        lab.memcached("sample", spec).await;
         if verb == "delete" {
             lab.running("sample").await;
             disown::<Deployment>(&lab).await;

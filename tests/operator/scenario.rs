@@ -1,6 +1,7 @@
 //! A scenario with every action of the operator, and the permissions it uses.
 use k8s_openapi::api::{
     apps::v1::{Deployment, StatefulSet},
+    networking::v1::NetworkPolicy,
     policy::v1::PodDisruptionBudget,
 };
 use kube::api::{Patch, PatchParams};
@@ -44,7 +45,8 @@ pub async fn live(lab: &Lab) {
             .filter(|series| series.count == 2)
     })
     .await;
-    lab.change("sample", json!({ "size": 1 })).await;
+    lab.change("sample", json!({ "size": 1, "allowedNamespaces": ["shop"] }))
+        .await;
     eventually("the budget goes", async || {
         lab.api::<PodDisruptionBudget>()
             .get_opt("sample")
@@ -52,6 +54,13 @@ pub async fn live(lab: &Lab) {
             .unwrap()
             .is_none()
             .then_some(())
+    })
+    .await;
+    let policies = lab.api::<NetworkPolicy>();
+    eventually("the policy comes", async || policies.get_opt("sample").await.unwrap()).await;
+    lab.change("sample", json!({ "allowedNamespaces": null })).await;
+    eventually("the policy goes", async || {
+        policies.get_opt("sample").await.unwrap().is_none().then_some(())
     })
     .await;
     lab.running("sample").await;

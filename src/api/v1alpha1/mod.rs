@@ -171,6 +171,17 @@ pub struct MemcachedSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("Disruption Budget", &[ADVANCED])))]
     pub disruption_budget: Option<DisruptionBudget>,
+
+    /// Namespaces whose pods may connect to the servers. A NetworkPolicy rejects all other pods, also those of the Memcached's namespace
+    /// if the list does not contain it. Without the field there is no NetworkPolicy. The network of the cluster must enforce policies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(max = 256),
+        inner(length(max = 63), regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")),
+        extend("x-olm-descriptor" = descriptor("Allowed Namespaces", &[ADVANCED]))
+    )]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub allowed_namespaces: Option<Vec<String>>,
 }
 
 impl Default for MemcachedSpec {
@@ -188,6 +199,7 @@ impl Default for MemcachedSpec {
             pod_template: None,
             workload: Workload::default(),
             disruption_budget: None,
+            allowed_namespaces: None,
         }
     }
 }
@@ -216,6 +228,7 @@ fn owned() -> Value {
         "resources": [
             { "kind": "ConfigMap", "name": "", "version": "v1" },
             { "kind": "Deployment", "name": "", "version": "v1" },
+            { "kind": "NetworkPolicy", "name": "", "version": "v1" },
             { "kind": "Pod", "name": "", "version": "v1" },
             { "kind": "PodDisruptionBudget", "name": "", "version": "v1" },
             { "kind": "ReplicaSet", "name": "", "version": "v1" },

@@ -248,11 +248,8 @@ async fn run_out_of_memory(lab: &Lab) {
     let waiting = eventually("a pod that waits", async || {
         let found = pods.list(&ListParams::default()).await.unwrap().items;
         found.into_iter().find(|pod| {
-            let statuses = pod
-                .status
-                .as_ref()
-                .and_then(|status| status.container_statuses.as_ref());
-            statuses.is_some_and(|statuses| statuses.iter().any(|status| status.image == UNAVAILABLE))
+            let is_new = value(pod)["spec"]["containers"][0]["image"] == UNAVAILABLE;
+            is_new && !value(pod)["status"]["containerStatuses"].is_null()
         })
     })
     .await;
