@@ -38,8 +38,8 @@ pub const IMAGE: &str = "MEMCACHED_IMAGE";
 /// The annotation with which users pause the reconciles of a Memcached. Its value is `true`.
 pub const PAUSED: &str = "cache.example.com/paused";
 
-/// A larger Memcached is not reconciled: any user can add annotations of 256 KiB. The names of 1,000 pods need up to 66 KiB.
-const MAX_MEMCACHED: usize = 128 << 10;
+/// A larger Memcached is not reconciled: any user can add annotations of 256 KiB. The names of 1,000 pods need up to 65 KiB.
+const MAX_MEMCACHED: usize = 80 << 10;
 
 /// The reconciler.
 pub struct MemcachedReconciler;
@@ -130,14 +130,18 @@ impl Reconciler for MemcachedReconciler {
         if let Some(namespaces) = &memcached.spec.allowed_namespaces {
             context.apply(operand::network_policy(memcached, namespaces)).await?;
         }
-        let is_migrating = seen(memcached, context).is_migrating(memcached);
+        let name = memcached.name_any();
+        let has_former = match is_set {
+            true => child::<Deployment>(context, &name).is_some(),
+            false => child::<StatefulSet>(context, &name).is_some(),
+        };
+        let is_migrating = has_former && seen(memcached, context).is_migrating(memcached);
         // Clients get the stable names when the StatefulSet serves, and lose them when it no longer does.
         let is_published = is_set && !is_migrating;
         context
             .apply_if(is_published, || operand::server_list(memcached))
             .await?;
         context.apply_if(is_published, || operand::binding(memcached)).await?;
-        let name = memcached.name_any();
         match (is_migrating, memcached.spec.workload) {
             (true, Workload::StatefulSet) => context.keep::<Deployment>(&name),
             (true, Workload::Deployment) => {

@@ -201,7 +201,7 @@ async fn a_memcached_that_is_too_large_is_reported_and_can_be_deleted() {
         event
             .note
             .as_ref()
-            .is_some_and(|note| note.contains("larger than 65536 bytes")),
+            .is_some_and(|note| note.contains("larger than 81920 bytes")),
         "{event:?}"
     );
     assert!(lab.api::<Deployment>().get_opt("sample").await.unwrap().is_none());

@@ -89,8 +89,11 @@ async fn servers_keep_their_names() {
         (now.is_some() && now != before.0).then_some(())
     })
     .await;
-    let status = lab.running("sample").await.status.unwrap();
-    assert_eq!((status.servers, status.nodes.len()), (three.into(), 3));
+    eventually("the list is the same", async || {
+        let status = lab.running("sample").await.status.unwrap();
+        (status.servers == three && status.nodes.len() == 3).then_some(())
+    })
+    .await;
 
     lab.change("sample", json!({ "size": 1, "disruptionBudget": { "enabled": false } }))
         .await;
@@ -99,8 +102,11 @@ async fn servers_keep_their_names() {
         (published(&lab).await? == (one.clone(), one)).then_some(())
     })
     .await;
-    let status = lab.running("sample").await.status.unwrap();
-    assert_eq!((status.nodes.len(), uid("sample-1").await), (1, None));
+    eventually("one server is left", async || {
+        let status = lab.running("sample").await.status.unwrap();
+        (status.nodes == ["sample-0"] && uid("sample-1").await.is_none()).then_some(())
+    })
+    .await;
     lab.delete("sample").await;
     lab.gone("sample").await;
     eventually("all is deleted", async || {
@@ -126,8 +132,11 @@ async fn a_new_image_replaces_one_stable_server_at_a_time() {
         (pods.items.len() == 3 && pods.iter().all(is_new)).then_some(())
     })
     .await;
-    let status = lab.running("sample").await.status.unwrap();
-    assert_eq!(status.image.as_deref(), Some("memcached:1.6.40"));
+    eventually("all servers are ready", async || {
+        let status = lab.running("sample").await.status.unwrap();
+        (status.image.as_deref() == Some("memcached:1.6.40") && status.ready_replicas == Some(3)).then_some(())
+    })
+    .await;
     assert_eq!(least.end(), 2, "one server at a time");
 }
 
@@ -286,6 +295,10 @@ async fn a_change_that_is_taken_back_stops_no_server() {
         (lab.pods("sample").await == old).then_some(())
     })
     .await;
-    let status = lab.running("sample").await.status.unwrap();
-    assert_eq!((status.nodes, published(&lab).await), (old, None));
+    eventually("the status names the old servers", async || {
+        let status = lab.running("sample").await.status.unwrap();
+        (status.nodes == old).then_some(())
+    })
+    .await;
+    assert_eq!(published(&lab).await, None);
 }
