@@ -218,7 +218,7 @@ pub async fn release(
     mut find: impl AsyncFnMut() -> Result<Vec<(Operand, Rule)>, Error>,
 ) -> Result<Releases, Error> {
     let mut found = find().await?;
-    // Finalizers of other controllers, as they are before the release.
+    // The finalizers of other controllers, before the release.
     let mut all = Releases {
         kept: Releases::planned(&found).kept,
         ..Releases::default()
