@@ -116,7 +116,6 @@ func vectors(out *bufio.Writer) {
 	section("time", times())
 	section("duration", durations())
 	section("filepath", paths())
-	section("gzip", gzipSizes())
 	fmt.Fprintln(out, "\n}")
 }
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use olmkit_cluster::v0::cleanup::{self, Report};
+use olmkit_cluster::v0::cleanup::{self, Released, Report};
 use olmkit_cluster::v1::{self, RemoveOptions};
 use olmkit_cluster::{Cluster, Error};
 
@@ -13,7 +13,7 @@ use super::run::OlmVersion;
 use crate::runtime::block_on;
 
 #[derive(clap::Args)]
-#[command(after_help = examples!["olmkit cleanup cache-operator -n operators --dry-run", "olmkit cleanup cache-operator -n operators", "olmkit cleanup cache-operator --olm v1"])]
+#[command(after_help = examples!["olmkit cleanup cache-operator -n operators --dry-run", "olmkit cleanup cache-operator -n operators", "olmkit cleanup cache-operator -n operators --delete-operands", "olmkit cleanup cache-operator --olm v1"])]
 pub struct Args {
     /// Package name, as in the bundle's annotations
     package: String,
@@ -27,6 +27,14 @@ pub struct Args {
     /// resources in other namespaces. All their custom resources are deleted
     #[arg(long, value_name = "BOOL|NAME,...", default_value = "false", value_delimiter = ',', num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     delete_crds: Vec<String>,
+    /// Delete the custom resources in all namespaces that the operator serves, and wait while the operator cleans up.
+    /// Without this flag, custom resources outside the operator's namespace stay
+    #[arg(long)]
+    delete_operands: bool,
+    /// Also release these finalizers from custom resources that outlive the operator. Those in the CRD's API group are
+    /// always released, because they would block deletion
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    release_finalizers: Vec<String>,
     /// With --delete-all=false: delete the OperatorGroup that `run bundle` created, unless another operator uses it
     #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     delete_operator_groups: bool,
@@ -64,6 +72,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         timeout: args.timeout,
         keep_crds: Vec::new(),
         named_crds,
+        operands: args.delete_operands,
+        release_finalizers: args.release_finalizers.clone(),
     };
     let cluster = Cluster::connect(args.kubeconfig.as_deref(), args.namespace.as_deref());
     remove(cluster, args.dry_run, args.output, async |cluster, console| {
@@ -84,6 +94,7 @@ fn run_v1(args: &Args) -> anyhow::Result<ExitCode> {
         only_ours: true,
         dry_run: args.dry_run,
         timeout: args.timeout,
+        release_finalizers: args.release_finalizers.clone(),
     };
     let cluster = Cluster::connect(args.kubeconfig.as_deref(), args.namespace.as_deref());
     remove(cluster, args.dry_run, args.output, async |cluster, console| {
@@ -120,6 +131,18 @@ pub fn remove(
     })
 }
 
+/// Prints the custom resources that outlive their operator, with the finalizers that it would have removed.
+pub fn print_released(released: &[Released], dry_run: bool) {
+    let verb = if dry_run { "would release" } else { "released" };
+    for released in released {
+        println!(
+            "kept {}: {verb} {}, which only the operator removes",
+            released.object,
+            released.finalizers.join(", ")
+        );
+    }
+}
+
 fn print(report: &Report, dry_run: bool) {
     if dry_run {
         for object in &report.removed {
@@ -129,6 +152,7 @@ fn print(report: &Report, dry_run: bool) {
     for kept in &report.kept {
         println!("kept {}: {}", kept.object, kept.why);
     }
+    print_released(&report.released, dry_run);
     print_causes(&report.causes);
     match (report.found, report.causes.is_empty()) {
         (false, _) => println!("package {} is not installed; nothing to remove", report.package),

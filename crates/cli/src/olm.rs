@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use clap::Subcommand;
 use olmkit_cluster::olm::{self, InstallOptions, Status, UninstallOptions, objects::Settings, release, source};
 
+use super::cleanup::print_released;
 use super::cluster_args::{ClusterArgs, Output};
 use super::console::{Console, print_causes, stopped};
 use crate::runtime::block_on;
@@ -102,7 +103,10 @@ struct StatusArgs {
 }
 
 #[derive(clap::Args)]
-#[command(after_help = examples!["olmkit olm uninstall --dry-run"])]
+#[command(after_help = examples![
+    "olmkit olm uninstall --dry-run",
+    "olmkit olm uninstall --with-operators --delete-operands"
+])]
 struct UninstallArgs {
     /// Namespace of OLM [default: found by its Deployments]
     #[arg(long)]
@@ -110,6 +114,13 @@ struct UninstallArgs {
     /// Also uninstall operators; keeps their CRDs and custom resources
     #[arg(long)]
     with_operators: bool,
+    /// With --with-operators: delete the operators' custom resources, and wait while the operators clean up
+    #[arg(long, requires = "with_operators")]
+    delete_operands: bool,
+    /// Also release these finalizers from custom resources that outlive their operator. Those in the CRD's API group are
+    /// always released, because they would block deletion
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    release_finalizers: Vec<String>,
     /// Print the objects that would be deleted without deleting them
     #[arg(long)]
     dry_run: bool,
@@ -275,6 +286,8 @@ fn uninstall(args: &UninstallArgs) -> anyhow::Result<ExitCode> {
     let options = UninstallOptions {
         namespace: args.olm_namespace.clone(),
         with_operators: args.with_operators,
+        operands: args.delete_operands,
+        release_finalizers: args.release_finalizers.clone(),
         timeout: args.cluster.timeout,
         dry_run: args.dry_run,
     };
@@ -301,6 +314,7 @@ fn uninstall(args: &UninstallArgs) -> anyhow::Result<ExitCode> {
             for kept in &report.kept {
                 println!("kept {}: {}", kept.object, kept.why);
             }
+            print_released(&report.released, args.dry_run);
             print_causes(&report.causes);
             match (report.causes.is_empty(), report.removed.is_empty()) {
                 (false, _) => println!("OLM is not removed"),

@@ -3,7 +3,6 @@
 pub mod base64;
 pub mod filepath;
 pub mod fmt;
-pub mod gzip;
 pub mod json;
 pub mod mail;
 pub mod netip;

@@ -1,7 +1,7 @@
 //! Compares every function with Go's output, which `dev/go-vectors` recorded.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
-use olmkit_go::{base64, filepath, fmt, gzip, json, mail, netip, strconv, time, unicode, url};
+use olmkit_go::{base64, filepath, fmt, json, mail, netip, strconv, time, unicode, url};
 use serde_json::{Value, json};
 
 fn rows(section: &str) -> Vec<Vec<Value>> {
@@ -245,35 +245,4 @@ fn paths() {
         assert_eq!(filepath::join(a, b), join, "{a} {b}");
         assert_eq!(filepath::rel(&format!("/x/{a}"), &format!("/x/y/{b}")), rel, "{a} {b}");
     }
-}
-
-/// As `madeUp` of dev/go-vectors.
-fn made_up(size: usize, letters: u32, copies: bool) -> Vec<u8> {
-    let mut state = 1_u32;
-    let mut next = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        state >> 8
-    };
-    let mut data = Vec::new();
-    while data.len() < size {
-        let chance = next();
-        if !copies || data.len() < 8 || chance % 8 != 0 {
-            data.push((chance / 8 % letters) as u8);
-            continue;
-        }
-        let distance = 1 + next() as usize % data.len().min(70_000);
-        for _ in 0..(3 + next() as usize % 400).min(size - data.len()) {
-            data.push(data[data.len() - distance]);
-        }
-    }
-    data
-}
-
-#[test]
-fn sizes_of_compressed_data() {
-    compare("gzip", |input| {
-        let number = |at: usize| input[at].as_u64().unwrap();
-        let data = made_up(number(0) as usize, number(1) as u32, input[2].as_bool().unwrap());
-        vec![json!(gzip::size(&data))]
-    });
 }

@@ -1,9 +1,11 @@
 //! Changes of the files of a project, collected in memory and then made all or none.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Component, Path, PathBuf};
+
+use olmkit::files::create_file;
 
 use crate::{Error, Report};
 
@@ -222,7 +224,7 @@ impl Tree {
             .map_err(fail("write in", &self.root))?;
         for (number, path) in paths.iter().enumerate() {
             if let Some(Some(content)) = self.changes.get(*path) {
-                write_synced(&stage.path().join(format!("new-{number}")), content)
+                create_file(&stage.path().join(format!("new-{number}")), content, step)
                     .map_err(fail("write", &self.root.join(path)))?;
             }
         }
@@ -299,15 +301,6 @@ fn move_one(stage: &Path, number: usize, to: &Path, present: bool, undo: &mut Un
     Ok(())
 }
 
-fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
-    step()?;
-    let mut file = File::create_new(path)?;
-    step()?;
-    file.write_all(content)?;
-    step()?;
-    file.sync_all()
-}
-
 /// Called before every change of a file or directory, so that a test can make each of them fail.
 #[cfg(not(test))]
 #[inline]
@@ -316,27 +309,13 @@ fn step() -> io::Result<()> {
 }
 
 #[cfg(test)]
-use tests::step;
+use test_support::steps::step;
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use test_support::steps::with_steps;
 
     use super::*;
-
-    thread_local! {
-        static STEPS_LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
-    }
-
-    pub(super) fn step() -> io::Result<()> {
-        STEPS_LEFT.with(|left| match left.get() {
-            0 => Err(io::ErrorKind::StorageFull.into()),
-            some => {
-                left.set(some - 1);
-                Ok(())
-            }
-        })
-    }
 
     fn snapshot(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut found = BTreeMap::new();
@@ -369,9 +348,7 @@ mod tests {
         tree.remove("a/removed");
         for steps in 0.. {
             assert!(steps < 100, "no end");
-            STEPS_LEFT.set(steps);
-            let result = tree.clone().commit();
-            STEPS_LEFT.set(usize::MAX);
+            let result = with_steps(steps, || tree.clone().commit());
             if let Ok(report) = result {
                 assert!(steps > 8, "only {steps} steps");
                 assert_eq!(report.created, [PathBuf::from("b/c/created")]);
@@ -392,9 +369,7 @@ mod tests {
         let root = folder.path().join("new");
         let mut tree = Tree::at(&root);
         tree.write("a", "b");
-        STEPS_LEFT.set(3);
-        let result = tree.commit();
-        STEPS_LEFT.set(usize::MAX);
+        let result = with_steps(3, || tree.commit());
         assert!(result.is_err() && !root.exists());
     }
 

@@ -16,7 +16,7 @@ pub(crate) static DELETED: Rule = rule(
     CHANGE_SUITE,
     "A change must delete only bundles of operators with file-based catalogs, and only if no catalog contains them",
 )
-.because("A catalog would reference an image without a bundle.", "0.2.0");
+.because("A catalog would reference an image without a bundle.", "0.1.0");
 
 /// Checks the bundles that a change deletes.
 pub(crate) fn check(

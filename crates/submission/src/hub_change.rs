@@ -19,7 +19,7 @@ static FILES: Rule = rule(
     Severity::Error,
     "A change must touch only files below operators/",
 )
-.because("Everything else in the repository belongs to its maintainers.", "0.2.0")
+.because("Everything else in the repository belongs to its maintainers.", "0.1.0")
 .example("README.md", "operators/hello/README.md");
 
 static ONE: Rule = rule(
@@ -27,7 +27,7 @@ static ONE: Rule = rule(
     Severity::Error,
     "A change must touch only one operator",
 )
-.because("Reviewers and tests belong to one operator.", "0.2.0");
+.because("Reviewers and tests belong to one operator.", "0.1.0");
 
 static REBASE: Rule = rule(
     "operatorhub/rebase",
@@ -36,7 +36,7 @@ static REBASE: Rule = rule(
 )
 .because(
     "A missing version would be removed from the index; usually the fork is older than the last release.",
-    "0.2.0",
+    "0.1.0",
 );
 
 static EXISTING: Rule = rule(
@@ -46,7 +46,7 @@ static EXISTING: Rule = rule(
 )
 .because(
     "Clusters have installed it; publish a new version instead, or request the label allow/serious-changes-to-existing.",
-    "0.2.0",
+    "0.1.0",
 )
 .example("spec.install of a published version changes", "spec.description of a published version changes");
 

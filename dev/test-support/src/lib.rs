@@ -9,6 +9,7 @@ pub mod hostile_repository;
 pub mod killed;
 pub mod process;
 pub mod registry;
+pub mod steps;
 
 use std::path::PathBuf;
 

@@ -86,8 +86,11 @@ fn create_folders(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
-/// Creates a file with a content and syncs it.
-fn create_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Creates a file with a content and syncs it. Calls `step` before each change, so that a test can make it fail.
+///
+/// # Errors
+/// The file exists or cannot be written, or `step` fails.
+pub fn create_file(path: &Path, bytes: &[u8], step: impl Fn() -> io::Result<()>) -> io::Result<()> {
     step()?;
     let mut file = File::create_new(path)?;
     step()?;
@@ -110,41 +113,13 @@ fn step() -> io::Result<()> {
 }
 
 #[cfg(test)]
-use tests::step;
+use test_support::steps::step;
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-    use std::io;
+    use test_support::steps::with_each_step_failing;
 
     use super::*;
-
-    thread_local! {
-        static STEPS_LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
-    }
-
-    pub(super) fn step() -> io::Result<()> {
-        STEPS_LEFT.with(|left| match left.get() {
-            0 => Err(io::Error::from(io::ErrorKind::StorageFull)),
-            some => {
-                left.set(some - 1);
-                Ok(())
-            }
-        })
-    }
-
-    /// Repeats an action with one step less that fails, until none does; returns the number of steps.
-    pub(super) fn with_each_step_failing(mut action: impl FnMut(usize) -> bool) -> usize {
-        for steps in 0..1000 {
-            STEPS_LEFT.set(steps);
-            let done = action(steps);
-            STEPS_LEFT.set(usize::MAX);
-            if done {
-                return steps;
-            }
-        }
-        panic!("no end");
-    }
 
     #[test]
     fn a_file_is_old_or_new_whichever_step_fails() {

@@ -68,7 +68,7 @@ impl Stage {
     pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<PathBuf, WriteError> {
         let _held = self.hold()?;
         let to = self.place(path)?;
-        create_file(&to, bytes).map_err(at(&self.goal.join(path)))?;
+        create_file(&to, bytes, step).map_err(at(&self.goal.join(path)))?;
         Ok(to)
     }
 
@@ -292,8 +292,9 @@ fn abandoned(folder: &Path) -> Option<Option<File>> {
 
 #[cfg(test)]
 mod tests {
+    use test_support::steps::with_each_step_failing;
+
     use super::*;
-    use crate::files::tests::with_each_step_failing;
 
     fn texts(folder: &Path) -> Vec<(PathBuf, String)> {
         let paths = list(folder).unwrap().into_iter();

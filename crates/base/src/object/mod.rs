@@ -13,6 +13,7 @@ pub mod quantity;
 mod reference;
 mod references_in;
 pub mod scalars;
+pub mod selector;
 mod set_at;
 mod shell;
 mod untrusted_text;

@@ -76,7 +76,7 @@ pub struct Args {
     #[arg(long, value_enum, env = "OLMKIT_FAIL_ON")]
     fail_on: Option<FailOn>,
     /// Skip lints
-    #[arg(long, alias = "no-extra")]
+    #[arg(long)]
     no_lints: bool,
     /// Lints to run: `proven` (verified against a real API server, OLM or opm) or `all`
     #[arg(long, value_enum, default_value_t = Rules::Proven, conflicts_with = "no_lints")]

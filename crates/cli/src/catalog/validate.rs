@@ -69,7 +69,6 @@ enum Output {
     /// Every finding with its location.
     Full,
     /// All findings with their locations.
-    #[value(alias = "findings")]
     Json,
     /// SARIF 2.1.0 for code scanning services.
     Sarif,
@@ -82,7 +81,6 @@ enum Output {
     /// opm's JSON: the result and its first error.
     OpmJson,
     /// The same as YAML.
-    #[value(alias = "yaml")]
     OpmYaml,
 }
 

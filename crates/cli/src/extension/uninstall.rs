@@ -18,6 +18,10 @@ pub struct Args {
     /// Print the objects that would be deleted without deleting them
     #[arg(long)]
     dry_run: bool,
+    /// If the ClusterExtension was deleted before its custom resources, also release these finalizers. Those in the CRD's
+    /// API group are always released then
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    release_finalizers: Vec<String>,
     /// Kubeconfig file
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -36,6 +40,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         only_ours: false,
         dry_run: args.dry_run,
         timeout: args.timeout,
+        release_finalizers: args.release_finalizers.clone(),
     };
     let cluster = Cluster::connect(args.kubeconfig.as_deref(), None);
     cleanup::remove(cluster, args.dry_run, args.output, async |cluster, console| {

@@ -8,7 +8,7 @@ use kube_testbed::Options;
 use serde_json::json;
 
 use crate::bundle::Bundle;
-use crate::harness::Cluster;
+use crate::harness::{Cluster, eventually};
 use crate::proxy::run_until;
 
 /// No command writes more often.
@@ -93,6 +93,47 @@ async fn a_cleanup_goes_on_after_a_kill_at_any_write() {
     }
     assert!(killed >= 8, "only {killed} writes");
     cluster.nothing_left(&before).await;
+}
+
+/// The CRD and its custom resource are kept, so the finalizer must be released.
+#[tokio::test]
+#[ignore = "minutes of restarts: `make drills` runs it"]
+async fn a_cleanup_releases_finalizers_after_a_kill_at_any_write() {
+    let cluster = Cluster::start(Options::default().with_olm()).await;
+    cluster.scene("cleanup --delete-all=false is killed after each write");
+    cluster.namespace("keep").await;
+    let bundle = bundle("keep", "1.0.0");
+    cluster
+        .run_bundle(&bundle.write(cluster.folder.path()), "keep", &[])
+        .await
+        .fine();
+    cluster.serves("keep.example.com/v1", "things").await;
+    cluster
+        .apply(
+            "things",
+            json!({"apiVersion": "keep.example.com/v1", "kind": "Thing",
+            "metadata": {"name": "one", "namespace": "keep", "finalizers": ["keep.example.com/finalizer"]}}),
+        )
+        .await;
+    let arguments = ["cleanup", "keep", "-n", "keep", "--delete-all=false", "-o", "json"];
+    let mut killed = 0;
+    while run_until(&cluster, &arguments, 1).await.killed {
+        killed += 1;
+        assert!(killed < 40, "it removes the same again and again");
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    assert!(killed >= 4, "only {killed} writes");
+    let thing = cluster
+        .get("keep.example.com/v1", "Thing", "things", Some("keep"), "one")
+        .await
+        .unwrap();
+    assert_eq!(thing["metadata"].get("finalizers"), None);
+    cluster.delete("v1", "Namespace", "namespaces", None, "keep").await;
+    eventually("the namespace is deleted", async || {
+        let namespace = cluster.get("v1", "Namespace", "namespaces", None, "keep").await;
+        namespace.is_none()
+    })
+    .await;
 }
 
 /// No OLM runs here: its objects are removed one by one, and the command restarts each time.

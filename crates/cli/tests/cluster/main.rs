@@ -29,6 +29,7 @@ mod lints;
 mod migrate;
 mod offered;
 mod olm_release;
+mod operands;
 mod proxy;
 mod rights;
 mod scorecard;

@@ -44,6 +44,9 @@ pub const FOLLOWED_BEFORE_ANNOTATION: &str = "olmkit.dev/followed-before";
 /// Annotation on the same object: the CSVs that a cleanup has begun to remove, with spaces between.
 pub const REMOVED_CSVS_ANNOTATION: &str = "olmkit.dev/removed-csvs";
 
+/// OLM writes the namespaces that an operator serves into this annotation of its CSV, separated by commas.
+pub const TARGETS_ANNOTATION: &str = "olm.targetNamespaces";
+
 /// operator-sdk's annotation on a CatalogSource that it created for one bundle.
 pub const INJECTED_BUNDLES_ANNOTATION: &str = "operators.operatorframework.io/injected-bundles";
 

@@ -136,6 +136,40 @@ impl Cluster {
     /// [`Error::Request`].
     pub async fn list(&self, kind: Kind, namespace: Option<&str>, labels: Option<&str>) -> Result<Vec<Value>, Error> {
         let request = collection(&kind, namespace)?;
+        let mut items = self.pages(&kind, labels, |params| request.list(params), |_| ()).await?;
+        // Lists of built-in kinds omit these in their items.
+        for item in items.iter_mut().filter_map(Value::as_object_mut) {
+            item.entry("apiVersion").or_insert_with(|| kind.api_version().into());
+            item.entry("kind").or_insert_with(|| kind.kind.clone().into());
+        }
+        Ok(items)
+    }
+
+    /// The metadata of all objects of a kind in all namespaces, without the managed fields. The API server sends only
+    /// that, so the size of the objects does not matter.
+    ///
+    /// # Errors
+    /// [`Error::Request`].
+    pub async fn list_metadata(&self, kind: &Kind) -> Result<Vec<Value>, Error> {
+        let request = collection(kind, None)?;
+        let strip = |item: &mut Value| {
+            if let Some(metadata) = item.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.remove("managedFields");
+            }
+        };
+        self.pages(kind, None, |params| request.list_metadata(params), strip)
+            .await
+    }
+
+    /// Reads a list page by page, and changes each item before it is kept. A kind that the cluster does not serve has
+    /// none.
+    async fn pages(
+        &self,
+        kind: &Kind,
+        labels: Option<&str>,
+        build: impl Fn(&ListParams) -> Result<HttpRequest, RequestError>,
+        change: impl Fn(&mut Value),
+    ) -> Result<Vec<Value>, Error> {
         let mut params = ListParams {
             label_selector: labels.map(str::to_owned),
             ..ListParams::default()
@@ -143,26 +177,21 @@ impl Cluster {
         .limit(500);
         let mut items = Vec::new();
         loop {
-            let answer: Result<Value, Error> = self.send("list", &kind.plural, || request.list(&params)).await;
+            let answer: Result<Value, Error> = self.send("list", &kind.plural, || build(&params)).await;
             let mut page = match answer {
                 Ok(page) => page,
                 Err(error) if error.is_not_found() => return Ok(Vec::new()),
                 Err(error) => return Err(error),
             };
-            if let Some(Value::Array(found)) = page.get_mut("items").map(Value::take) {
-                items.extend(found);
+            if let Some(Value::Array(mut found)) = page.get_mut("items").map(Value::take) {
+                found.iter_mut().for_each(&change);
+                items.append(&mut found);
             }
             match page.pointer("/metadata/continue").and_then(Value::as_str) {
                 Some(token) if !token.is_empty() => params.continue_token = Some(token.to_owned()),
-                _ => break,
+                _ => return Ok(items),
             }
         }
-        // Lists of built-in kinds omit these in their items.
-        for item in items.iter_mut().filter_map(Value::as_object_mut) {
-            item.entry("apiVersion").or_insert_with(|| kind.api_version().into());
-            item.entry("kind").or_insert_with(|| kind.kind.clone().into());
-        }
-        Ok(items)
     }
 
     /// As [`Cluster::list`], read into a type.

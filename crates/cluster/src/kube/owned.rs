@@ -29,28 +29,24 @@ pub struct Place {
     pub namespace: Option<&'static str>,
     /// True if OLM labels all of them with their owner.
     pub names_owner: bool,
-    /// True if objects can be left when all ClusterServiceVersions are deleted, so that `olm uninstall` searches them.
-    pub outlives_csvs: bool,
 }
 
 /// Every place.
 pub fn places() -> [Place; 5] {
-    let place = |kind, outlives_csvs| Place {
+    let place = |kind| Place {
         kind,
         namespace: None,
         names_owner: true,
-        outlives_csvs,
     };
     [
-        place(kinds::cluster_role(), true),
-        place(kinds::cluster_role_binding(), true),
-        place(kinds::mutating_webhook_configuration(), false),
-        place(kinds::validating_webhook_configuration(), false),
+        place(kinds::cluster_role()),
+        place(kinds::cluster_role_binding()),
+        place(kinds::mutating_webhook_configuration()),
+        place(kinds::validating_webhook_configuration()),
         Place {
             kind: kinds::role_binding(),
             namespace: Some("kube-system"),
             names_owner: false,
-            outlives_csvs: true,
         },
     ]
 }

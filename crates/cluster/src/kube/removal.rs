@@ -58,7 +58,10 @@ pub async fn remove(
         if Instant::now() > deadline {
             return Ok(waiting);
         }
-        progress.waiting(format!("{first} to be deleted"));
+        progress.waiting(match waiting.len() - 1 {
+            0 => format!("{first} to be deleted"),
+            others => format!("{first} and {others} other objects to be deleted"),
+        });
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_secs(1));
     }
@@ -93,6 +96,8 @@ pub struct Report {
     pub removed: Vec<ObjectRef>,
     /// Kept objects, with the reasons.
     pub kept: Vec<Kept>,
+    /// Kept custom resources without the operator's finalizers, or those that would lose them.
+    pub released: Vec<Released>,
     /// The causes that block the removal.
     pub causes: Vec<Cause>,
     /// The steps done, with their times.
@@ -116,10 +121,20 @@ impl Kept {
     }
 }
 
+/// A custom resource that outlives its operator, and lost the operator's finalizers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Released {
+    /// The object.
+    pub object: ObjectRef,
+    /// The released finalizers.
+    pub finalizers: Vec<String>,
+}
+
 /// The objects of a CRD, in all namespaces.
 pub(crate) async fn instances_of(cluster: &Cluster, crd: &CrdState) -> Result<Vec<ObjectRef>, Error> {
     let kind = crd.instances();
-    let objects = cluster.list(kind.clone(), None, None).await?;
+    let objects = cluster.list_metadata(&kind).await?;
     Ok(objects.iter().map(|object| ObjectRef::of(&kind, object)).collect())
 }
 
@@ -134,9 +149,9 @@ pub(crate) async fn existing(cluster: &Cluster, objects: &[ObjectRef]) -> Result
     Ok(found)
 }
 
-/// The cause why an object that is being deleted still exists, and who should act. `operators` are Deployments that OLM
-/// created near it.
-pub(crate) fn blocked(object: &ObjectRef, value: &Value, operators: &[Value]) -> Cause {
+/// The cause why an object that is being deleted still exists, and who should act. `operators` are the Deployments that
+/// OLM created for the operator. `instead` is a command that uninstalls the operator without its cleanup.
+pub(crate) fn blocked(object: &ObjectRef, value: &Value, operators: &[Value], instead: Option<&str>) -> Cause {
     let finalizers: Vec<&str> = value
         .pointer("/metadata/finalizers")
         .and_then(Value::as_array)
@@ -179,10 +194,11 @@ pub(crate) fn blocked(object: &ObjectRef, value: &Value, operators: &[Value]) ->
             names.join(", ")
         ),
     };
+    let instead = instead.map(|instead| format!("{instead}, or ")).unwrap_or_default();
     Cause::passing(
         Code::CustomResourceDeletionBlocked,
         message,
-        format!("restore the operator and run this again; or skip its cleanup and leave the external resources that it manages: {force}"),
+        format!("restore the operator and run this again; or skip its cleanup and leave the external resources that it manages: {instead}{force}"),
     )
     .on(object.clone())
     .likely(likely)
@@ -206,7 +222,12 @@ mod tests {
         let object = ObjectRef::namespaced(kind, "shop", "one");
         let value = json!({"metadata": {"finalizers": ["cache.example.com/finalizer"]}});
         let down = json!({"metadata": {"name": "cache-operator"}, "status": {"conditions": [{"type": "Available", "status": "False"}]}});
-        let cause = blocked(&object, &value, &[down]);
+        let cause = blocked(
+            &object,
+            &value,
+            &[down],
+            Some("olmkit cleanup cache --delete-all=false"),
+        );
         assert_eq!(cause.code, Code::CustomResourceDeletionBlocked);
         assert!(cause.message.contains("cache.example.com/finalizer"));
         assert!(cause.likely.contains("cache-operator"));
@@ -215,6 +236,11 @@ mod tests {
                 .remedy
                 .contains("kubectl -n shop patch caches.cache.example.com one")
         );
-        assert!(blocked(&object, &value, &[]).likely.contains("no longer exists"));
+        assert!(
+            cause
+                .remedy
+                .contains("olmkit cleanup cache --delete-all=false, or kubectl")
+        );
+        assert!(blocked(&object, &value, &[], None).likely.contains("no longer exists"));
     }
 }

@@ -3,6 +3,7 @@
 mod install;
 mod namespaces;
 pub mod objects;
+mod operands;
 pub mod release;
 pub mod source;
 mod status;

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::namespaces::foreign;
+use super::operands::Operands;
 use crate::base::cause::{Cause, Code};
 use crate::base::error::Error;
 use crate::base::json::text;
@@ -15,8 +16,10 @@ use crate::base::object_ref::ObjectRef;
 use crate::base::reporter::{ProgressLog, ProgressReporter};
 use crate::kube::client::Cluster;
 use crate::kube::conditions::Conditions as _;
+use crate::kube::finalizers::{self, Releases};
+use crate::kube::operator_pods::{self, Deployments};
 use crate::kube::owned;
-use crate::kube::removal::Kept;
+use crate::kube::removal::{self, Kept, Released};
 use crate::observe::observation::observe_olm;
 use crate::rights::{self, Command};
 use olmkit::types::DeployedCsv;
@@ -28,6 +31,10 @@ pub struct UninstallOptions {
     pub namespace: Option<String>,
     /// Remove installed operators too. Their CRDs and custom resources are kept.
     pub with_operators: bool,
+    /// Delete the custom resources of installed operators first, while the operators run.
+    pub operands: bool,
+    /// Further finalizers to release from custom resources that outlive their operator.
+    pub release_finalizers: Vec<String>,
     /// Total time to wait.
     pub timeout: Duration,
     /// Only report what would be removed.
@@ -40,8 +47,11 @@ pub struct UninstallOptions {
 pub struct UninstallReport {
     /// Removed objects, in order.
     pub removed: Vec<ObjectRef>,
-    /// Namespaces of OLM that are kept because they have other contents.
+    /// Namespaces of OLM that are kept because they have other contents, and custom resources with finalizers of other
+    /// controllers.
     pub kept: Vec<Kept>,
+    /// Kept custom resources without the finalizers of their operator, or those that would lose them.
+    pub released: Vec<Released>,
     /// Causes that prevent the removal.
     pub causes: Vec<Cause>,
 }
@@ -68,9 +78,10 @@ pub async fn uninstall(
     options: &UninstallOptions,
     reporter: &dyn ProgressReporter,
 ) -> Result<UninstallReport, Error> {
+    finalizers::check_named(&options.release_finalizers).map_err(Error::Usage)?;
     let mut progress = ProgressLog::start(reporter);
     let csvs: Vec<DeployedCsv> = cluster.list_as(kinds::cluster_service_version(), None, None).await?;
-    let operators: Vec<String> = csvs
+    let installed: Vec<String> = csvs
         .iter()
         .filter(|csv| !csv.is_copied() && csv.name() != "packageserver")
         .map(|csv| format!("{}/{}", csv.namespace(), csv.name()))
@@ -82,13 +93,20 @@ pub async fn uninstall(
             return Ok(report);
         }
     }
-    if !operators.is_empty() && !options.with_operators && !options.dry_run {
+    if !installed.is_empty() && !options.with_operators && !options.dry_run {
         report.causes.push(Cause::lasting(
             Code::OperatorsInstalled,
-            format!("OLM still manages operators: {}", operators.join(", ")),
-            "remove them first (olmkit cleanup PACKAGE -n NAMESPACE), or pass --with-operators: they stop, their CRDs and custom resources are kept",
+            format!("OLM still manages operators: {}", installed.join(", ")),
+            "remove them first (olmkit cleanup PACKAGE -n NAMESPACE), or pass --with-operators: they stop, their CRDs and custom resources are kept; with --delete-operands also, their custom resources are deleted first",
         ));
         return Ok(report);
+    }
+    let operands = Operands::find(cluster, &csvs, &options.release_finalizers).await?;
+    if !options.dry_run {
+        report.causes = operands.missing_rights(cluster, options.operands).await?;
+        if !report.causes.is_empty() {
+            return Ok(report);
+        }
     }
     let namespace = own_namespace(cluster, options).await?;
     let namespaces = namespaces(cluster, &namespace).await?;
@@ -101,8 +119,15 @@ pub async fn uninstall(
     };
     // Subscriptions first, because OLM would install the removed versions again.
     run.remove_all(kinds::subscription(), None).await?;
+    if options.operands && !run.remove_operands(&operands).await? {
+        return Ok(report);
+    }
+    let operators = operator_pods::deployments(cluster, None, |_| true).await?;
     let olm_works = run.olm_operator_works(&namespace).await?;
     run.remove_csvs(olm_works).await?;
+    // The garbage collector cannot find their owner's kind any more when OLM's CRDs are deleted.
+    let reference = |(namespace, name): &(String, String)| ObjectRef::namespaced(kinds::deployment(), namespace, name);
+    run.remove(operators.iter().map(reference).collect()).await?;
     // Dead without packageserver, and then every deletion of a namespace hangs.
     run.remove(vec![ObjectRef::cluster(
         kinds::api_service(),
@@ -129,6 +154,9 @@ pub async fn uninstall(
     .await?;
     run.remove_crds().await?;
     run.remove_residue().await?;
+    if !run.release(&operands, options.operands, &operators).await? {
+        return Ok(report);
+    }
     run.remove_namespaces(namespaces).await?;
     // Last: a resumed removal finds OLM's namespace by its name.
     run.remove(vec![ObjectRef::cluster(
@@ -277,6 +305,63 @@ impl Run<'_, '_> {
         Ok(())
     }
 
+    /// Deletes the custom resources of the operators while the operators run. `false` if something blocks.
+    async fn remove_operands(&mut self, operands: &Operands) -> Result<bool, Error> {
+        let mut objects = Vec::new();
+        for (operand, _) in operands.existing(self.cluster).await? {
+            objects.push(operand.object);
+        }
+        if self.dry_run {
+            self.report.removed.extend(objects);
+            return Ok(true);
+        }
+        let removed = &mut self.report.removed;
+        let left = removal::remove(self.cluster, &objects, self.deadline, removed, self.progress).await?;
+        if left.is_empty() {
+            return Ok(true);
+        }
+        let selector = format!("{}=ClusterServiceVersion", owned::OWNER_KIND);
+        let operators = self.cluster.list(kinds::deployment(), None, Some(&selector)).await?;
+        let instead = "olmkit olm uninstall --with-operators without --delete-operands";
+        for object in &left {
+            if let Some(value) = self.cluster.get(object).await? {
+                let cause = removal::blocked(object, &value, &operators, Some(instead));
+                self.report.causes.push(cause);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Releases the operators' finalizers of the custom resources that are kept. `false` if something blocks.
+    async fn release(
+        &mut self,
+        operands: &Operands,
+        are_deleted: bool,
+        deployments: &Deployments,
+    ) -> Result<bool, Error> {
+        let cluster = self.cluster;
+        if self.dry_run && are_deleted {
+            return Ok(true);
+        }
+        let mut releases = Releases::planned(&operands.existing(cluster).await?);
+        if !self.dry_run && !releases.released.is_empty() {
+            let running = operator_pods::stopped(cluster, deployments, self.deadline, self.progress).await?;
+            if !running.is_empty() {
+                self.report.causes.extend(running);
+                return Ok(false);
+            }
+            releases = finalizers::release(cluster, self.progress, async || operands.existing(cluster).await).await?;
+        }
+        self.report.released.extend(releases.released);
+        self.report.kept.extend(releases.kept);
+        let is_done = releases.causes.is_empty();
+        self.report.causes.extend(releases.causes);
+        if is_done && !self.dry_run {
+            operands.unlabel(cluster).await?;
+        }
+        Ok(is_done)
+    }
+
     /// Removes namespaces that contain only objects of Kubernetes and OLM.
     async fn remove_namespaces(&mut self, namespaces: Vec<String>) -> Result<(), Error> {
         for name in namespaces {
@@ -323,7 +408,7 @@ impl Run<'_, '_> {
             "packageserver-service-auth-reader",
         ));
         let managed = format!("{}=true", owned::MANAGED);
-        for place in owned::places().into_iter().filter(|place| place.outlives_csvs) {
+        for place in owned::places() {
             for labels in [owned::OWNER, &managed] {
                 let found = self
                     .cluster

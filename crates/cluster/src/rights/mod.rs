@@ -5,6 +5,6 @@ mod review;
 mod right;
 mod table;
 
-pub use review::{missing, missing_always, missing_to_remove};
+pub use review::{missing, missing_always, missing_to_change, missing_to_remove};
 pub use right::{Command, Place, Right, When, in_bundle};
 pub use table::{RIGHTS, markdown};

@@ -53,8 +53,29 @@ pub async fn missing_to_remove(
     command: Command,
     objects: impl IntoIterator<Item = &ObjectRef>,
 ) -> Result<Vec<Cause>, Error> {
+    missing_on(cluster, command, ["get", "delete"], objects).await
+}
+
+/// The missing permissions for changing these objects.
+///
+/// # Errors
+/// [`Error::Request`].
+pub async fn missing_to_change(
+    cluster: &Cluster,
+    command: Command,
+    objects: impl IntoIterator<Item = &ObjectRef>,
+) -> Result<Vec<Cause>, Error> {
+    missing_on(cluster, command, ["get", "patch"], objects).await
+}
+
+async fn missing_on(
+    cluster: &Cluster,
+    command: Command,
+    verbs: [&'static str; 2],
+    objects: impl IntoIterator<Item = &ObjectRef>,
+) -> Result<Vec<Cause>, Error> {
     let of = |object: &ObjectRef| {
-        ["get", "delete"].map(|verb| Question {
+        verbs.map(|verb| Question {
             group: object.kind.group.clone(),
             resource: object.kind.plural.clone(),
             subresource: String::new(),

@@ -128,6 +128,8 @@ pub enum When {
     Removed,
     /// If a CRD of the package is kept.
     Kept,
+    /// If custom resources outlive their operator.
+    Operands,
     /// If OLM lost track of its objects, and if a run fails.
     Repair,
     /// Never, but without it something is missing from the result.
@@ -144,6 +146,7 @@ impl When {
             When::InBundle => "the bundle contains such objects".into(),
             When::Removed => "such objects will be removed".into(),
             When::Kept => "a CRD of the package stays".into(),
+            When::Operands => "custom resources outlive their operator".into(),
             When::Repair => "rolling back, or OLM no longer tracks what it installed".into(),
             When::Better(without) => format!("optional: without it {without}"),
         }

@@ -150,6 +150,8 @@ impl Flow<'_> {
             // `crds` was read before anything was created and is not refreshed.
             keep_crds: self.seen.crds.keys().cloned().collect(),
             named_crds: Vec::new(),
+            operands: false,
+            release_finalizers: Vec::new(),
         };
         let report = cleanup::cleanup(self.cluster, &options, reporter).await?;
         self.progress

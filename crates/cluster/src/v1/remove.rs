@@ -18,6 +18,7 @@ use crate::base::reporter::{ProgressLog, ProgressReporter};
 use crate::base::{kinds, names};
 use crate::kube::client::Cluster;
 use crate::kube::crd::CrdState;
+use crate::kube::finalizers::{self, Rule};
 use crate::kube::ownership;
 use crate::kube::removal::{self, Kept, Report};
 use crate::rights::{self, Command};
@@ -35,6 +36,8 @@ pub struct RemoveOptions {
     pub dry_run: bool,
     /// Total time to wait.
     pub timeout: Duration,
+    /// Further finalizers to release if the operator no longer exists.
+    pub release_finalizers: Vec<String>,
 }
 
 /// Removes a ClusterExtension, the objects that it installed, and the custom resources of its CRDs.
@@ -47,6 +50,7 @@ pub async fn remove(
     reporter: &dyn ProgressReporter,
 ) -> Result<Report, Error> {
     names::check("ClusterExtension", &options.name).map_err(Error::Usage)?;
+    finalizers::check_named(&options.release_finalizers).map_err(Error::Usage)?;
     let mut progress = ProgressLog::start(reporter);
     let command = if options.with_catalog {
         Command::CleanupV1
@@ -85,11 +89,16 @@ pub async fn remove(
             instances.iter().chain(&scope.extension).chain(&scope.catalog),
         )
         .await?;
+        if has_no_operator(&scope, &seen) {
+            let missing = rights::missing_to_change(cluster, command, &instances).await?;
+            report.causes.extend(missing);
+        }
         if report.causes.is_empty() {
             let deadline = Instant::now() + options.timeout;
             let mut run = Run {
                 cluster,
                 seen: &seen,
+                named: &options.release_finalizers,
                 deadline,
                 report: &mut report,
                 progress: &mut progress,
@@ -185,6 +194,11 @@ fn deployments(seen: &Seen) -> Vec<ObjectRef> {
         .collect()
 }
 
+/// Returns true if neither the ClusterExtension nor a Deployment of it exists.
+fn has_no_operator(scope: &Scope, seen: &Seen) -> bool {
+    scope.extension.is_none() && seen.place.deployments.is_empty()
+}
+
 /// All custom resources of the CRDs that go.
 async fn instances(cluster: &Cluster, scope: &Scope) -> Result<Vec<ObjectRef>, Error> {
     let mut found = Vec::new();
@@ -197,6 +211,7 @@ async fn instances(cluster: &Cluster, scope: &Scope) -> Result<Vec<ObjectRef>, E
 struct Run<'r, 'n> {
     cluster: &'r Cluster,
     seen: &'r Seen,
+    named: &'r [String],
     deadline: Instant,
     report: &'r mut Report,
     progress: &'r mut ProgressLog<'n>,
@@ -204,6 +219,12 @@ struct Run<'r, 'n> {
 
 impl Run<'_, '_> {
     async fn all(&mut self, scope: &Scope, instances: &[ObjectRef]) -> Result<(), Error> {
+        if has_no_operator(scope, self.seen) {
+            self.remove_without_operator(scope, instances).await?;
+            if !self.report.causes.is_empty() {
+                return Ok(());
+            }
+        }
         let left = self.remove(instances).await?;
         if !left.is_empty() {
             for object in &left {
@@ -234,6 +255,26 @@ impl Run<'_, '_> {
         self.report
             .causes
             .extend(left.iter().map(|object| blocked(object, self.seen)));
+        Ok(())
+    }
+
+    /// Custom resources of a ClusterExtension that was deleted before them: nothing else removes their finalizers.
+    async fn remove_without_operator(&mut self, scope: &Scope, instances: &[ObjectRef]) -> Result<(), Error> {
+        let (cluster, named) = (self.cluster, self.named);
+        let find = async || {
+            let mut found = Vec::new();
+            for (_, crd) in &scope.crds {
+                let operands = finalizers::operands(cluster, crd).await?;
+                let rule = Rule::new(crd, named);
+                found.extend(operands.into_iter().map(|operand| (operand, rule.clone())));
+            }
+            Ok(found)
+        };
+        let removed = &mut self.report.removed;
+        let causes =
+            finalizers::delete_without_operator(cluster, instances, self.deadline, removed, self.progress, find)
+                .await?;
+        self.report.causes.extend(causes);
         Ok(())
     }
 
@@ -301,7 +342,7 @@ impl Run<'_, '_> {
             .cluster
             .list(kinds::deployment(), namespace, Some(&selector))
             .await?;
-        Ok(Some(removal::blocked(object, &found, &operators)))
+        Ok(Some(removal::blocked(object, &found, &operators, None)))
     }
 }
 

@@ -203,6 +203,7 @@ impl<'a> Flow<'a> {
             only_ours: true,
             dry_run: false,
             timeout: Duration::from_secs(60),
+            release_finalizers: Vec::new(),
         };
         let report = remove::remove(self.cluster, &options, reporter).await?;
         self.progress

@@ -1,5 +1,6 @@
 //! Label selectors of ClusterExtensions for catalogs.
 
+use olmkit::object::selector::matches;
 use serde_json::{Map, Value};
 
 use crate::base::json::text;
@@ -19,21 +20,9 @@ pub fn selects(selector: Option<&Value>, labels: Option<&Map<String, Value>>) ->
         .flatten()
         .all(|(key, wanted)| wanted.as_str().is_some_and(|wanted| value(key) == Some(wanted)))
         && expressions.into_iter().flatten().all(|expression| {
-            let found = value(text(expression, "/key"));
             let values = expression.get("values").and_then(Value::as_array);
-            let is_listed = || {
-                found.is_some_and(|found| {
-                    let mut values = values.into_iter().flatten().filter_map(Value::as_str);
-                    values.any(|value| value == found)
-                })
-            };
-            match text(expression, "/operator") {
-                "In" => is_listed(),
-                "NotIn" => !is_listed(),
-                "Exists" => found.is_some(),
-                "DoesNotExist" => found.is_none(),
-                _ => false,
-            }
+            let values = values.into_iter().flatten().filter_map(Value::as_str);
+            matches(text(expression, "/operator"), value(text(expression, "/key")), values).unwrap_or(false)
         })
 }
 

@@ -23,7 +23,7 @@ static CATALOG_USAGE: Rule = rule(
 )
 .because(
     "Two templates would overwrite each other's catalog.",
-    "0.2.0",
+    "0.1.0",
 )
 .example(
     "fbc:\n  catalog_mapping:\n  - {template_name: a.yaml, catalog_names: [v4.20]}\n  - {template_name: b.yaml, catalog_names: [v4.20]}",
@@ -38,7 +38,7 @@ static SCHEMA: Rule = rule(
 )
 .because(
     "The pipeline ignores a key that it does not know, and stops on a value of another type.",
-    "0.2.0",
+    "0.1.0",
 )
 .example("updateGraph: legacy", "updateGraph: replaces-mode");
 

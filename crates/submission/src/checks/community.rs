@@ -16,7 +16,7 @@ static USING_FBC: Rule = rule(
 )
 .because(
     "New operators will have to use them; existing bundles can be moved between channels later.",
-    "0.2.0",
+    "0.1.0",
 )
 .example(
     "updateGraph: replaces-mode",

@@ -20,7 +20,7 @@ static FIELDS: Rule = rule(
 )
 .because(
     "The page of the operator would lack its description, icon, links or maintainers.",
-    "0.2.0",
+    "0.1.0",
 )
 .example(
     "metadata:\n  annotations:\n    capabilities: Basic",

@@ -20,7 +20,7 @@ static NETWORK_POLICY: Rule = rule(
 )
 .because(
     "The pipeline rejects the kind, although OLM has installed it since 2025; let the operator create the policy.",
-    "0.2.0",
+    "0.1.0",
 )
 .example(
     "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy",
@@ -33,7 +33,7 @@ static DIRECTORY: Rule = rule(
     "common",
     "The directory of a bundle must have the name of its spec.version",
 )
-.because("The pipeline finds a bundle by its directory name.", "0.2.0")
+.because("The pipeline finds a bundle by its directory name.", "0.1.0")
 .example(
     "# operators/hello-operator/v0.0.3/manifests/hello-operator.clusterserviceversion.yaml\nspec:\n  version: 0.0.3",
     "# operators/hello-operator/0.0.3/manifests/hello-operator.clusterserviceversion.yaml\nspec:\n  version: 0.0.3",

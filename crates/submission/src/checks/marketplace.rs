@@ -17,7 +17,7 @@ static MARKETPLACE: Rule = rule(
 )
 .because(
     "The console opens these pages to buy the operator and to get support.",
-    "0.2.0",
+    "0.1.0",
 )
 .example(
     "metadata:\n  annotations:\n    marketplace.openshift.io/remote-workflow: https://example.com",

@@ -19,7 +19,7 @@ static CONSTRAINTS: Rule = rule(
     "community",
     "Every OpenShift of the annotation com.redhat.openshift.versions must have at least the Kubernetes of spec.minKubeVersion",
 )
-.because("OLM would not install the bundle on the others.", "0.2.0")
+.because("OLM would not install the bundle on the others.", "0.1.0")
 .example(
     "# spec.minKubeVersion is 1.27.0, which OpenShift 4.14 brings\nannotations:\n  com.redhat.openshift.versions: v4.12",
     "annotations:\n  com.redhat.openshift.versions: v4.14",

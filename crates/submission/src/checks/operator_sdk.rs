@@ -25,7 +25,7 @@ static FRAMEWORK: Rule = rule(
 )
 .because(
     "OLM or OperatorHub would reject or misrepresent the bundle; `olmkit bundle validate` explains each finding.",
-    "0.2.0",
+    "0.1.0",
 );
 
 static HUB: Rule = rule(
@@ -36,7 +36,7 @@ static HUB: Rule = rule(
 )
 .because(
     "OLM or OperatorHub would reject or misrepresent the bundle; `olmkit bundle validate` explains each finding.",
-    "0.2.0",
+    "0.1.0",
 );
 
 /// The selections of the two checks.

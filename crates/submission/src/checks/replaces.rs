@@ -20,7 +20,7 @@ static REPLACES: Rule = rule(
 )
 .because(
     "Otherwise the new bundle cannot be added to the index of some OpenShift version.",
-    "0.2.0",
+    "0.1.0",
 )
 .example(
     "spec:\n  version: 0.0.3\n  replaces: hello-operator.v0.0.1   # operators/hello-operator/0.0.1 does not exist",

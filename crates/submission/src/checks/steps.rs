@@ -23,7 +23,7 @@ static READ_CONFIG: Rule = rule(
 )
 .because(
     "With file-based catalogs the templates define the upgrade graph; the task read-config rejects both.",
-    "0.2.0",
+    "0.1.0",
 )
 .example(
     "updateGraph: replaces-mode\nfbc:\n  enabled: true",
@@ -36,7 +36,7 @@ static PROJECT: Rule = rule(
     "step",
     "ci.yaml of a certified operator must name its certification project",
 )
-.because("The task certification-project-check stops without it.", "0.2.0")
+.because("The task certification-project-check stops without it.", "0.1.0")
 .example("merge: true", "cert_project_id: 0123456789abcdef01234567");
 
 static VERSIONS: Rule = rule(
@@ -47,7 +47,7 @@ static VERSIONS: Rule = rule(
 )
 .because(
     "The pipeline tests and publishes the bundle for each selected version, and stops without one.",
-    "0.2.0",
+    "0.1.0",
 )
 .example(
     "annotations:\n  com.redhat.openshift.versions: v4.6-v4.8",
@@ -62,7 +62,7 @@ static DOCKERFILE: Rule = rule(
 )
 .because(
     "The pipeline builds the bundle image from a Dockerfile that it generates from the annotations.",
-    "0.2.0",
+    "0.1.0",
 )
 .example(
     "annotations:\n  operators.operatorframework.io.bundle.manifests.v1: deploy/",

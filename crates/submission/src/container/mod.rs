@@ -27,7 +27,7 @@ pub(crate) static RULES: &[&Rule] = &[
 macro_rules! rules {
     ($($constant:ident: $id:literal, $summary:literal, $why:literal, $bad:literal, $good:literal;)*) => {
         $(static $constant: Rule = rule(concat!("preflight/", $id), Severity::Error, $summary)
-            .because($why, "0.2.0")
+            .because($why, "0.1.0")
             .example($bad, $good);)*
     };
 }

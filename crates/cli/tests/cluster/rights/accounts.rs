@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use olmkit_cluster::rights::{Command, Place, RIGHTS, Right};
+use olmkit_cluster::rights::{Command, Place, RIGHTS, Right, When};
 use serde_json::{Value, json};
 
 use super::NAMESPACE;
@@ -11,6 +11,21 @@ use crate::harness::Cluster;
 
 /// Namespace of the service accounts.
 pub const ACCOUNTS: &str = "accounts";
+
+/// The permission for custom resources that outlive their operator. The table has no rows for their groups.
+const RELEASE: Right = Right {
+    commands: &[
+        Command::Cleanup,
+        Command::CleanupV1,
+        Command::ExtensionUninstall,
+        Command::OlmUninstall,
+    ],
+    group: "first.example.com",
+    resources: &["things"],
+    verbs: &["list", "get", "patch"],
+    place: Place::Cluster,
+    when: When::Operands,
+};
 
 /// Service account name for a command.
 pub fn name(command: Command) -> String {
@@ -37,6 +52,9 @@ pub async fn grant(cluster: &Cluster, command: Command, passes: impl Fn(&Right) 
     let mut of_cluster = rules(&[Place::Cluster]);
     if [Command::Cleanup, Command::CleanupV1, Command::ExtensionUninstall].contains(&command) {
         of_cluster.push(json!({"apiGroups": ["first.example.com", "second.example.com"], "resources": ["things"], "verbs": ["list", "get", "delete"]}));
+    }
+    if RELEASE.commands.contains(&command) && passes(&RELEASE) {
+        of_cluster.push(json!({"apiGroups": ["first.example.com", "second.example.com"], "resources": RELEASE.resources, "verbs": RELEASE.verbs}));
     }
     bind(cluster, &account, None, of_cluster).await;
     bind(cluster, &account, Some("kube-system"), rules(&[Place::KubeSystem])).await;

@@ -13,7 +13,7 @@ use crate::harness::Cluster;
 /// Returns true if the scenes require it.
 fn is_exercised(command: Command, when: When) -> bool {
     match when {
-        When::OldJobs | When::Repair | When::Kept | When::Better(_) => false,
+        When::OldJobs | When::Repair | When::Kept | When::Operands | When::Better(_) => false,
         When::CatalogPod => command == Command::RunBundle,
         _ => true,
     }

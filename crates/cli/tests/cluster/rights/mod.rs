@@ -10,7 +10,7 @@ use olmkit_cluster::rights::{Command, Right, When};
 use serde_json::{Value, json};
 
 use crate::bundle::Bundle;
-use crate::harness::{Answer, Cluster};
+use crate::harness::{Answer, Cluster, eventually};
 use crate::offered;
 
 pub use accounts::{ACCOUNTS, grant, revoke};
@@ -82,10 +82,29 @@ async fn flows(cluster: &Cluster, old: &Bundle, new: &Bundle) {
     let arguments = ["run", "bundle-upgrade", text(&new), "--timeout", "90s"];
     run(cluster, &account, &arguments).await.fine();
     cluster.settled(NAMESPACE, "first.v0.0.2").await;
-    make_thing(cluster).await;
+    make_thing(cluster, NAMESPACE, &[]).await;
     let account = grant(cluster, Command::Cleanup, |_| true).await;
     let cleaned = run(cluster, &account, &["cleanup", "first"]).await.fine();
     assert_eq!(cleaned.json["kept"], json!([]));
+
+    cluster.scene("a custom resource that outlives its operator");
+    cluster.run_bundle(&new, NAMESPACE, &[]).await.fine();
+    cluster.serves("first.example.com/v1", "things").await;
+    make_thing(cluster, ACCOUNTS, &["first.example.com/finalizer"]).await;
+    let cleaned = run(cluster, &account, &["cleanup", "first"]).await.fine();
+    assert_eq!(
+        cleaned.json["released"].as_array().unwrap().len(),
+        1,
+        "{}",
+        cleaned.json
+    );
+    let (group, plural) = ("apiextensions.k8s.io/v1", "customresourcedefinitions");
+    let (kind, name) = ("CustomResourceDefinition", "things.first.example.com");
+    cluster.delete(group, kind, plural, None, name).await;
+    eventually("the CRD is deleted", async || {
+        cluster.get(group, kind, plural, None, name).await.is_none()
+    })
+    .await;
 }
 
 async fn subscription(cluster: &Cluster, bundle: &Bundle) {
@@ -205,6 +224,14 @@ async fn rights_that_are_missing_are_named_before_anything_is_changed() {
         assert_named(&refused, resource, verb);
         assert_eq!(cluster.inventory().await, before);
     }
+    cluster.scene("cleanup without patch things, of which one outlives the operator");
+    make_thing(&cluster, ACCOUNTS, &["first.example.com/finalizer"]).await;
+    let account = grant(&cluster, Command::Cleanup, lacks("things", "patch")).await;
+    let before = cluster.inventory().await;
+    let refused = run(&cluster, &account, &["cleanup", "first"]).await;
+    assert!(!refused.success);
+    assert_named(&refused, "things", "patch");
+    assert_eq!(cluster.inventory().await, before);
     cluster.scene("olm uninstall without the right to delete definitions");
     let account = grant(
         &cluster,
@@ -335,9 +362,9 @@ async fn run(cluster: &Cluster, kubeconfig: &Path, arguments: &[&str]) -> Answer
     cluster.olmkit(&all).await
 }
 
-async fn make_thing(cluster: &Cluster) {
+async fn make_thing(cluster: &Cluster, namespace: &str, finalizers: &[&str]) {
     cluster
-        .apply("things", json!({"apiVersion": "first.example.com/v1", "kind": "Thing", "metadata": {"name": "one", "namespace": NAMESPACE}}))
+        .apply("things", json!({"apiVersion": "first.example.com/v1", "kind": "Thing", "metadata": {"name": "one", "namespace": namespace, "finalizers": finalizers}}))
         .await;
 }
 

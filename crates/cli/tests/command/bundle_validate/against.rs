@@ -258,7 +258,7 @@ fn unusable_values_of_against_are_reported() {
         ("before", &[][..], 1, "cannot compare with before"),
         ("./nowhere", &[], 1, "./nowhere"),
         ("empty", &[], 1, "no bundles found"),
-        ("demo", &["--no-extra"], 2, "--no-lints"),
+        ("demo", &["--no-lints"], 2, "--no-lints"),
         ("demo", &["-o", "json-alpha1"], 2, "--strict"),
     ] {
         let printed = validate(directory.path(), &[&["demo", "--against", against], flags].concat());

@@ -47,7 +47,7 @@ fn run(changes: &[(&str, &str, &str)], images: &[(&str, &[&str])], flags: &[&str
             "name=multiarch",
             "-o",
             "json",
-            "--no-extra",
+            "--no-lints",
         ])
         .args(flags)
         .output()

@@ -212,7 +212,7 @@ fn exit_codes_tell_findings_from_wrong_usage() {
         (&["demo", "--rules", "all", "--fail-on", "warning"], 1),
         (&["demo", "--rules", "all", "--strict"], 1),
         (&["demo", "--strict"], 0),
-        (&["demo", "--strict", "--no-extra"], 0),
+        (&["demo", "--strict", "--no-lints"], 0),
         (&["demo", "--select-optional", "name=nothing"], 2),
         (&["demo", "--output", "xml"], 2),
         (&["demo", "--optional-values", "k8s-version"], 2),
@@ -342,7 +342,7 @@ fn text_is_enough_to_repair_what_is_broken() {
         ),
     ] {
         let folder = folder(&[(file, from, to)]);
-        let printed = validate(folder.path(), &["demo", "--no-extra"]);
+        let printed = validate(folder.path(), &["demo", "--no-lints"]);
         assert_eq!(printed.code, 1);
         for words in wanted {
             assert!(printed.out.contains(words), "no {words:?} in {}", printed.out);

@@ -475,7 +475,6 @@ fn commands() -> Vec<(Form, Vec<&'static str>)> {
         for command in [
             &["catalog", "validate"][..],
             &["opm", "validate"],
-            &["catalog", "validate", "-o", "findings"],
             &["catalog", "validate", "-o", "json"],
             &["catalog", "list", "packages"],
             &["catalog", "list", "channels"],
@@ -492,7 +491,7 @@ fn commands() -> Vec<(Form, Vec<&'static str>)> {
             &["catalog", "graph", "--draw-v0-semantics"],
             &["catalog", "render"],
             &["catalog", "render", "-o", "yaml"],
-            &["catalog", "validate", "-o", "yaml"],
+            &["catalog", "validate", "-o", "opm-yaml"],
         ] {
             all.push((Document, command.iter().copied().chain([*catalog]).collect()));
         }

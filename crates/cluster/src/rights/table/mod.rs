@@ -7,7 +7,7 @@ use super::right::Command::{
     RunBundle, Scorecard, Subscribe,
 };
 use super::right::Place::{Catalogd, Catalogs, Cluster, KubeSystem, Namespace, Olm};
-use super::right::When::{Always, Better, CatalogPod, InBundle, Kept, NewGroup, OldJobs, Removed, Repair};
+use super::right::When::{Always, Better, CatalogPod, InBundle, Kept, NewGroup, OldJobs, Operands, Removed, Repair};
 use super::right::{Command, Right};
 use groups::{ADMISSION, AGGREGATION, APPS, BATCH, CORE, CRDS, NETWORK, OLM, OLM_V1, RBAC, SCHEDULING};
 
@@ -152,6 +152,11 @@ const OLM_V0: &[Right] = rights! {
     &[OlmUninstall], Cluster, APPS, ["deployments"], ["list", "get", "delete"], Always;
     &[OlmUninstall], Cluster, CRDS, ["customresourcedefinitions"], ["list", "get", "delete"], Always;
     &[OlmUninstall], Cluster, RBAC, ["clusterroles", "clusterrolebindings"], ["list", "get", "delete"], Always;
+    &[OlmUninstall], Cluster, ADMISSION,
+        ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"], ["list", "get", "delete"],
+        Always;
+    &[OlmUninstall], Cluster, CRDS, ["customresourcedefinitions"], ["patch"], Operands;
+    &[OlmUninstall], Cluster, CORE, ["pods"], ["list"], Operands;
     &[OlmUninstall], KubeSystem, RBAC, ["rolebindings"], ["list", "get", "delete"], Always;
     &[OlmUninstall], Cluster, CORE, ["namespaces"], ["get", "delete"], Always;
     &[OlmUninstall], Cluster, "*", ["*"], ["list"], Better("OLM's namespaces are kept, because other applications may use them");
@@ -175,9 +180,24 @@ pub fn markdown() -> String {
             right.when.text()
         ));
     }
-    let own = "those of the package's CRDs | list, get, delete | whole cluster | such CRDs will be removed";
-    let commands = [Cleanup, CleanupV1, ExtensionUninstall].map(|command| format!("`{}`", command.as_str()));
-    text.push_str(&format!("| {} | {own} |\n\n", commands.join(", ")));
+    for (commands, own) in [
+        (
+            &[Cleanup, CleanupV1, ExtensionUninstall][..],
+            "those of the package's CRDs | list, get, delete | whole cluster | such CRDs will be removed",
+        ),
+        (
+            &[Cleanup, CleanupV1, ExtensionUninstall, OlmUninstall],
+            "those of the package's CRDs | list, get, patch | whole cluster | custom resources outlive their operator",
+        ),
+        (
+            &[OlmUninstall],
+            "those of the packages' CRDs | list, get, delete | whole cluster | `--delete-operands`",
+        ),
+    ] {
+        let commands = commands.iter().map(|command| format!("`{}`", command.as_str()));
+        text.push_str(&format!("| {} | {own} |\n", commands.collect::<Vec<_>>().join(", ")));
+    }
+    text.push('\n');
     text
 }
 

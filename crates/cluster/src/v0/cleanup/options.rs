@@ -15,8 +15,13 @@ pub struct Options {
     pub dry_run: bool,
     /// Total time to wait.
     pub timeout: Duration,
-    /// CRDs to keep although the package owns them.
+    /// CRDs to keep although the package owns them, with their unchanged custom resources.
     pub keep_crds: Vec<String>,
+    /// Delete the custom resources of the package's CRDs in all namespaces that the operator serves, also of CRDs that
+    /// are kept.
+    pub operands: bool,
+    /// Further finalizers to release from custom resources that outlive the operator.
+    pub release_finalizers: Vec<String>,
     /// CRDs to delete with all their custom resources, even if they were not created for the package or have custom
     /// resources in other namespaces.
     pub named_crds: Vec<String>,

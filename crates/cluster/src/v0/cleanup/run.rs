@@ -7,14 +7,16 @@ use serde_json::json;
 
 use super::options::Options;
 use super::scope::{self, Scope, scope};
-use super::{residue, resume};
+use super::{operands, residue, resume};
 use crate::base::cause::Cause;
 use crate::base::error::Error;
 use crate::base::object_ref::ObjectRef;
 use crate::base::reporter::{ProgressLog, ProgressReporter};
 use crate::base::{kinds, names};
 use crate::kube::client::Cluster;
+use crate::kube::finalizers::{self, Releases};
 use crate::kube::late;
+use crate::kube::operator_pods::{self, Deployments};
 use crate::kube::removal::{self, Kept, Report};
 use crate::observe::observation::Observation;
 use crate::rights::{self, Command, When};
@@ -27,6 +29,7 @@ use crate::v0::{cluster_objects, record};
 /// that block are not errors but causes in the report.
 pub async fn cleanup(cluster: &Cluster, options: &Options, reporter: &dyn ProgressReporter) -> Result<Report, Error> {
     names::check("package", &options.package).map_err(Error::Usage)?;
+    finalizers::check_named(&options.release_finalizers).map_err(Error::Usage)?;
     let mut progress = ProgressLog::start(reporter);
     let missing = rights::missing_always(cluster, Command::Cleanup).await?;
     if !missing.is_empty() {
@@ -59,7 +62,7 @@ pub async fn cleanup(cluster: &Cluster, options: &Options, reporter: &dyn Progre
     };
     run.all(&scope, options).await?;
     let mut report = run.report;
-    report.found = !report.removed.is_empty() || !report.causes.is_empty();
+    report.found = !report.removed.is_empty() || !report.causes.is_empty() || !report.released.is_empty();
     report.steps = progress.steps;
     Ok(report)
 }
@@ -115,7 +118,11 @@ async fn missing_rights(cluster: &Cluster, options: &Options, scope: &Scope) -> 
     for (_, crd) in &scope.crds {
         objects.extend(removal::instances_of(cluster, crd).await?);
     }
+    objects.extend(operands::to_delete(cluster, scope, options).await?);
     let mut missing = rights::missing_to_remove(cluster, Command::Cleanup, &objects).await?;
+    let planned = Releases::planned(&operands::to_release(cluster, scope, options).await?);
+    let released = planned.released.iter().map(|released| &released.object);
+    missing.extend(rights::missing_to_change(cluster, Command::Cleanup, released).await?);
     let stays = |right: &rights::Right| right.when == When::Kept && !scope.labelled_crds.is_empty();
     missing.extend(rights::missing(cluster, Command::Cleanup, stays).await?);
     Ok(missing)
@@ -146,7 +153,20 @@ impl Run<'_, '_> {
         self.remove(&scope.install_plans).await?;
         let residue = residue::find(self.cluster, scope, options).await?;
         self.report.kept.extend(residue.kept);
-        let instances = self.instances(scope, options).await?;
+        let csvs = |csv: &str| scope.csv_names.contains(csv);
+        let deployments = operator_pods::deployments(self.cluster, Some(&scope.namespace), csvs).await?;
+        let instances = operands::to_delete(self.cluster, scope, options).await?;
+        if scope.csvs.is_empty() && deployments.is_empty() && !self.dry_run {
+            let (cluster, removed) = (self.cluster, &mut self.report.removed);
+            let find = async || operands::all(cluster, scope, options).await;
+            let causes =
+                finalizers::delete_without_operator(cluster, &instances, self.deadline, removed, self.progress, find)
+                    .await?;
+            self.report.causes.extend(causes);
+            if !self.report.causes.is_empty() {
+                return Ok(());
+            }
+        }
         if !self.remove(&instances).await? {
             return Ok(());
         }
@@ -157,15 +177,17 @@ impl Run<'_, '_> {
         self.report.kept.extend(scope.kept.iter().skip(before).cloned());
         let scope = &scope;
         let roles = residue::of_apis(self.cluster, scope).await?;
-        for stage in [
-            &scope.crds_refs(),
-            &scope.csvs,
-            &residue.of_csvs,
-            &roles,
-            &scope.catalogs,
-            &residue.of_catalogs,
-            &scope.groups,
-        ] {
+        for stage in [&scope.crds_refs(), &scope.csvs, &residue.of_csvs, &roles] {
+            if !self.remove(stage).await? {
+                return Ok(());
+            }
+        }
+        // After the webhooks of the operator, which could reject the change. Before the OperatorGroup, which has the
+        // served namespaces.
+        if !self.release(scope, options, &deployments).await? {
+            return Ok(());
+        }
+        for stage in [&scope.catalogs, &residue.of_catalogs, &scope.groups] {
             if !self.remove(stage).await? {
                 return Ok(());
             }
@@ -222,17 +244,23 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// The custom resources of the CRDs that go.
-    async fn instances(&self, scope: &Scope, options: &Options) -> Result<Vec<ObjectRef>, Error> {
-        let mut found = Vec::new();
-        for (name, crd) in &scope.crds {
-            let mut objects = removal::instances_of(self.cluster, crd).await?;
-            if !options.named_crds.contains(name) {
-                objects.retain(|object| !scope.is_outside(object));
+    /// Releases the operator's finalizers of the custom resources that are kept. `false` if something blocks.
+    async fn release(&mut self, scope: &Scope, options: &Options, deployments: &Deployments) -> Result<bool, Error> {
+        let cluster = self.cluster;
+        let mut releases = Releases::planned(&operands::to_release(cluster, scope, options).await?);
+        if !self.dry_run && !releases.released.is_empty() {
+            let running = operator_pods::stopped(cluster, deployments, self.deadline, self.progress).await?;
+            if !running.is_empty() {
+                self.report.causes.extend(running);
+                return Ok(false);
             }
-            found.extend(objects);
+            let find = async || operands::remaining(cluster, scope, options).await;
+            releases = finalizers::release(cluster, self.progress, find).await?;
         }
-        Ok(found)
+        self.report.released.extend(releases.released);
+        self.report.kept.extend(releases.kept);
+        self.report.causes.extend(releases.causes);
+        Ok(self.report.causes.is_empty())
     }
 
     /// Removes objects and waits until they are deleted. `false` if something blocks.
@@ -244,27 +272,23 @@ impl Run<'_, '_> {
         }
         let removed = &mut self.report.removed;
         let left = removal::remove(self.cluster, objects, self.deadline, removed, self.progress).await?;
-        for object in &left {
-            let cause = self.blocked(object).await?;
-            self.report.causes.extend(cause);
+        if left.is_empty() {
+            return Ok(true);
         }
-        Ok(left.is_empty())
-    }
-
-    /// The cause why an object is not deleted.
-    async fn blocked(&self, object: &ObjectRef) -> Result<Option<Cause>, Error> {
-        let Some(value) = self.cluster.get(object).await? else {
-            return Ok(None);
-        };
+        let (namespace, selector) = (self.cluster.namespace.as_str(), "olm.owner.kind=ClusterServiceVersion");
         let operators = self
             .cluster
-            .list(
-                kinds::deployment(),
-                object.namespace.as_deref(),
-                Some("olm.owner.kind=ClusterServiceVersion"),
-            )
+            .list(kinds::deployment(), Some(namespace), Some(selector))
             .await?;
-        Ok(Some(removal::blocked(object, &value, &operators)))
+        let package = names::word(&self.report.package);
+        let instead = format!("olmkit cleanup {package} -n {namespace} --delete-all=false");
+        for object in &left {
+            if let Some(value) = self.cluster.get(object).await? {
+                let cause = removal::blocked(object, &value, &operators, Some(&instead));
+                self.report.causes.push(cause);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -295,7 +319,7 @@ async fn keep_shared(cluster: &Cluster, options: &Options, scope: &mut Scope) ->
         let mut others = Vec::new();
         if !options.named_crds.contains(&name) {
             others = removal::instances_of(cluster, &crd).await?;
-            others.retain(|object| scope.is_outside(object));
+            others.retain(|object| scope.is_outside(object) && !(options.operands && scope.is_served(&name, object)));
         }
         let Some(first) = others.first() else {
             going.push((name, crd));

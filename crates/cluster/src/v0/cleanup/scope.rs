@@ -6,6 +6,7 @@ use super::options::Options;
 use crate::base::object_ref::ObjectRef;
 use crate::base::{kinds, names};
 use crate::kube::crd::CrdState;
+use crate::kube::finalizers::Rule;
 use crate::kube::origin::Record;
 use crate::kube::removal::Kept;
 use crate::observe::observation::Observation;
@@ -25,6 +26,12 @@ pub struct Scope {
     pub crds: Vec<(String, CrdState)>,
     /// All CRDs that the package owns or created.
     pub owned_crds: BTreeSet<String>,
+    /// The CRDs of the package that its operator reconciles, also those that are kept, by name.
+    pub operand_crds: Vec<(String, CrdState)>,
+    /// Namespaces that the operator serves; an empty name means all. `None` if unknown.
+    pub targets: Option<BTreeSet<String>>,
+    /// CRDs that other CSVs own, with one such CSV.
+    pub owners_elsewhere: BTreeMap<String, String>,
     /// CRDs to keep that have OLM's label of the package.
     pub labelled_crds: Vec<ObjectRef>,
     /// CRDs to keep although no other operator needs them.
@@ -58,6 +65,26 @@ impl Scope {
     /// Returns true if a custom resource is outside the operator's namespace, so that it may have another owner.
     pub fn is_outside(&self, object: &ObjectRef) -> bool {
         object.namespace.as_deref() != Some(self.namespace.as_str())
+    }
+
+    /// Returns true if the package's operator is the one that reconciles a custom resource. OLM does not install two
+    /// operators for the same CRD and namespace, but can install one for each namespace.
+    pub fn is_served(&self, crd: &str, object: &ObjectRef) -> bool {
+        let is_only = !self.owners_elsewhere.contains_key(crd);
+        match (&object.namespace, &self.targets) {
+            (Some(namespace), Some(targets)) => targets.contains(namespace) || (targets.contains("") && is_only),
+            _ => is_only,
+        }
+    }
+
+    /// The rule for the finalizers of a CRD's custom resources.
+    pub fn finalizer_rule(&self, name: &str, crd: &CrdState, named: &[String]) -> Rule {
+        let is_of_group = |other: &str| other.split_once('.').is_some_and(|(_, group)| group == crd.group);
+        // Another instance of the same operator is not a rival, because it serves other namespaces.
+        let has_twin = self.owners_elsewhere.contains_key(name);
+        let mut others = self.owners_elsewhere.iter().filter(|_| !has_twin);
+        let rival = others.find(|(other, _)| is_of_group(other));
+        Rule::new(crd, named).rival(rival.map(|(_, csv)| csv))
     }
 
     /// The CRDs as references.
@@ -97,6 +124,7 @@ pub fn scope(options: &Options, seen: &Observation, recorded: &Record, begun: BT
     scope.owned_crds = owned_crds(options, seen, &csvs, &names_of_csvs);
     scope.owned_crds.extend(created.iter().cloned());
     crds(options, seen, &created, &names_of_csvs, &mut scope);
+    operands(options, seen, &csvs, &names_of_csvs, &mut scope);
     catalogs(options, seen, &mut scope);
     for plan in seen.install_plans.iter().filter(|plan| only_ours(plan, &names_of_csvs)) {
         scope.install_plans.push(object(
@@ -242,13 +270,54 @@ fn crds(
     }
 }
 
+/// The CRDs that the operator reconciles, and the namespaces that it serves.
+fn operands(
+    options: &Options,
+    seen: &Observation,
+    csvs: &[&DeployedCsv],
+    names_of_csvs: &BTreeSet<String>,
+    scope: &mut Scope,
+) {
+    let owned = scope.owned_crds.iter().filter(|name| !options.keep_crds.contains(name));
+    let served = owned.filter_map(|name| Some((name.clone(), seen.crds.get(name)?.clone())));
+    scope.operand_crds = served.filter(|(_, crd)| crd.group != kinds::OLM_GROUP).collect();
+    for csv in csvs_elsewhere(seen, names_of_csvs) {
+        let user = format!("{}/{}", csv.namespace(), csv.name());
+        for crd in &csv.spec.customresourcedefinitions.owned {
+            scope.owners_elsewhere.insert(crd.name.clone(), user.clone());
+        }
+    }
+    scope.targets = targets(seen, csvs);
+}
+
+/// The namespaces that the CSVs serve: OLM writes them into an annotation. If no CSV exists any more, the OperatorGroup
+/// has them.
+fn targets(seen: &Observation, csvs: &[&DeployedCsv]) -> Option<BTreeSet<String>> {
+    let split = |list: &String| list.split(',').map(str::to_owned).collect::<Vec<_>>();
+    let annotations = csvs.iter().filter_map(|csv| csv.metadata.annotations.as_ref());
+    let by_csvs: BTreeSet<String> = annotations
+        .filter_map(|annotations| annotations.get(names::TARGETS_ANNOTATION))
+        .flat_map(split)
+        .collect();
+    if !by_csvs.is_empty() {
+        return Some(by_csvs);
+    }
+    match seen.operator_groups.as_slice() {
+        [group] if !group.status.namespaces.is_empty() => Some(group.status.namespaces.iter().cloned().collect()),
+        _ => None,
+    }
+}
+
+/// CSVs of other packages, and of the same package in other namespaces.
+fn csvs_elsewhere<'a>(seen: &'a Observation, ours: &BTreeSet<String>) -> impl Iterator<Item = &'a DeployedCsv> {
+    seen.all_csvs
+        .iter()
+        .filter(|csv| !(csv.namespace() == seen.namespace && ours.contains(csv.name())))
+}
+
 /// CRDs that CSVs of other packages own or require, with one such CSV.
 fn users_elsewhere<'a>(seen: &'a Observation, ours: &BTreeSet<String>) -> BTreeMap<&'a str, String> {
-    let others = seen
-        .all_csvs
-        .iter()
-        .filter(|csv| !(csv.namespace() == seen.namespace && ours.contains(csv.name())));
-    others
+    csvs_elsewhere(seen, ours)
         .flat_map(|csv| {
             let definitions = &csv.spec.customresourcedefinitions;
             let user = format!("{}/{}", csv.namespace(), csv.name());

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{Fields, is_set, list, maps, number, object, text};
 use crate::admission::walk::{Walk, whole};
+use crate::object::selector;
 
 pub(super) fn deployment(walk: &mut Walk<'_>, map: &Fields) {
     if let Some(selector) = object(map, "selector") {
@@ -26,13 +27,13 @@ pub(super) fn deployment(walk: &mut Walk<'_>, map: &Fields) {
 }
 
 /// Returns true if the selector's labels are those of the pods.
-fn selects(walk: &mut Walk<'_>, map: &Fields, selector: &Fields) {
+fn selects(walk: &mut Walk<'_>, map: &Fields, given: &Fields) {
     let none = Map::new();
     let template = object(map, "template").and_then(|template| object(template, "metadata"));
     let own = template
         .and_then(|metadata| object(metadata, "labels"))
         .unwrap_or(&none);
-    let missing = object(selector, "matchLabels")
+    let missing = object(given, "matchLabels")
         .into_iter()
         .flatten()
         .find(|(key, value)| !value.is_null() && own.get(*key).and_then(Value::as_str) != value.as_str());
@@ -40,16 +41,10 @@ fn selects(walk: &mut Walk<'_>, map: &Fields, selector: &Fields) {
         walk.reject_at(&["selector", "matchLabels", key], crate::admission::UNSELECTED);
         return;
     }
-    for (index, expression) in maps(selector, "matchExpressions") {
+    for (index, expression) in maps(given, "matchExpressions") {
         let value = own.get(text(expression, "key")).and_then(Value::as_str);
-        let listed = value.is_some_and(|value| list(expression, "values").iter().any(|one| one == value));
-        let matches = match text(expression, "operator") {
-            "In" => listed,
-            "NotIn" => !listed,
-            "Exists" => value.is_some(),
-            "DoesNotExist" => value.is_none(),
-            _ => true,
-        };
+        let values = list(expression, "values").iter().filter_map(Value::as_str);
+        let matches = selector::matches(text(expression, "operator"), value, values).unwrap_or(true);
         if !matches {
             let message = "must select the labels of the pod template";
             walk.reject_at(&["selector", "matchExpressions", &index.to_string()], message);

@@ -42,7 +42,7 @@ static FORMAT: Rule = rule(
 )
 .because(
     "The package manifest format is rejected, and a mix of both formats cannot be added to the index.",
-    "0.2.0",
+    "0.1.0",
 )
 .example(
     "operators/hello/hello.package.yaml\noperators/hello/0.0.1/hello.clusterserviceversion.yaml",
@@ -54,7 +54,7 @@ static NAMES: Rule = rule(
     Severity::Error,
     "Names of operators and versions must contain only letters, digits, dots, underscores and dashes",
 )
-.because("The pipeline's scripts do not find other names.", "0.2.0")
+.because("The pipeline's scripts do not find other names.", "0.1.0")
 .example("operators/hello world/0.0.1", "operators/hello-world/0.0.1");
 
 static PACKAGE: Rule = rule(
@@ -62,7 +62,7 @@ static PACKAGE: Rule = rule(
     Severity::Error,
     "All bundles of an operator must be of the package that its directory is named after",
 )
-.because("A directory is one package of the index.", "0.2.0")
+.because("A directory is one package of the index.", "0.1.0")
 .example(
     "# operators/hello/0.0.1/metadata/annotations.yaml\noperators.operatorframework.io.bundle.package.v1: hello-operator",
     "operators.operatorframework.io.bundle.package.v1: hello",
@@ -75,7 +75,7 @@ static REVIEWERS: Rule = rule(
 )
 .because(
     "The pipeline stops at an empty list; without the file every change waits for a maintainer of the repository.",
-    "0.2.0",
+    "0.1.0",
 )
 .example("reviewers: []", "reviewers:\n- octocat");
 

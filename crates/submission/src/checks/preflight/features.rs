@@ -30,7 +30,7 @@ pub(super) static REQUIRED: Rule = rule(
 )
 .because(
     "The catalog shows the supported environments; a certified operator must declare them.",
-    "0.2.0",
+    "0.1.0",
 )
 .example(
     "features.operators.openshift.io/disconnected: \"True\"",
@@ -44,7 +44,7 @@ pub(super) static RESTRICTED: Rule = rule(
 )
 .because(
     "Mirroring copies spec.relatedImages; an image that is not there, or has no digest, is missing behind the firewall. Not enforced.",
-    "0.2.0",
+    "0.1.0",
 )
 .example(
     "features.operators.openshift.io/disconnected: \"true\"\n# and no spec.relatedImages",

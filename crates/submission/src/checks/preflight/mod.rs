@@ -37,7 +37,7 @@ static CONSTRAINTS: Rule = rule(
 )
 .because(
     "preflight stops at several; with one, an administrator may need to apply it. Not enforced.",
-    "0.2.0",
+    "0.1.0",
 )
 .example(
     "- apiGroups: [security.openshift.io]\n  resources: [securitycontextconstraints]\n  resourceNames: [a, b]\n  verbs: [use]",

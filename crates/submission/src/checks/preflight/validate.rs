@@ -20,7 +20,7 @@ pub(super) static BUNDLE: Rule = rule(
 )
 .because(
     "OLM would reject or misrepresent the bundle; `olmkit bundle validate` explains each finding.",
-    "0.2.0",
+    "0.1.0",
 );
 
 /// The optional validators that preflight adds to the usual ones.
