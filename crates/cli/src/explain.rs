@@ -62,19 +62,19 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// The effect of a rule of this origin.
 pub fn standing(origin: Origin) -> &'static str {
     match origin {
-        Origin::OperatorSdk(_) => "a rule of operator-sdk; it decides the result",
+        Origin::OperatorSdk(_) => "a rule of operator-sdk and decides the result",
         Origin::OptionalValidator(_) => {
             "a rule of an optional validator of operator-sdk (see `bundle validate --list-optional`)"
         }
-        Origin::Scorecard(_) => "a rule of operator-sdk's scorecard; it decides the state of its test",
-        Origin::Opm => "a rule of opm; it decides the result",
+        Origin::Scorecard(_) => "a rule of operator-sdk's scorecard and decides the state of its test",
+        Origin::Opm => "a rule of opm and decides the result",
         Origin::Pipeline("operatorhub") => {
-            "a rule of the pipeline of operatorhub.io; it decides the result of `repo check --suite operatorhub`"
+            "a rule of the operatorhub.io pipeline and decides the result of `repo check --suite operatorhub`"
         }
-        Origin::Pipeline("preflight") => "a rule of preflight; it decides the result of `repo check --suite preflight`",
+        Origin::Pipeline("preflight") => "a rule of preflight and decides the result of `repo check --suite preflight`",
         Origin::Pipeline(_) => {
-            "a rule of the hosted pipelines of operator repositories; it decides the result of `repo check`"
+            "a rule of the hosted pipelines and decides the result of `repo check`"
         }
-        _ => "a lint of olmkit; it never changes the result of operator-sdk or opm",
+        _ => "an olmkit lint and never changes the result of operator-sdk or opm",
     }
 }

@@ -22,30 +22,30 @@ static ADDED: Rule = rule(
 )
 .because(
     "The pipeline builds, tests and releases one bundle for each pull request.",
-    "0.2.0",
+    "0.1.0",
 );
 
 static CATALOG_TOO: Rule = rule(
     "pipeline/check_affected_catalog_operators",
     "A change must touch a bundle or catalogs, not both",
 )
-.because("A catalog may name only bundles that are released already.", "0.2.0");
+.because("A catalog may name only bundles that are released already.", "0.1.0");
 
 static OPERATORS: Rule = rule(
     "pipeline/check_affected_operators",
     "A change that touches a bundle must touch only one operator",
 )
-.because("Reviewers and tests belong to one operator.", "0.2.0");
+.because("Reviewers and tests belong to one operator.", "0.1.0");
 
 static EXTRA: Rule = rule(
     "pipeline/check_extra_files",
-    "A change must touch only files of operators and catalogs",
+    "A change must touch only operator and catalog files",
 )
-.because("Everything else in the repository belongs to its maintainers.", "0.2.0")
+.because("Everything else in the repository belongs to its maintainers.", "0.1.0")
 .example("operators/README.md", "operators/hello-operator/README.md");
 
 static MODIFIED: Rule = rule("pipeline/check_modified_bundles", "A released bundle must not change")
-    .because("Clusters have installed it; publish a new version instead.", "0.2.0");
+    .because("Clusters have installed it. Publish a new version instead.", "0.1.0");
 
 impl Change {
     /// Checks the hosted pipelines' rules on the change.

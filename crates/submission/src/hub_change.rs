@@ -19,7 +19,7 @@ static FILES: Rule = rule(
     Severity::Error,
     "A change must touch only files below operators/",
 )
-.because("Everything else in the repository belongs to its maintainers.", "0.2.0")
+.because("Everything else in the repository belongs to its maintainers.", "0.1.0")
 .example("README.md", "operators/hello/README.md");
 
 static ONE: Rule = rule(
@@ -27,16 +27,16 @@ static ONE: Rule = rule(
     Severity::Error,
     "A change must touch only one operator",
 )
-.because("Reviewers and tests belong to one operator.", "0.2.0");
+.because("Reviewers and tests belong to one operator.", "0.1.0");
 
 static REBASE: Rule = rule(
     "operatorhub/rebase",
     Severity::Error,
-    "All published versions of the operator must be present",
+    "All published operator versions must be present",
 )
 .because(
-    "A missing version would be removed from the index; usually the fork is older than the last release.",
-    "0.2.0",
+    "A missing version would be removed from the index. Usually the fork is older than the last release.",
+    "0.1.0",
 );
 
 static EXISTING: Rule = rule(
@@ -45,8 +45,8 @@ static EXISTING: Rule = rule(
     "In a published version only descriptions, the icon and the examples may change",
 )
 .because(
-    "Clusters have installed it; publish a new version instead, or request the label allow/serious-changes-to-existing.",
-    "0.2.0",
+    "Clusters have installed it. Publish a new version instead, or request the label allow/serious-changes-to-existing.",
+    "0.1.0",
 )
 .example("spec.install of a published version changes", "spec.description of a published version changes");
 

@@ -16,7 +16,7 @@ static PRUNED: Rule = rule(
 )
 .because(
     "Without spec.replaces the index forgets the bundles before this one.",
-    "0.2.0",
+    "0.1.0",
 )
 .example(
     "metadata:\n  annotations:\n    olm.skipRange: '>=0.0.1 <0.0.3'\nspec:\n  version: 0.0.3",

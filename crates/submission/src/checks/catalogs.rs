@@ -20,7 +20,7 @@ static REGISTRIES: Rule = rule(
 )
 .because(
     "The hosted catalog serves only bundles that went through the pipeline.",
-    "0.2.0",
+    "0.1.0",
 )
 .example(
     "schema: olm.bundle\nimage: docker.io/me/hello-operator:v0.0.1",
@@ -34,8 +34,8 @@ static OBJECTS: Rule = rule(
     "A catalog for OpenShift 4.17 or later must not contain olm.bundle.object",
 )
 .because(
-    "These catalogs carry olm.csv.metadata instead; with both they grow beyond what the console can load.",
-    "0.2.0",
+    "These catalogs carry olm.csv.metadata instead. With both they grow beyond what the console can load.",
+    "0.1.0",
 )
 .example(
     "schema: olm.bundle\nproperties:\n- type: olm.bundle.object",

@@ -23,7 +23,7 @@ static CATALOG_USAGE: Rule = rule(
 )
 .because(
     "Two templates would overwrite each other's catalog.",
-    "0.2.0",
+    "0.1.0",
 )
 .example(
     "fbc:\n  catalog_mapping:\n  - {template_name: a.yaml, catalog_names: [v4.20]}\n  - {template_name: b.yaml, catalog_names: [v4.20]}",
@@ -37,8 +37,8 @@ static SCHEMA: Rule = rule(
     "ci.yaml must have the keys and types that the pipeline reads",
 )
 .because(
-    "The pipeline ignores a key that it does not know, and stops on a value of another type.",
-    "0.2.0",
+    "The pipeline ignores unknown keys, and stops on a value with another type.",
+    "0.1.0",
 )
 .example("updateGraph: legacy", "updateGraph: replaces-mode");
 

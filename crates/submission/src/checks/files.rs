@@ -19,8 +19,8 @@ static NETWORK_POLICY: Rule = rule(
     "A bundle must not contain a NetworkPolicy",
 )
 .because(
-    "The pipeline rejects the kind, although OLM has installed it since 2025; let the operator create the policy.",
-    "0.2.0",
+    "The pipeline rejects the kind, although OLM has installed it since 2025. Let the operator create the policy.",
+    "0.1.0",
 )
 .example(
     "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy",
@@ -31,9 +31,9 @@ static DIRECTORY: Rule = rule(
     "pipeline/check_operator_version_directory_name",
     Severity::Error,
     "common",
-    "The directory of a bundle must have the name of its spec.version",
+    "A bundle's directory must be named after its spec.version",
 )
-.because("The pipeline finds a bundle by its directory name.", "0.2.0")
+.because("The pipeline finds a bundle by its directory name.", "0.1.0")
 .example(
     "# operators/hello-operator/v0.0.3/manifests/hello-operator.clusterserviceversion.yaml\nspec:\n  version: 0.0.3",
     "# operators/hello-operator/0.0.3/manifests/hello-operator.clusterserviceversion.yaml\nspec:\n  version: 0.0.3",

@@ -13,11 +13,11 @@ static MARKETPLACE: Rule = rule(
     "pipeline/check_marketplace_annotation",
     Severity::Error,
     "isv",
-    "A bundle of the marketplace must link to its pages there",
+    "A marketplace bundle must link to its pages there",
 )
 .because(
     "The console opens these pages to buy the operator and to get support.",
-    "0.2.0",
+    "0.1.0",
 )
 .example(
     "metadata:\n  annotations:\n    marketplace.openshift.io/remote-workflow: https://example.com",

@@ -18,8 +18,8 @@ static NAME: Rule = rule(
     "Directory, annotations and ClusterServiceVersion must name the same operator, in all its bundles",
 )
 .because(
-    "The package name is reserved for the directory; a bundle of another package would be published under another operator's name.",
-    "0.2.0",
+    "The package name is reserved for the directory. A bundle of another package would be published under another operator's name.",
+    "0.1.0",
 )
 .example(
     "# operators/hello-operator/0.0.3/metadata/annotations.yaml\nannotations:\n  operators.operatorframework.io.bundle.package.v1: hello",

@@ -17,9 +17,9 @@ static CONSTRAINTS: Rule = rule(
     "pipeline/check_api_version_constraints",
     Severity::Error,
     "community",
-    "Every OpenShift of the annotation com.redhat.openshift.versions must have at least the Kubernetes of spec.minKubeVersion",
+    "The annotation com.redhat.openshift.versions must select only OpenShift versions whose Kubernetes is at least spec.minKubeVersion",
 )
-.because("OLM would not install the bundle on the others.", "0.2.0")
+.because("OLM would not install the bundle on the others.", "0.1.0")
 .example(
     "# spec.minKubeVersion is 1.27.0, which OpenShift 4.14 brings\nannotations:\n  com.redhat.openshift.versions: v4.12",
     "annotations:\n  com.redhat.openshift.versions: v4.14",

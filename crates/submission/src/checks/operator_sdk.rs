@@ -24,8 +24,8 @@ static FRAMEWORK: Rule = rule(
     "operator-sdk bundle validate --select-optional suite=operatorframework must pass",
 )
 .because(
-    "OLM or OperatorHub would reject or misrepresent the bundle; `olmkit bundle validate` explains each finding.",
-    "0.2.0",
+    "OLM or OperatorHub would reject or misrepresent the bundle. `olmkit bundle validate` explains each finding.",
+    "0.1.0",
 );
 
 static HUB: Rule = rule(
@@ -35,8 +35,8 @@ static HUB: Rule = rule(
     "operator-sdk bundle validate --select-optional name=operatorhub must pass",
 )
 .because(
-    "OLM or OperatorHub would reject or misrepresent the bundle; `olmkit bundle validate` explains each finding.",
-    "0.2.0",
+    "OLM or OperatorHub would reject or misrepresent the bundle. `olmkit bundle validate` explains each finding.",
+    "0.1.0",
 );
 
 /// The selections of the two checks.

@@ -25,11 +25,11 @@ static YAML_LINT: Rule = rule(
     "pipeline/yaml-lint",
     Severity::Error,
     "step",
-    "yamllint must report no error in the files of a new bundle",
+    "yamllint must report no error in a new bundle's files",
 )
 .because(
-    "The pipeline runs it with its default rules; long lines and lists at the column of their key are allowed. Warnings are omitted.",
-    "0.2.0",
+    "The pipeline runs it with its default rules. Long lines and lists at the column of their key are allowed. Warnings are omitted.",
+    "0.1.0",
 )
 .example("metadata:\n   name: hello   ", "metadata:\n  name: hello");
 
@@ -41,7 +41,7 @@ static PINNING: Rule = rule(
 )
 .because(
     "The pipeline pins them itself and stops if that changes anything, or if fewer images are listed than named.",
-    "0.2.0",
+    "0.1.0",
 )
 .example(
     "image: quay.io/example/hello:v0.0.1",
@@ -54,7 +54,7 @@ static CATALOG_FORMAT: Rule = rule(
     "step",
     "opm validate must accept the operator's part of a catalog",
 )
-.because("A catalog that opm rejects is not served.", "0.2.0")
+.because("A catalog that opm rejects is not served.", "0.1.0")
 .example(
     "schema: olm.channel\npackage: hello\nname: stable\nentries: []",
     "schema: olm.channel\npackage: hello\nname: stable\nentries:\n- name: hello.v0.0.1",

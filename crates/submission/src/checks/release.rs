@@ -16,11 +16,11 @@ static ADD: Rule = rule(
     "pipeline/add-bundle-to-fbc",
     Severity::Error,
     "step",
-    "The bundle must be addable to the templates of release-config.yaml",
+    "The bundle must be addable to the templates in release-config.yaml",
 )
 .because(
-    "The pipeline tries it, and does it after the merge; opm rejects a channel with two heads or a duplicate entry.",
-    "0.2.0",
+    "The pipeline tries it, and does it after the merge. opm rejects a channel with two heads or a duplicate entry.",
+    "0.1.0",
 )
 .example(
     "# the channel already has hello.v0.0.2 as its head\ncatalog_templates:\n- template_name: v4.20.yaml\n  channels: [stable]\n  replaces: hello.v0.0.1",

@@ -19,8 +19,8 @@ static CONSISTENT: Rule = rule(
     "release-config.yaml must name templates that ci.yaml maps to catalogs",
 )
 .because(
-    "The pipeline adds the bundle to these templates after the merge; a template that it cannot find stops the release.",
-    "0.2.0",
+    "The pipeline adds the bundle to these templates after the merge. A template that it cannot find stops the release.",
+    "0.1.0",
 )
 .example(
     "catalog_templates:\n- template_name: basic.yaml   # not in fbc.catalog_mapping of ci.yaml\n  channels: [stable]",
@@ -33,7 +33,7 @@ static SCHEMA: Rule = rule(
     "common",
     "release-config.yaml must have the keys and types that the pipeline reads",
 )
-.because("The release would fail after the merge.", "0.2.0")
+.because("The release would fail after the merge.", "0.1.0")
 .example(
     "catalog_templates:\n- template_name: basic.yaml",
     "catalog_templates:\n- template_name: basic.yaml\n  channels: [stable]",

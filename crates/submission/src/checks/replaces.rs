@@ -19,8 +19,8 @@ static REPLACES: Rule = rule(
     "The bundle in spec.replaces must exist and support every OpenShift that the new one supports",
 )
 .because(
-    "Otherwise the new bundle cannot be added to the index of some OpenShift version.",
-    "0.2.0",
+    "Otherwise the new bundle cannot be added to every OpenShift index.",
+    "0.1.0",
 )
 .example(
     "spec:\n  version: 0.0.3\n  replaces: hello-operator.v0.0.1   # operators/hello-operator/0.0.1 does not exist",

@@ -22,8 +22,8 @@ static READ_CONFIG: Rule = rule(
     "ci.yaml must have updateGraph or fbc.enabled, not both",
 )
 .because(
-    "With file-based catalogs the templates define the upgrade graph; the task read-config rejects both.",
-    "0.2.0",
+    "With file-based catalogs the templates define the upgrade graph. The task read-config rejects both.",
+    "0.1.0",
 )
 .example(
     "updateGraph: replaces-mode\nfbc:\n  enabled: true",
@@ -34,20 +34,20 @@ static PROJECT: Rule = rule(
     "pipeline/certification-project-check",
     Severity::Error,
     "step",
-    "ci.yaml of a certified operator must name its certification project",
+    "A certified operator's ci.yaml must name its certification project",
 )
-.because("The task certification-project-check stops without it.", "0.2.0")
+.because("The task certification-project-check stops without it.", "0.1.0")
 .example("merge: true", "cert_project_id: 0123456789abcdef01234567");
 
 static VERSIONS: Rule = rule(
     "pipeline/get-supported-versions",
     Severity::Error,
     "step",
-    "com.redhat.openshift.versions selects an OpenShift that is supported; bundles that are not of the community must have it",
+    "com.redhat.openshift.versions must select a supported OpenShift. Only community bundles may omit it",
 )
 .because(
     "The pipeline tests and publishes the bundle for each selected version, and stops without one.",
-    "0.2.0",
+    "0.1.0",
 )
 .example(
     "annotations:\n  com.redhat.openshift.versions: v4.6-v4.8",
@@ -62,7 +62,7 @@ static DOCKERFILE: Rule = rule(
 )
 .because(
     "The pipeline builds the bundle image from a Dockerfile that it generates from the annotations.",
-    "0.2.0",
+    "0.1.0",
 )
 .example(
     "annotations:\n  operators.operatorframework.io.bundle.manifests.v1: deploy/",

@@ -14,7 +14,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::Opm,
         summary: "Each deprecation must refer to an existing package, channel or bundle, and must be listed once.",
-        why: "A deprecation of something else never reaches users.",
+        why: "Other deprecations never reach users.",
         bad: "schema: olm.deprecations\npackage: demo\nentries:\n- reference: {schema: olm.channel, name: gone}",
         good: "entries:\n- reference: {schema: olm.channel, name: stable}\n  message: use the channel fast",
         since: "0.1.0",

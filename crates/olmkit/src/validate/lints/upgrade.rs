@@ -101,7 +101,7 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "An upgrade should keep scope and kind of a CRD (`--against`). The API server rejects their change.",
-        why: "The upgrade stops; the only fix is to delete the CRD with all its custom resources.",
+        why: "The upgrade stops. The only fix is to delete the CRD with all its custom resources.",
         bad: "scope: Cluster   # was Namespaced",
         good: "scope: Namespaced",
         since: "0.1.0",

@@ -79,7 +79,7 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "A webhook should accept review version v1.",
-        why: "v1beta1 reviews are deprecated; an API server that drops them cannot call the webhook.",
+        why: "v1beta1 reviews are deprecated. An API server that drops them cannot call the webhook.",
         bad: "admissionReviewVersions: [v1beta1]",
         good: "admissionReviewVersions: [v1]",
         since: "0.1.0",

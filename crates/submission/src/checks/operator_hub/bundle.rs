@@ -24,11 +24,11 @@ pub(crate) static CHECKS: &[Check] = &[
 static BELOW_HEAD: Rule = rule(
     "operatorhub/below-head",
     Severity::Warning,
-    "Another bundle of the channel should replace or skip each bundle in replaces-mode, except for the newest one",
+    "In replaces-mode, another bundle in the channel should replace or skip each bundle except the newest one",
 )
 .because(
-    "Otherwise OLM offers users of this bundle no upgrade, or the index has two channel heads.",
-    "0.2.0",
+    "Otherwise OLM offers this bundle's users no upgrade, or the index has two channel heads.",
+    "0.1.0",
 )
 .example(
     "# 1.11.3 replaces 1.10.1, this is 1.10.2\nspec:\n  version: 1.10.2\n  replaces: hello.v1.10.1",
@@ -40,7 +40,7 @@ static CATEGORIES: Rule = rule(
     Severity::Error,
     "The annotation categories must be present and not empty",
 )
-.because("operatorhub.io lists operators by category.", "0.2.0")
+.because("operatorhub.io lists operators by category.", "0.1.0")
 .example(
     "metadata:\n  annotations: {}",
     "metadata:\n  annotations:\n    categories: Database",
@@ -51,7 +51,7 @@ static DEPLOYMENTS: Rule = rule(
     Severity::Error,
     "The install strategy must have a deployment",
 )
-.because("The pipeline deploys the operator and watches its pod.", "0.2.0")
+.because("The pipeline deploys the operator and watches its pod.", "0.1.0")
 .example(
     "spec:\n  install:\n    strategy: deployment\n    spec:\n      deployments: []",
     "spec:\n  install:\n    strategy: deployment\n    spec:\n      deployments:\n      - name: hello-operator",
@@ -63,8 +63,8 @@ static MAX_VERSION: Rule = rule(
     "The annotation operatorhub.io/ui-metadata-max-k8s-version must be a version, and below 1.22 for a bundle with APIs that 1.22 removed",
 )
 .because(
-    "It chooses the cluster of the tests, and operatorhub.io shows it: the bundle cannot be installed on later versions.",
-    "0.2.0",
+    "The pipeline selects its test cluster by this version. operatorhub.io shows it as the last version on which the bundle can be installed.",
+    "0.1.0",
 )
 .example(
     "# the bundle has a CustomResourceDefinition of apiextensions.k8s.io/v1beta1\nmetadata:\n  annotations: {}",
@@ -77,8 +77,8 @@ static SDK: Rule = rule(
     "operator-sdk bundle validate --select-optional suite=operatorframework must report no error",
 )
 .because(
-    "The pipeline runs it, with the categories of categories.json; `olmkit bundle validate` explains each finding.",
-    "0.2.0",
+    "The pipeline runs it, with the categories of categories.json. `olmkit bundle validate` explains each finding.",
+    "0.1.0",
 );
 
 static UPDATE_GRAPH: Rule = rule(
@@ -87,8 +87,8 @@ static UPDATE_GRAPH: Rule = rule(
     "A bundle in semver-mode must not have spec.replaces or spec.skips",
 )
 .because(
-    "Without updateGraph in ci.yaml semver-mode applies; only the versions determine the upgrade graph.",
-    "0.2.0",
+    "Without updateGraph in ci.yaml semver-mode applies. Only the versions determine the upgrade graph.",
+    "0.1.0",
 )
 .example(
     "# no ci.yaml\nspec:\n  replaces: hello.v0.0.1",
@@ -98,9 +98,9 @@ static UPDATE_GRAPH: Rule = rule(
 static VERSION: Rule = rule(
     "operatorhub/version",
     Severity::Error,
-    "The directory of a bundle must have the name of its spec.version",
+    "A bundle's directory must be named after its spec.version",
 )
-.because("The pipeline finds a bundle by its directory name.", "0.2.0")
+.because("The pipeline finds a bundle by its directory name.", "0.1.0")
 .example(
     "# operators/hello/v0.0.3/manifests/hello.clusterserviceversion.yaml\nspec:\n  version: 0.0.3",
     "# operators/hello/0.0.3/manifests/hello.clusterserviceversion.yaml\nspec:\n  version: 0.0.3",

@@ -20,7 +20,7 @@ static CONTAINER_IMAGE: Rule = rule(
     Severity::Error,
     "The annotation containerImage must name an image that the ClusterServiceVersion also uses",
 )
-.because("operatorhub.io shows it as the operator's image.", "0.2.0")
+.because("operatorhub.io shows it as the operator's image.", "0.1.0")
 .example(
     "metadata:\n  annotations:\n    containerImage: quay.io/example/hello:v0.0.1\n# spec has quay.io/example/hello:v0.0.2",
     "metadata:\n  annotations:\n    containerImage: quay.io/example/hello:v0.0.2\n# spec has quay.io/example/hello:v0.0.2",
@@ -29,11 +29,11 @@ static CONTAINER_IMAGE: Rule = rule(
 static LABELS: Rule = rule(
     "operatorhub/labels",
     Severity::Error,
-    "The labels of the bundle image must equal its annotations",
+    "The bundle image's labels must equal its annotations",
 )
 .because(
-    "OLM reads the labels of the image, users the annotations; the pipeline rejects an image with different ones.",
-    "0.2.0",
+    "OLM reads the image labels, and users read the annotations. The pipeline rejects an image with different ones.",
+    "0.1.0",
 )
 .example(
     "# metadata/annotations.yaml has package.v1: hello\n# metadata/labels.yaml\nlabels:\n  operators.operatorframework.io.bundle.package.v1: other",

@@ -29,8 +29,8 @@ pub(super) static REQUIRED: Rule = rule(
     "The annotations for features must be present, each \"true\" or \"false\"",
 )
 .because(
-    "The catalog shows the supported environments; a certified operator must declare them.",
-    "0.2.0",
+    "The catalog shows the supported environments. A certified operator must declare them.",
+    "0.1.0",
 )
 .example(
     "features.operators.openshift.io/disconnected: \"True\"",
@@ -43,8 +43,8 @@ pub(super) static RESTRICTED: Rule = rule(
     "The operator should be installable without internet access and declare it",
 )
 .because(
-    "Mirroring copies spec.relatedImages; an image that is not there, or has no digest, is missing behind the firewall. Not enforced.",
-    "0.2.0",
+    "Mirroring copies spec.relatedImages. An image that is not there, or has no digest, is missing behind the firewall. Not enforced.",
+    "0.1.0",
 )
 .example(
     "features.operators.openshift.io/disconnected: \"true\"\n# and no spec.relatedImages",

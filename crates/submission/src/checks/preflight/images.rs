@@ -16,7 +16,7 @@ pub(super) static CERTIFIED: Rule = rule(
 )
 .because(
     "Only an image with a digest can be looked up in the hosted service for certified images, which olmkit does not query. Not enforced.",
-    "0.2.0",
+    "0.1.0",
 )
 .example("image: quay.io/example/hello:v0.0.1", "image: quay.io/example/hello@sha256:…");
 
@@ -27,7 +27,7 @@ pub(super) static RELATED: Rule = rule(
 )
 .because(
     "Mirroring copies only spec.relatedImages. preflight passes anyway, and announces that a later release will fail.",
-    "0.2.0",
+    "0.1.0",
 )
 .example(
     "# a container has quay.io/example/hello@sha256:…\nspec: {}",

@@ -16,11 +16,11 @@ use crate::python::text::shown;
 pub(super) static BUNDLE: Rule = rule(
     "preflight/ValidateOperatorBundle",
     Severity::Error,
-    "The validators of operator-framework must report no error",
+    "operator-framework's validators must report no error",
 )
 .because(
-    "OLM would reject or misrepresent the bundle; `olmkit bundle validate` explains each finding.",
-    "0.2.0",
+    "OLM would reject or misrepresent the bundle. `olmkit bundle validate` explains each finding.",
+    "0.1.0",
 );
 
 /// The optional validators that preflight adds to the usual ones.

@@ -15,7 +15,7 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "Each deployment's service account should have permissions.",
-        why: "OLM creates the service accounts that have permissions; a deployment with another one cannot create its pods, or they run without permissions.",
+        why: "OLM creates the service accounts that have permissions. A deployment with another one cannot create its pods, or they run without permissions.",
         bad: "serviceAccountName: manager   # not listed under permissions",
         good: "permissions:\n- serviceAccountName: manager",
         since: "0.1.0",
