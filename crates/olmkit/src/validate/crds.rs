@@ -94,7 +94,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OperatorSdk("CustomResourceDefinition"),
         summary: "Paths in the scale subresource must be under `.spec` and `.status`.",
-        why: "The API server reads and writes replicas by these paths and rejects others.",
+        why: "The API server reads and writes replicas by these paths and rejects all other paths.",
         bad: "specReplicasPath: spec.size",
         good: "specReplicasPath: .spec.size",
         since: "0.1.0",

@@ -95,7 +95,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OperatorSdk("ClusterServiceVersion"),
         summary: "OLM's annotations must have the right capitalization.",
-        why: "OLM looks the annotations up by their exact names and ignores others.",
+        why: "OLM reads the annotations by their exact names and ignores all other names.",
         bad: "olm.skiprange: <1.0.0",
         good: "olm.skipRange: <1.0.0",
         since: "0.1.0",

@@ -94,7 +94,7 @@ define_rules! {
         id: "DEP-9",
         severity: Severity::Error,
         origin: Origin::OperatorSdk("dependencies"),
-        summary: "A constraint must have a `cel` member. operator-sdk supports no others.",
+        summary: "A constraint must have a `cel` member. operator-sdk supports no other member.",
         why: "operator-sdk rejects a constraint without CEL, although OLM supports compound constraints.",
         bad: "type: olm.constraint\nvalue: {all: {}}",
         good: "type: olm.constraint\nvalue: {cel: {rule: \"true\"}}",

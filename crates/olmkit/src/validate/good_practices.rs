@@ -37,7 +37,7 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::OptionalValidator("good-practices"),
         summary: "Each owned and required API should have a description.",
-        why: "Consoles show the description to users who choose an API.",
+        why: "Consoles show the description in the list of APIs.",
         bad: "- name: widgets.example.com",
         good: "- name: widgets.example.com\n  description: A widget",
         since: "0.1.0",

@@ -17,7 +17,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OperatorSdk("bundle loader"),
         summary: "One file in the manifests directory must be a ClusterServiceVersion.",
-        why: "The ClusterServiceVersion is what OLM installs. Without it the directory is not a bundle.",
+        why: "OLM installs the ClusterServiceVersion. Without it the directory is not a bundle.",
         bad: "# a comment\n---\nkind: ClusterServiceVersion",
         good: "kind: ClusterServiceVersion",
         since: "0.1.0",

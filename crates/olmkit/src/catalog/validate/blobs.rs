@@ -22,7 +22,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::Convention,
-            "OLM reads the four schemas of the specification and treats all others as custom blobs",
+            "OLM reads the specification's four schemas and treats all other schemas as custom blobs",
             "any",
             SPECIFICATION,
         ),
@@ -38,7 +38,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::Convention,
-            "the specification lists the keys of each schema, and opm decodes no others",
+            "the specification lists each schema's keys, and opm decodes no other keys",
             "any",
             SPECIFICATION,
         ),

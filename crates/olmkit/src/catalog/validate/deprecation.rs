@@ -24,7 +24,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::Opm,
         summary: "A deprecation must have a message.",
-        why: "Without a message users see that something is deprecated, but not what to do.",
+        why: "Without a message, users see the deprecation but no instructions.",
         bad: "- reference: {schema: olm.package}",
         good: "- reference: {schema: olm.package}\n  message: use the package demo-next",
         since: "0.1.0",

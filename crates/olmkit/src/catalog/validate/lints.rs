@@ -20,7 +20,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::Tools,
-            "opm serves the bundle without what consoles show",
+            "opm serves the bundle without the data that consoles show",
             "opm 1.73",
             "crates/cli/tests/cluster/lints/catalogs.rs: opm_serves_what_rules_of_catalogs_say",
         ),
@@ -36,7 +36,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::Convention,
-            "a bundle is pulled by its image; olm.csv.metadata takes the place of inline manifests",
+            "OLM pulls a bundle by its image, and olm.csv.metadata replaces inline manifests",
             "any",
             "https://olm.operatorframework.io/docs/reference/file-based-catalogs/",
         ),
@@ -84,7 +84,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::Convention,
-            "a range names the earlier versions that the bundle upgrades from; OLM takes no bundle as its own upgrade",
+            "a range contains the earlier versions that the bundle upgrades from. OLM does not upgrade a bundle to itself",
             "any",
             "https://olm.operatorframework.io/docs/concepts/olm-architecture/operator-catalog/creating-an-update-graph/",
         ),

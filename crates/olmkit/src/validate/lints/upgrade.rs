@@ -92,7 +92,7 @@ define_rules! {
         proof: Proof::new(
             Witness::ApiServer,
             "the API server rejects a definition that lacks a stored version",
-            "Kubernetes 1.36; since 1.16",
+            "Kubernetes 1.36, since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }
@@ -108,7 +108,7 @@ define_rules! {
         proof: Proof::new(
             Witness::ApiServer,
             "the API server rejects the change",
-            "Kubernetes 1.36; since 1.16",
+            "Kubernetes 1.36, since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }
@@ -140,7 +140,7 @@ define_rules! {
         proof: Proof::new(
             Witness::ApiServer,
             "the API server drops the field with the next write",
-            "Kubernetes 1.36; since 1.16",
+            "Kubernetes 1.36, since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }
@@ -156,7 +156,7 @@ define_rules! {
         proof: Proof::new(
             Witness::ApiServer,
             "an object read in the other version lacks the values of renamed fields",
-            "Kubernetes 1.36; since 1.16",
+            "Kubernetes 1.36, since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }

@@ -37,7 +37,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::Olm,
-            "OLM makes the other account; that of the Deployment may do nothing",
+            "OLM creates the other account, and the Deployment's account has no permissions",
             "OLM 0.46",
             "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
         ),
@@ -53,7 +53,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::Olm,
-            "the API server forbids what the binding should allow, unless the namespace is the one that it names",
+            "the API server forbids the binding's permissions, except in the named namespace",
             "OLM 0.46",
             "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
         ),
