@@ -172,12 +172,7 @@ pub static TEMPLATE: Limit = Limit::new(
 );
 
 /// Upgrade edges that a picture of a catalog draws.
-pub static PICTURE_EDGES: Limit = Limit::new(
-    "picture-edges",
-    Unit::Count,
-    100_000,
-    "upgrade edges in a drawn graph",
-);
+pub static PICTURE_EDGES: Limit = Limit::new("picture-edges", Unit::Count, 100_000, "upgrade edges in a drawn graph");
 
 /// Bytes of ranges and names of channel entries that versions are compared with, while an upgrade path is found.
 pub static RANGE_COMPARISONS: Limit = Limit::fixed(
@@ -287,12 +282,7 @@ pub static INSTALLER_RIGHTS: Limit = Limit::fixed(
 );
 
 /// Scorecard tests that run in pods.
-pub static SCORECARD_PODS: Limit = Limit::new(
-    "scorecard-pods",
-    Unit::Count,
-    100,
-    "scorecard tests in pods per run",
-);
+pub static SCORECARD_PODS: Limit = Limit::new("scorecard-pods", Unit::Count, 100, "scorecard tests in pods per run");
 
 /// The output of a program that is run, such as git or an external validator.
 pub static PROGRAM_OUTPUT: Limit = Limit::new(
@@ -303,12 +293,7 @@ pub static PROGRAM_OUTPUT: Limit = Limit::new(
 );
 
 /// A pointer of Git Large File Storage (LFS).
-pub static LFS_POINTER: Limit = Limit::fixed(
-    "lfs-pointer",
-    Unit::Bytes,
-    4 << 10,
-    "a Git Large File Storage pointer",
-);
+pub static LFS_POINTER: Limit = Limit::fixed("lfs-pointer", Unit::Bytes, 4 << 10, "a Git Large File Storage pointer");
 
 /// The answer of a credential helper.
 pub static CREDENTIAL_ANSWER: Limit = Limit::fixed(
@@ -338,12 +323,7 @@ pub static COMPARED_PROPERTIES: Limit = Limit::new(
 );
 
 /// The paths of these properties.
-pub static COMPARED_PATHS: Limit = Limit::new(
-    "compared-paths",
-    Unit::Bytes,
-    64 << 20,
-    "paths of these properties",
-);
+pub static COMPARED_PATHS: Limit = Limit::new("compared-paths", Unit::Bytes, 64 << 20, "paths of these properties");
 
 /// Schemas within schemas that are compared with an earlier version.
 pub static COMPARED_DEPTH: Limit = Limit::fixed(

@@ -72,9 +72,7 @@ pub fn standing(origin: Origin) -> &'static str {
             "a rule of the operatorhub.io pipeline and decides the result of `repo check --suite operatorhub`"
         }
         Origin::Pipeline("preflight") => "a rule of preflight and decides the result of `repo check --suite preflight`",
-        Origin::Pipeline(_) => {
-            "a rule of the hosted pipelines and decides the result of `repo check`"
-        }
+        Origin::Pipeline(_) => "a rule of the hosted pipelines and decides the result of `repo check`",
         _ => "an olmkit lint and never changes the result of operator-sdk or opm",
     }
 }

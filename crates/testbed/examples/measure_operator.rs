@@ -435,10 +435,7 @@ async fn relist(
         .count();
     anyhow::ensure!(lists > 0, "no watch was opened again");
     let took = operator.processor()? - before;
-    note(
-        format!("CPU time for a new list with {count}"),
-        format!("{took:.2} s"),
-    );
+    note(format!("CPU time for a new list with {count}"), format!("{took:.2} s"));
     note(format!("requests after it, {count} objects"), requests(&seen));
     note(format!("memory after it, {count} objects"), mib(operator.memory()?));
     Ok(())

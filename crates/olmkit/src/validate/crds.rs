@@ -156,7 +156,7 @@ define_rules! {
         summary: "The API server must accept the CRD in every other respect.",
         why: "The installation or upgrade stops when the API server rejects a definition.",
         bad: "a definition that the API server rejects for a reason that no other CRD rule covers",
-        good: "a definition changed as the finding says",
+        good: "a definition changed as the finding describes",
         since: "0.1.0",
     }
 }
