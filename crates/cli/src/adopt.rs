@@ -36,6 +36,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Kind::Rust(kinds) => note!("found the kinds {}", UntrustedText::new(&kinds.join(", "))),
             Kind::Kubebuilder(layout) => note!("found the layout {}", UntrustedText::new(layout)),
         }
+        crate::init::note_unreleased(&args.source);
         note!("Next: {}", adopted.next);
         Ok(())
     })

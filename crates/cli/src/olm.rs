@@ -21,10 +21,18 @@ pub struct Args {
 #[command(defer = true)]
 enum Command {
     /// Install OLM or complete an interrupted installation
+    ///
+    /// Downloads the manifests of the OLM release that olmkit is tested with, and prints their URLs and checksums.
+    /// Creates no catalog unless you pass --catalog-image or --with-catalogs.
     Install(Box<InstallArgs>),
     /// Show whether OLM is installed and healthy
+    ///
+    /// Use it if operators are not installed: prints the causes, such as a missing CRD or a crashing pod, with fixes.
+    /// Exits with 1 if OLM is not healthy.
     Status(StatusArgs),
     /// Uninstall OLM and everything it created
+    ///
+    /// Fails while operators are installed, unless you pass --with-operators. Run it with --dry-run first.
     Uninstall(UninstallArgs),
 }
 
@@ -87,7 +95,7 @@ struct InstallArgs {
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit olm status"])]
 struct StatusArgs {
-    /// Kubeconfig file
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config, else the pod's account]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Ignored (operator-sdk compatibility): OLM is found by its Deployments

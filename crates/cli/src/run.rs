@@ -27,8 +27,14 @@ pub struct Args {
 #[command(defer = true)]
 enum Command {
     /// Install a bundle through OLM
+    ///
+    /// Use it to test a bundle before you publish it: no catalog is needed, and with a directory no registry. Checks
+    /// permissions and conflicts first, waits until the operator runs, and reports the cause and a fix if it does not.
     Bundle(BundleArgs),
     /// Upgrade an installed operator to a bundle
+    ///
+    /// Use it to test an upgrade before you publish the new version. The operator can be installed by `run bundle` or
+    /// from a catalog.
     BundleUpgrade(UpgradeArgs),
 }
 

@@ -27,6 +27,7 @@ use crate::progress::{Progress, Unit};
 use crate::registry_flags::RegistryFlags;
 
 /// Validate operator bundles
+///
 /// Passes and fails the same bundles as `operator-sdk bundle validate`. Each finding shows the source line and how to fix it.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit bundle validate bundle", "olmkit bundle validate bundle --select-optional suite=operatorframework --strict", "olmkit bundle validate --recursive operators -o sarif > findings.sarif", "olmkit bundle validate bundle --against quay.io/example/catalog:latest", "olmkit bundle validate bundle --fix"])]

@@ -21,7 +21,7 @@ use crate::terminal;
 /// `--output text|json`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
 enum Output {
-    /// Human-readable lines.
+    /// Human-readable.
     #[default]
     Text,
     /// JSON, for scripts.
@@ -159,10 +159,10 @@ pub struct AddArgs {
     /// Compute the upgrade edges from the versions.
     #[arg(long)]
     semver: bool,
-    /// Migrate the bundle to this level.
+    /// Migrate bundles to this level.
     #[arg(long, value_enum, value_name = "LEVEL")]
     migrate_level: Option<MigrateLevel>,
-    /// Image reference of a bundle directory, with {{.Package}}, {{.Name}} and {{.Version}}.
+    /// Image reference for bundle directories, with {{.Package}}, {{.Name}} and {{.Version}}.
     #[arg(long, visible_alias = "image-ref-template", value_name = "TEMPLATE")]
     alpha_image_ref_template: Option<ImageTemplate>,
     #[command(flatten)]

@@ -324,6 +324,7 @@ generated.
 Your Makefile calls operator-sdk and opm through variables. Some Makefiles download another release if `version` does not print the expected one.
 To use olmkit, link to it under the tools' names, so that it prints `version` as they do. Then pass the releases that olmkit is compatible with:
 
+<!-- tested by: dev/makefiles.sh -->
 ```sh
 mkdir -p bin && cp \"$(command -v olmkit)\" bin/olmkit
 ln -sf olmkit bin/operator-sdk && ln -sf olmkit bin/opm

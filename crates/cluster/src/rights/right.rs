@@ -144,7 +144,7 @@ impl When {
             When::InBundle => "the bundle contains such objects".into(),
             When::Removed => "such objects will be removed".into(),
             When::Kept => "a CRD of the package stays".into(),
-            When::Repair => "rolling back, or OLM no longer tracks what it installed".into(),
+            When::Repair => "rolling back, or OLM no longer tracks its objects".into(),
             When::Better(without) => format!("optional: without it {without}"),
         }
     }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::answers::{self, Flags};
 use super::owned;
 
-/// Generate the base ClusterServiceVersion and its kustomization.yaml
+/// Generate the base ClusterServiceVersion for a bundle
 ///
 /// Writes `<dir>/bases/<package>.clusterserviceversion.yaml`, and `<dir>/kustomization.yaml` if there is none.
 ///
