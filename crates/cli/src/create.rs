@@ -179,7 +179,7 @@ pub fn scaffolded(action: impl FnOnce() -> Result<(), Error>) -> anyhow::Result<
     match action() {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error @ (Error::Name { .. } | Error::Usage(_))) => {
-            eprintln!("Error: {error}");
+            eprintln!("error: {error}");
             Ok(ExitCode::from(2))
         }
         Err(error) => Err(error.into()),

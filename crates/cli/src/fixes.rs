@@ -38,7 +38,7 @@ impl FixFlags {
     pub fn run(&self, sources: &[Source], command: Command) -> anyhow::Result<Option<ExitCode>> {
         if !self.fix && !self.diff {
             if self.unsafe_fixes {
-                eprintln!("Error: --unsafe-fixes needs --fix or --diff");
+                eprintln!("error: --unsafe-fixes needs --fix or --diff");
                 return Ok(Some(ExitCode::from(2)));
             }
             return Ok(None);

@@ -105,7 +105,7 @@ pub fn helper() -> ExitCode {
     olmkit::temporary::on_first_use(signals::clean_up);
     let arguments: Vec<OsString> = std::env::args_os().collect();
     exit_code(run_in_pod(&arguments).unwrap_or_else(|| {
-        eprintln!("Error: unknown program name; call olmkit-helper as opm, cp, cpb, copy-content or grpc_health_probe");
+        eprintln!("error: unknown program name; call olmkit-helper as opm, cp, cpb, copy-content or grpc_health_probe");
         Ok(ExitCode::from(2))
     }))
 }
@@ -246,7 +246,7 @@ impl Cli {
         terminal::log(self.verbose);
         for limit in &self.limits {
             if let Err(error) = olmkit::limits::set(limit) {
-                eprintln!("Error: --limit: {error}");
+                eprintln!("error: --limit: {error}");
                 return Ok(ExitCode::from(2));
             }
         }
@@ -281,7 +281,7 @@ impl Cli {
             Command::Version(args) => version::run(&args, is_operator_sdk),
             Command::Alpha { .. } => {
                 eprintln!(
-                    "Error: olmkit does not have this command; see docs/reference/drop-in.md for its replacement"
+                    "error: olmkit does not have this command; see docs/reference/drop-in.md for its replacement"
                 );
                 Ok(ExitCode::from(2))
             }
@@ -329,7 +329,7 @@ fn run_in_pod(arguments: &[OsString]) -> Option<anyhow::Result<ExitCode>> {
 
 fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
     result.unwrap_or_else(|error| {
-        eprintln!("Error: {}", error_message(&error));
+        eprintln!("error: {}", error_message(&error));
         ExitCode::FAILURE
     })
 }

@@ -85,7 +85,7 @@ impl PolicyFlags {
     /// Reads the settings, and overrides them with flags and environment. A failure has the exit code of a usage error.
     pub fn choose(&self, fail_on: Option<FailOn>) -> Result<Chosen, ExitCode> {
         self.try_choose(&rules(), fail_on).map_err(|error| {
-            eprintln!("Error: {}", UntrustedText::lines(&format!("{error:#}")));
+            eprintln!("error: {}", UntrustedText::lines(&format!("{error:#}")));
             ExitCode::from(2)
         })
     }

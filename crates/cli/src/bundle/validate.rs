@@ -264,7 +264,7 @@ impl Form {
 }
 
 fn wrong_usage(message: &str) -> ExitCode {
-    eprintln!("Error: invalid command args: {message}");
+    eprintln!("error: invalid command args: {message}");
     ExitCode::from(2)
 }
 

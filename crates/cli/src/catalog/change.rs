@@ -71,7 +71,7 @@ pub fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
         (Ok(old), Ok(new)) => (old, new),
         // Exit code 1 means that the catalogs differ.
         (Err(error), _) | (_, Err(error)) => {
-            eprintln!("Error: {}", crate::error_message(&error));
+            eprintln!("error: {}", crate::error_message(&error));
             return Ok(ExitCode::from(2));
         }
     };
@@ -79,7 +79,7 @@ pub fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     if let Some(wanted) = wanted
         && let (Err(error), Err(_)) = (require_package(&old, wanted), require_package(&new, wanted))
     {
-        eprintln!("Error: {}", crate::error_message(&error));
+        eprintln!("error: {}", crate::error_message(&error));
         return Ok(ExitCode::from(2));
     }
     let packages = difference::by_package(&old, &new, wanted);

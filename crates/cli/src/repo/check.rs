@@ -92,7 +92,7 @@ impl Args {
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(problem) = wrong_usage(args) {
-        eprintln!("Error: {problem}");
+        eprintln!("error: {problem}");
         return Ok(ExitCode::from(2));
     }
     if let Some(image) = &args.image {
@@ -103,7 +103,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let options = match options(args, kind) {
         Ok(options) => options,
         Err(problem) => {
-            eprintln!("Error: {problem}");
+            eprintln!("error: {problem}");
             return Ok(ExitCode::from(2));
         }
     };

@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let platforms = match args.versions.platforms(Some(&args.repo)) {
         Ok(platforms) => platforms,
         Err(problem) => {
-            eprintln!("Error: {problem}");
+            eprintln!("error: {problem}");
             return Ok(ExitCode::from(2));
         }
     };
@@ -169,7 +169,7 @@ fn refuse(onboarded: &Onboarded) -> anyhow::Result<ExitCode> {
         writeln!(out, "{}: {change}", UntrustedText::new(catalog))?;
     }
     eprintln!(
-        "Error: the templates render to other catalogs than the published ones; nothing is written. Lines with - are only in the published catalogs, lines with + only in the rendered ones"
+        "error: the templates render to other catalogs than the published ones; nothing is written. Lines with - are only in the published catalogs, lines with + only in the rendered ones"
     );
     Ok(ExitCode::FAILURE)
 }

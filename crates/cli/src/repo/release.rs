@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let platforms = match args.versions.platforms(Some(&args.repo)) {
         Ok(platforms) => platforms,
         Err(problem) => {
-            eprintln!("Error: {problem}");
+            eprintln!("error: {problem}");
             return Ok(ExitCode::from(2));
         }
     };

@@ -144,7 +144,7 @@ pub fn run(
         Ok(account) => account.to_owned(),
         Err(_) if pods_of(&stages) == 0 => String::new(),
         Err(problem) => {
-            eprintln!("Error: {problem}");
+            eprintln!("error: {problem}");
             return Ok(Err(ExitCode::from(2)));
         }
     };

@@ -42,7 +42,7 @@ fn a_project_is_started_extended_and_changed() {
     assert_eq!(code, 2);
     assert_eq!(
         errors,
-        "Error: cache.example.com/v1alpha1 Memcached exists; --force overwrites its files\n"
+        "error: cache.example.com/v1alpha1 Memcached exists; --force overwrites its files\n"
     );
     let (code, written, _) = olmkit(&folder, &["edit", "--namespaced"]);
     assert_eq!(code, 0);
@@ -61,7 +61,7 @@ fn names_that_nobody_would_accept_are_refused_before_anything_is_written() {
         let (code, _, errors) = olmkit(folder.path(), &["init", "--project-name=fine", flag, value]);
         assert_eq!(code, 2, "{errors}");
         assert!(
-            errors.starts_with("Error: ") || errors.starts_with("error: "),
+            errors.starts_with("error: "),
             "{errors}"
         );
     }
@@ -100,7 +100,7 @@ fn webhooks_are_created_packaged_and_deleted() {
     assert_eq!(code, 2);
     assert_eq!(
         errors,
-        "Error: give --defaulting, --programmatic-validation or --conversion\n"
+        "error: give --defaulting, --programmatic-validation or --conversion\n"
     );
     create.extend([
         "--defaulting",
@@ -163,7 +163,7 @@ fn webhooks_are_created_packaged_and_deleted() {
     let (code, _, errors) = olmkit(folder.path(), &delete);
     assert_eq!(
         (code, errors.as_str()),
-        (2, "Error: cache.example.com/v1 Memcached has no webhook\n")
+        (2, "error: cache.example.com/v1 Memcached has no webhook\n")
     );
 }
 

@@ -245,7 +245,7 @@ fn play(page: &str) -> (String, Vec<String>) {
         if !is_console {
             for command in lines_of(&block) {
                 let printed = desk.run(&command);
-                let error = printed.lines().find(|line| line.starts_with("Error: ") || line.starts_with("fatal: "));
+                let error = printed.lines().find(|line| line.starts_with("error: ") || line.starts_with("fatal: "));
                 assert!(error.is_none(), "{command}: {printed}");
             }
             continue;
