@@ -16,7 +16,7 @@ use crate::create::{scaffolded, show};
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit adopt --domain example.com", "olmkit adopt --directory ../my-go-operator"])]
 pub struct Args {
-    /// Domain for image names and the provider; ignored in kubebuilder projects, which have a domain
+    /// Domain for image names and the provider. Ignored in kubebuilder projects, which have a domain
     #[arg(long, default_value = "my.domain")]
     domain: String,
     /// Source of olmkit's libraries: registry, git:URL[#TAG] or path:DIRECTORY

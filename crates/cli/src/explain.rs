@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use olmkit::rules::{self, Origin};
 
-/// Show the documentation of a validation rule.
+// Show the documentation of a validation rule.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit explain", "olmkit explain CSV-17"])]
 pub struct Args {
@@ -63,9 +63,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 pub fn standing(origin: Origin) -> &'static str {
     match origin {
         Origin::OperatorSdk(_) => "operator-sdk rule, decides the result",
-        Origin::OptionalValidator(_) => {
-            "rule in an optional validator (see `bundle validate --list-optional`)"
-        }
+        Origin::OptionalValidator(_) => "rule in an optional validator (see `bundle validate --list-optional`)",
         Origin::Scorecard(_) => "scorecard rule, decides the state of its test",
         Origin::Opm => "opm rule, decides the result",
         Origin::Pipeline("operatorhub") => {

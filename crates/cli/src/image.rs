@@ -31,7 +31,7 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Build an image; the same input gives the same digest everywhere
+    /// Build an image
     ///
     /// Without --output the image goes to the image store (OLMKIT_IMAGE_STORE, else ~/.local/share/olmkit/images)
     /// under its --tag, from where `olmkit image push` takes it. Times come from SOURCE_DATE_EPOCH (0 without it).

@@ -122,7 +122,7 @@ pub fn helper() -> ExitCode {
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Change an input limit, such as catalog-file=512MiB; docs/reference/limits.md lists them
+    /// Change an input limit, such as catalog-file=512MiB. docs/reference/limits.md lists them
     #[arg(
         long = "limit",
         global = true,
@@ -212,7 +212,7 @@ enum Command {
     ///
     /// With -o json, also prints the platform, and the operator-sdk and opm versions that olmkit is compatible with.
     Version(version::Args),
-    /// Commands of operator-sdk and opm that olmkit does not have; prints the replacement
+    /// Commands of operator-sdk and opm that olmkit does not have. Prints the replacement
     #[command(hide = true, visible_alias = "pkgman-to-bundle", visible_alias = "registry")]
     Alpha {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

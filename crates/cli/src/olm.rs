@@ -48,7 +48,7 @@ struct InstallArgs {
     /// Read manifests from a directory instead of downloading them: a release's crds.yaml and olm.yaml, or OLM's chart
     #[arg(long, value_name = "DIR", env = "OLMKIT_OLM_MANIFESTS")]
     from: Option<PathBuf>,
-    /// Required checksum of the manifests; if it differs, the error prints the actual one
+    /// Required checksum of the manifests. If it differs, the error prints the actual one
     #[arg(long, value_name = "SHA256")]
     checksum: Option<String>,
     /// OLM release to download, or latest [default: the newest that olmkit is tested with]. With --from, the version of OLM's
@@ -85,7 +85,7 @@ struct InstallArgs {
     /// Create the catalogs in the release's manifests
     #[arg(long)]
     with_catalogs: bool,
-    /// Do not wait for packageserver; installing operators does not need it
+    /// Do not wait for packageserver. Installing operators does not need it
     #[arg(long)]
     no_wait_for_packageserver: bool,
     #[command(flatten)]
@@ -115,7 +115,7 @@ struct UninstallArgs {
     /// Namespace of OLM [default: found by its Deployments]
     #[arg(long)]
     olm_namespace: Option<String>,
-    /// Also uninstall operators; keeps their CRDs and custom resources
+    /// Also uninstall operators. Keeps their CRDs and custom resources
     #[arg(long)]
     with_operators: bool,
     /// Print the objects that would be deleted without deleting them

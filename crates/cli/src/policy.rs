@@ -182,7 +182,7 @@ impl SetAside {
         self.ignored += suppressed.len() - in_baseline;
     }
 
-    /// `3 findings ignored, 1 finding in the baseline`; nothing if there are none.
+    /// `3 findings ignored, 1 finding in the baseline`. Nothing if there are none.
     pub fn summary(self) -> Option<String> {
         let parts: Vec<String> = [(self.ignored, "ignored"), (self.in_baseline, "in the baseline")]
             .into_iter()

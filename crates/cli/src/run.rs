@@ -82,7 +82,7 @@ struct Common {
     #[arg(long, value_name = "REGISTRY/NAME", requires = "push_to")]
     pull_from: Option<String>,
     /// Serve the catalog from this process at this host's IP address [default: detected]. Deletes the CatalogSource and
-    /// Subscription when done; the operator keeps running
+    /// Subscription when done. The operator keeps running
     #[arg(long, value_name = "ADDRESS[:PORT]", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "helper_image")]
     serve_from_host: Option<String>,
     /// Serve the catalog from a pod with this image, which must contain /bin/opm, such as the olmkit or opm image [default: the
@@ -103,7 +103,7 @@ struct Common {
     /// Ignored (operator-sdk compatibility): containers are always restricted
     #[arg(long, hide = true)]
     security_context_config: Option<String>,
-    /// Ignored (operator-sdk compatibility): no pod pulls the bundle; see --ca-file
+    /// Ignored (operator-sdk compatibility): no pod pulls the bundle. See --ca-file
     #[arg(long = "ca-secret-name", hide = true)]
     _ca_secret_name: Option<String>,
     /// Ignored (operator-sdk compatibility): no container unpacks a large bundle

@@ -103,7 +103,11 @@ mod tests {
     #[test]
     fn the_changelog_agrees_about_releases() {
         let changelog = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../CHANGELOG.md")).unwrap();
-        assert_eq!(changelog.contains("\n## [0.1.0]"), IS_RELEASED, "set IS_RELEASED in crates/scaffold/src/source.rs");
+        assert_eq!(
+            changelog.contains("\n## [0.1.0]"),
+            IS_RELEASED,
+            "set IS_RELEASED in crates/scaffold/src/source.rs"
+        );
     }
 
     #[test]

@@ -144,7 +144,7 @@ pub struct AddArgs {
     /// Channels to add it to.
     #[arg(long, required = true, value_delimiter = ',')]
     channel: Vec<String>,
-    /// Create missing channels; a new package needs no flag.
+    /// Create missing channels. A new package needs no flag.
     #[arg(long)]
     create_channel: bool,
     /// Bundle it replaces [default: by version, the head or the next lower bundle].

@@ -92,7 +92,7 @@ pub struct RenderArgs {
 pub struct ConvertArgs {
     /// Template kind.
     kind: TemplateKind,
-    /// Catalog file; standard input if absent or `-`.
+    /// Catalog file. Standard input if absent or `-`.
     file: Option<String>,
     /// Output format.
     #[arg(short, long, value_enum, default_value_t)]

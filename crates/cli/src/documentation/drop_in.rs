@@ -303,7 +303,7 @@ fn exceptions(command: &Command, path: &str, wanted: &str) -> Vec<String> {
             .map_or(String::new(), |(_, why)| format!(" ({})", why.trim_end_matches('.')));
         if help.starts_with("Not supported") {
             found.push(format!("`{flag}` is not supported{why}"));
-        } else if help.starts_with("Accepted for") {
+        } else if help.starts_with("Ignored (") {
             found.push(format!("`{flag}` has no effect{why}"));
         }
     }

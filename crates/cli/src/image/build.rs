@@ -53,7 +53,7 @@ enum Kind {
         /// The catalog directory
         #[arg(default_value = "catalog")]
         directory: PathBuf,
-        /// The static binary that serves the catalog; {os} and {arch} are replaced by the platform [default:
+        /// The static binary that serves the catalog. {os} and {arch} are replaced by the platform [default:
         /// olmkit-helper in the directory of olmkit, else olmkit]
         #[arg(long, value_name = "FILE")]
         binary: Option<PathBuf>,
@@ -66,7 +66,7 @@ enum Kind {
     /// and runs as user 65532.
     #[command(after_help = examples!["olmkit image build operator target/release/cache-operator --tag quay.io/example/cache-operator:v1"])]
     Operator {
-        /// The static binary; {os} and {arch} are replaced by the platform
+        /// The static binary. {os} and {arch} are replaced by the platform
         binary: PathBuf,
         /// File with certificate authorities (PEM) to add [default: /etc/ssl/certs/ca-certificates.crt, or none with --base]
         #[arg(long, value_name = "FILE")]
@@ -114,7 +114,7 @@ enum Kind {
     /// cp, cpb, copy-content and grpc_health_probe.
     #[command(after_help = examples!["olmkit image build helper --tag quay.io/example/olmkit-helper:v1"])]
     Helper {
-        /// The static binary; {os} and {arch} are replaced by the platform [default: olmkit-helper in the directory of
+        /// The static binary. {os} and {arch} are replaced by the platform [default: olmkit-helper in the directory of
         /// olmkit, else olmkit]
         #[arg(long, value_name = "FILE")]
         binary: Option<PathBuf>,
@@ -132,13 +132,13 @@ struct Settings {
     /// Working directory of the process
     #[arg(long, value_name = "DIRECTORY")]
     workdir: Option<String>,
-    /// Environment variable; repeatable
+    /// Environment variable. Repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = key_value)]
     env: Vec<(String, String)>,
-    /// Entrypoint; repeat the flag for fixed arguments
+    /// Entrypoint. Repeat the flag for fixed arguments
     #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
     entrypoint: Vec<String>,
-    /// Default argument; repeatable
+    /// Default argument. Repeatable
     #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
     cmd: Vec<String>,
 }

@@ -54,7 +54,7 @@ pub struct Args {
     /// Container policy for the image
     #[arg(long, value_enum, default_value_t, requires = "image")]
     policy: Policy,
-    /// Skip a check, such as check_using_fbc; repeatable
+    /// Skip a check, such as check_using_fbc. Repeatable
     #[arg(long, value_name = "CHECK")]
     skip: Vec<String>,
     #[command(flatten)]
@@ -125,7 +125,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let waivers = if args.strict_compat {
         Waivers::default()
     } else {
-        Waivers::of(&repository)
+        Waivers::read(&repository)
     };
     for problem in &waivers.problems {
         eprintln!("warning: {problem}");

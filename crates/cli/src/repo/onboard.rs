@@ -34,7 +34,7 @@ pub struct Args {
     /// Root of the repository: the directory with `operators`
     #[arg(long, value_name = "DIR", default_value = ".")]
     repo: PathBuf,
-    /// Published catalogs: NAME=DIRECTORY, NAME=IMAGE, or a directory with a directory for each; repeatable
+    /// Published catalogs: NAME=DIRECTORY, NAME=IMAGE, or a directory with a directory for each. Repeatable
     #[arg(long, value_name = "CATALOG", value_delimiter = ',')]
     catalogs: Vec<String>,
     /// Image of each bundle of the directory, with {{.Package}}, {{.Name}} and {{.Version}} [default: the first registry that

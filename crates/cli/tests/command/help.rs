@@ -124,7 +124,6 @@ const SAME: &[&str] = &[
     "--image-ref-template",
     "--isolated",
     "--kubeconfig",
-    "--limit",
     "--migrate-level",
     "--ocp-versions",
     "--platforms",

@@ -60,10 +60,7 @@ fn names_that_nobody_would_accept_are_refused_before_anything_is_written() {
     for (flag, value) in [("--domain", "k8s.io"), ("--domain", "a_b"), ("--source", "elsewhere")] {
         let (code, _, errors) = olmkit(folder.path(), &["init", "--project-name=fine", flag, value]);
         assert_eq!(code, 2, "{errors}");
-        assert!(
-            errors.starts_with("error: "),
-            "{errors}"
-        );
+        assert!(errors.starts_with("error: "), "{errors}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     let (code, _, errors) = olmkit(folder.path(), &["create", "api", "--version=v1", "--kind=Memcached"]);

@@ -272,7 +272,7 @@ fn finding(rule: &'static Rule, message: &str, place: &Place, hint: &str) -> Che
 /// Everything in a bundle that a release of OLM v1 with its standard features rejects, and later failures.
 pub(super) fn check(context: &Context<'_>, release: Release) -> Vec<Checked> {
     let tree = &context.bundle.tree;
-    let bundle = match Bundle::of_loaded(context.bundle) {
+    let bundle = match Bundle::from_loaded(context.bundle) {
         Ok(bundle) => bundle,
         Err(error) => {
             let hint = "every file of manifests/ must hold Kubernetes objects that fit their types";

@@ -41,7 +41,7 @@ pub struct Args {
     /// Always prompt (true) or never prompt (false).
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     interactive: Option<bool>,
-    /// Settings file; used when it exists.
+    /// Settings file. Used when it exists.
     #[arg(long, value_name = "FILE", default_value = "config/package.yaml")]
     settings: PathBuf,
     #[command(flatten)]

@@ -153,7 +153,10 @@ impl Desk {
             .env("HOME", self.folder.path())
             .env("OLMKIT_IMAGE_STORE", self.folder.path().join(".store"))
             .env("KUBECONFIG", self.folder.path().join(".none"))
-            .env("CONTAINERS_REGISTRIES_CONF", self.folder.path().join(".registries.conf"))
+            .env(
+                "CONTAINERS_REGISTRIES_CONF",
+                self.folder.path().join(".registries.conf"),
+            )
             .envs(["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|name| (name, "Reader")))
             .envs(["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|name| (name, "reader@example.com")))
             // All requests go to a proxy that does not exist.
@@ -188,13 +191,17 @@ fn fits(wanted: &[&str], found: &[&str]) -> bool {
 /// The commands of an `sh` block, with joined continuations.
 fn lines_of(block: &[&str]) -> Vec<String> {
     let text = block.join("\n").replace("\\\n", " ");
-    text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    text.lines()
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Fails unless a file of the repository has the test that runs a block: `FILE::FUNCTION`, or a script.
 fn exists(test: &str) {
     let (file, function) = test.split_once("::").unwrap_or((test, ""));
-    let text = std::fs::read_to_string(test_support::repository(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let text =
+        std::fs::read_to_string(test_support::repository(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
     let wanted = format!("fn {function}(");
     assert!(function.is_empty() || text.contains(&wanted), "{test} does not exist");
 }
@@ -245,7 +252,9 @@ fn play(page: &str) -> (String, Vec<String>) {
         if !is_console {
             for command in lines_of(&block) {
                 let printed = desk.run(&command);
-                let error = printed.lines().find(|line| line.starts_with("error: ") || line.starts_with("fatal: "));
+                let error = printed
+                    .lines()
+                    .find(|line| line.starts_with("error: ") || line.starts_with("fatal: "));
                 assert!(error.is_none(), "{command}: {printed}");
             }
             continue;

@@ -191,7 +191,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
             let package = context.bundle.package();
             let mut findings: Vec<Checked> = unknown(&csv, name, package, catalog).into_iter().collect();
             for bundle in replaced(catalog, package, &csv) {
-                match Earlier::of_blob(bundle) {
+                match Earlier::from_blob(bundle) {
                     Ok(earlier) => findings.extend(from(context, &csv, &earlier)),
                     Err(error) => {
                         findings.push(Checked::new(&UPG_6, error.to_string()).at(csv.object, "/spec/replaces"))
