@@ -52,7 +52,7 @@ echo "|---|---|---|---|---|---|---|"
 for bundle in "${sorted[$(( ${#sorted[@]} / 2 ))]}" "${sorted[-1]}"; do
   ours=("$olmkit" bundle validate "$bundle" -o json-alpha1)
   theirs=("$sdk" bundle validate "$bundle" -o json-alpha1)
-  row "one of $(( $(size "$bundle") / 1000 )) kB" "$rounds" "$(memory "${ours[@]}")" "$(memory "${theirs[@]}")"
+  row "one with $(( $(size "$bundle") / 1000 )) kB" "$rounds" "$(memory "${ours[@]}")" "$(memory "${theirs[@]}")"
 done
 hundred=("${sorted[@]:0:100}")
 ours=("$olmkit" bundle validate --short "${hundred[@]}")

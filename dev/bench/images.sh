@@ -34,7 +34,7 @@ row() {
 
 "$olmkit" image build helper --binary "$helper" --tag helper:v1 --output "oci:$work/helper" > /dev/null
 echo "| what OLM runs in pods | programs | compressed, as pulled |"; echo "|---|---|---|"
-echo "| helper image of olmkit: util image, opm image and catalog server in one | $(megabytes "$(stat -Lc %s "$helper")") MB | $(megabytes "$(layers "$work/helper")") MB |"
+echo "| olmkit's helper image: util image, opm image and catalog server in one | $(megabytes "$(stat -Lc %s "$helper")") MB | $(megabytes "$(layers "$work/helper")") MB |"
 row "upstream's opm image: opm, grpc_health_probe" "$bin/opm" "$bin/grpc_health_probe"
 row "upstream's util image: olm, catalog, package-server, cpb, copy-content" "$bin"/{olm,catalog,package-server,cpb,copy-content}
 row "of these, what unpacks a bundle and serves a catalog: opm, cpb, copy-content, grpc_health_probe" "$bin"/{opm,cpb,copy-content,grpc_health_probe}

@@ -80,7 +80,7 @@ async fn a_deleted_memcached_says_so_and_takes_its_objects_with_it() {
         event.note.as_deref(),
         Some("Custom Resource sample is being deleted from the namespace deletion")
     );
-    eventually("everything is gone", async || {
+    eventually("everything is deleted", async || {
         let deployment = lab.api::<Deployment>().get_opt("sample").await.unwrap().is_none();
         let service = lab.api::<Service>().get_opt("sample").await.unwrap().is_none();
         let budget = lab
@@ -170,7 +170,7 @@ async fn a_deleted_namespace_goes() {
     lab.running("sample").await;
     let namespaces: Api<Namespace> = Api::all(lab.client.clone());
     namespaces.delete("doomed", &DeleteParams::default()).await.unwrap();
-    eventually("the namespace is gone", async || {
+    eventually("the namespace is deleted", async || {
         namespaces.get_opt("doomed").await.unwrap().is_none().then_some(())
     })
     .await;

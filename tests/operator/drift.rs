@@ -100,7 +100,7 @@ where
     for path in paths {
         let before = applied.pointer(&path).unwrap();
         let mut generation = None;
-        // Again when only the status was written meanwhile, as by a controller that is behind on a busy machine.
+        // Retries if only the status was written since, as by a controller that is late on a busy machine.
         let replaced = loop {
             let mut live = value(&api.get(&name).await.unwrap());
             let now = live["metadata"]["generation"].as_i64();

@@ -24,7 +24,7 @@ async fn holder(lab: &Lab) -> Option<String> {
         .filter(|holder| !holder.is_empty())
 }
 
-/// A rolling update of the operator waits until the new replica is ready, while the old one still holds the lease.
+/// A rolling update of the operator waits until the new replica is ready, while the old one still has the lease.
 #[tokio::test]
 async fn a_standby_is_ready_and_takes_over_when_the_leader_ends() {
     let lab = Lab::new("rolling-update").await;

@@ -28,7 +28,7 @@ pub async fn block_deployments(lab: &Lab, webhook: &DeadWebhook) {
         json!({ "metadata": { "name": name }, "webhooks": [hook] }),
     )
     .await;
-    // The API server learns of webhooks by a watch of its own.
+    // The API server reads webhooks through a separate watch.
     eventually("the webhook blocks", async || {
         let probe = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "probe" }, "spec": {
             "selector": { "matchLabels": { "app": "probe" } },
@@ -128,7 +128,7 @@ async fn a_tenant_whose_webhook_hangs_does_not_delay_others() {
     }
     waited.sort();
     println!(
-        "beside a hanging webhook: median {:?}, p99 {:?}",
+        "next to a hanging webhook: median {:?}, p99 {:?}",
         waited[50], waited[98]
     );
     // Three quarters of the 32 workers may wait for one namespace. Whatever the machine's speed, the others write before the first
@@ -252,7 +252,7 @@ async fn a_status_that_is_refused_does_not_block_deletion() {
             .resource("events"),
     );
     lab.delete("sample").await;
-    within(Duration::from_secs(50), "it is gone", async || {
+    within(Duration::from_secs(50), "it is deleted", async || {
         lab.api::<Memcached>()
             .get_opt("sample")
             .await
@@ -291,7 +291,7 @@ async fn a_replica_that_cannot_watch_does_not_lead() {
     lab.running("sample").await;
 }
 
-/// Rights in one of two namespaces are enough for that one.
+/// Permissions in one of two namespaces are sufficient for that one.
 #[tokio::test]
 async fn a_forbidden_namespace_does_not_block_the_other() {
     let (lab, _forbidden) = (Lab::new("allowed").await, Lab::new("forbidden").await);

@@ -123,7 +123,7 @@ async fn define(control_plane: &ControlPlane) {
 /// blocks its deletion.
 async fn known_to_admission(client: &Client) {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
-    eventually("the admission plugin knows the kind", async || {
+    eventually("the admission plugin has the kind", async || {
         let map = json!({ "metadata": { "generateName": "probe-", "ownerReferences": [{
             "apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached", "name": "none", "uid": "none",
             "blockOwnerDeletion": true, "controller": true,
@@ -180,12 +180,12 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// The namespace `name`, in which the operator's ServiceAccount has all rights of the permission table.
+    /// The namespace `name`, in which the operator's ServiceAccount has all permissions in the table.
     pub async fn new(name: &str) -> Self {
         Self::with_grants(name, &grants()).await
     }
 
-    /// The namespace `name`, in which the operator's ServiceAccount has the rights `grants`.
+    /// The namespace `name`, in which the operator's ServiceAccount has the permissions `grants`.
     pub async fn with_grants(name: &str, grants: &[Grant]) -> Self {
         Self::on(control_plane().await, name, grants).await
     }
@@ -241,12 +241,12 @@ impl Lab {
         }
     }
 
-    /// Gives the operator's ServiceAccount its rights in all namespaces.
+    /// Grants the operator's ServiceAccount its permissions in all namespaces.
     pub async fn grant_everywhere(&self) {
         self.grant("everywhere", &in_namespaces(&grants())).await;
     }
 
-    /// Gives the operator's ServiceAccount rights in the cluster.
+    /// Grants the operator's ServiceAccount permissions in the cluster.
     async fn grant(&self, what: &str, grants: &[Grant]) {
         let name = format!("{}-{ACCOUNT}-{what}", self.namespace);
         let role = json!({ "metadata": { "name": name }, "rules": rules(grants) });
@@ -267,7 +267,7 @@ impl Lab {
         self.operator_with(&[], &[]).await
     }
 
-    /// An operator with further arguments and with variables set anew; a variable that is empty is not set.
+    /// An operator with more arguments and other variables. An empty variable is not set.
     pub async fn operator_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Operator {
         let operator = self.start(arguments, variables).await;
         operator.ready().await;
@@ -344,13 +344,13 @@ impl Lab {
         api.delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// Waits until the Memcached `name` is gone.
+    /// Waits until the Memcached `name` is deleted.
     pub async fn gone(&self, name: &str) {
         self.observe(name, "gone", |object: Option<&Memcached>| object.is_none())
             .await;
     }
 
-    /// Watches the Memcached `name` until the condition is met and returns the object as it is then. Fails after [`LIMIT`].
+    /// Watches the Memcached `name` until the condition is met and returns the current object. Fails after [`LIMIT`].
     async fn observe(&self, name: &str, what: &str, is_met: impl wait::Condition<Memcached>) -> Option<Memcached> {
         let seen = wait::await_condition(self.api::<Memcached>(), name, is_met);
         if let Ok(seen) = tokio::time::timeout(LIMIT, seen).await {
@@ -360,12 +360,12 @@ impl Lab {
         panic!("{name} is not {what} within {LIMIT:?}: {now:?}");
     }
 
-    /// Waits until the Memcached `name` runs as its spec says.
+    /// Waits until the Memcached `name` runs as its spec requires.
     pub async fn running(&self, name: &str) -> Memcached {
         self.reaches(name, Phase::Running).await
     }
 
-    /// Waits until the Memcached `name` is in `phase` with its spec as it is now.
+    /// Waits until the Memcached `name` is in `phase` with its current spec.
     pub async fn reaches(&self, name: &str, phase: Phase) -> Memcached {
         let is_reached = |object: Option<&Memcached>| {
             object.is_some_and(|object| {
@@ -423,12 +423,12 @@ impl Lab {
         create::<ClusterRoleBinding>(&Api::all(self.client.clone()), binding).await;
     }
 
-    /// What the lab's operators have asked of the API server so far.
+    /// All requests from the lab's operators to the API server so far.
     pub async fn requests(&self) -> Vec<AuditEvent> {
         self.requests_of(ACCOUNT).await
     }
 
-    /// What the ServiceAccount `account` of the lab's namespace has asked of the API server so far.
+    /// All requests from the ServiceAccount `account` in the lab's namespace to the API server so far.
     pub async fn requests_of(&self, account: &str) -> Vec<AuditEvent> {
         let user = format!("system:serviceaccount:{}:{account}", self.namespace);
         self.plane.requests_of(&user).unwrap()
@@ -568,7 +568,7 @@ impl Operator {
         self.try_get(name, path).await.unwrap()
     }
 
-    /// As [`get`](Self::get), of an operator that may end meanwhile.
+    /// As [`get`](Self::get), but the operator may end during the request.
     pub async fn try_get(&self, name: &str, path: &str) -> std::io::Result<(u16, String)> {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let mut stream = tokio::net::TcpStream::connect(self.address(name).await).await?;

@@ -1,7 +1,7 @@
-//! What the operator does, on a real API server with Kubernetes' own controllers.
+//! Tests of the operator on a real API server with Kubernetes' own controllers.
 //!
-//! All tests share one control plane. Each has a namespace of its own and an operator process of its own that watches
-//! it, authenticated as a ServiceAccount that has the rights of the permission table there and no others.
+//! All tests share one control plane. Each has its own namespace and an operator process that watches it. The process
+//! is authenticated as a ServiceAccount with exactly the permissions in the table.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod alerts;

@@ -11,7 +11,7 @@ pub fn metrics(query: &str) -> BTreeSet<String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut found = BTreeSet::new();
     let mut rest = query;
-    // Labels and texts name no metrics.
+    // Labels and quoted strings name no metrics.
     while let Some(start) = rest.find(|c: char| c.is_ascii_alphabetic() || c == '{' || c == '"' || c == '[') {
         rest = &rest[start..];
         let skip = |close: char| rest[1..].find(close).map_or(rest.len(), |end| end + 2);

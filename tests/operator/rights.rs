@@ -66,8 +66,8 @@ async fn nothing_is_forbidden_and_nothing_is_unused() {
         .collect();
     // Every authenticated user may review its own access.
     used.remove("create authorization.k8s.io/selfsubjectaccessreviews");
-    // What no request shows by itself, `without_a_right_the_operator_says_what_it_lacks` does: a patch that makes an
-    // object is authorized as a creation, too, and owner references need further rights on some clusters.
+    // Some permissions show in no request, so `without_a_right_the_operator_says_what_it_lacks` tests them: a patch that
+    // creates an object is also authorized as a creation, and some clusters check owner references.
     let elsewhere = [
         "create /configmaps",
         "create /secrets",
@@ -84,8 +84,8 @@ async fn nothing_is_forbidden_and_nothing_is_unused() {
     assert_eq!(used, granted(&grants()), "left: used, right: granted");
 }
 
-/// A right that no request shows by itself is taken away: the operator then fails to do something, says so in the status,
-/// and its log says at start what is missing.
+/// Revokes a permission that shows in no request. An operation of the operator then fails, its status reports it, and
+/// its log lists the missing permission at start.
 #[tokio::test]
 async fn without_a_right_the_operator_says_what_it_lacks() {
     for (name, resource, verb) in [
@@ -144,7 +144,7 @@ where
         .unwrap();
 }
 
-/// Without the right to read, an operator is not ready, and says what it waits for.
+/// Without the permission to read, an operator is not ready, and reports the missing permission.
 #[tokio::test]
 async fn an_operator_that_may_not_watch_is_not_ready() {
     let rest: Vec<Grant> = grants().into_iter().filter(|grant| grant.resource != "pods").collect();

@@ -93,7 +93,7 @@ where
     .await;
 }
 
-/// What an API server under stress does, each to a share of the requests.
+/// Faults of an API server under stress. Each affects a share of the requests.
 fn stress(proxy: &FaultProxy) {
     for code in [409, 422, 500, 503] {
         proxy.add(Rule::new(Fault::status(code)).writes().share(0.04));
@@ -150,7 +150,7 @@ struct Replica {
 
 /// Seconds that the clocks of the two replicas are ahead: up to three hours, or behind. In every fourth storm they are right.
 fn clocks(seed: u64) -> [i64; 2] {
-    // A generator of its own, so that the changes of a seed stay what they were.
+    // A separate generator, so that each seed keeps its changes.
     let mut random = fastrand::Rng::with_seed(!seed);
     match random.u8(0..4) {
         0 => [0, 0],
@@ -182,7 +182,7 @@ impl Storm {
         }
     }
 
-    /// So many random changes.
+    /// Makes `steps` random changes.
     pub async fn rage(&mut self, steps: usize) {
         let memcacheds = self.lab.api::<Memcached>();
         for step in 0..steps {
@@ -229,7 +229,7 @@ impl Storm {
         }
     }
 
-    /// Whoever asks an API server that ends does not know whether it has done it.
+    /// Repeats the request, because an API server that ends may or may not have executed it.
     async fn create(&self, name: &str, size: u8) {
         let object = Memcached::new(name, serde_json::from_value(json!({ "size": size })).unwrap());
         eventually("it is created", async || {
@@ -271,7 +271,7 @@ impl Storm {
 
     /// Starts a process in the place of one that has ended.
     async fn begin_process(&mut self, index: usize) {
-        // What the one before has sent may be on its way to the proxy, and is not this one's.
+        // Requests of the previous process may still arrive at the proxy, and must not count for this one.
         tokio::time::sleep(Duration::from_millis(100)).await;
         self.replicas[index].started.push(Instant::now());
         self.replicas[index].process = replica(&self.lab, &self.proxies, index).await;
@@ -303,7 +303,7 @@ fn one_writes_at_a_time(proxies: &[FaultProxy; 2], started: &[Vec<Instant>]) -> 
         }
     }
     let written = |request: &Seen| request.answer.filter(|(code, _)| (200..300).contains(code));
-    // What the API server stored: when, and which process held the lease from then on.
+    // The stored leases: the time, and the process that had the lease from then on.
     let mut leases: Vec<(Instant, Option<(usize, usize)>)> = record
         .iter()
         .filter(|(_, request)| request.resource == "leases" && request.verb.is_write())
@@ -344,7 +344,7 @@ async fn a_storm() {
 /// The fast form: many short storms side by side on one control plane. Prints the seeds that failed.
 ///
 /// `STORMS=2000 cargo test --test operator many_storms -- --ignored --nocapture`; `STORMS_FROM` is the first seed,
-/// `STORMS_AT_ONCE` says how many run at a time.
+/// `STORMS_AT_ONCE` limits parallel storms.
 #[tokio::test]
 #[ignore = "two seconds for each storm on two idle cores"]
 async fn many_storms() {

@@ -1,6 +1,6 @@
 //! An upgrade of the operator from version 0.1.0.
 //!
-//! `OPERATOR_0_1_0` names a program of that version, as commit bca2ff0 builds it; without it the test says that it is skipped.
+//! `OPERATOR_0_1_0` names a program of that version, as commit bca2ff0 builds it; without it the test prints that it is skipped.
 use std::{
     ffi::OsStr,
     process::{Child, Command, Stdio},
@@ -31,7 +31,7 @@ impl Drop for Old {
     }
 }
 
-/// Starts the old operator, which needed other rights.
+/// Starts the old operator, which needed other permissions.
 async fn old(lab: &Lab, program: &OsStr) -> Old {
     let binding = json!({ "metadata": { "name": "old" },
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
@@ -111,7 +111,7 @@ async fn what_0_1_0_left_is_taken_over() {
     assert_eq!(appliers(&after), status_only);
     let ours = [(NAME.to_owned(), false)];
     let live = lab.api::<Deployment>().get("sample").await.unwrap();
-    assert_eq!(live.uid(), deployment.uid(), "not made anew");
+    assert_eq!(live.uid(), deployment.uid(), "not re-created");
     assert_eq!(appliers(&live), ours, "one owner of the applied fields");
     assert_eq!(appliers(&lab.api::<Service>().get("sample").await.unwrap()), ours);
     assert_eq!(

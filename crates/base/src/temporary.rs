@@ -409,7 +409,7 @@ mod tests {
             directory.path().to_owned()
         };
         assert!(!path.exists());
-        assert!(!left.path().exists(), "nobody holds its lock");
+        assert!(!left.path().exists(), "no process has locked it");
         assert!(other.path().exists(), "it is not ours: it has no lock");
         assert!(held.path().exists(), "its process lives");
     }

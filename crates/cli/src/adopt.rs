@@ -16,7 +16,7 @@ use crate::create::{scaffolded, show};
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit adopt --domain example.com", "olmkit adopt --directory ../my-go-operator"])]
 pub struct Args {
-    /// Domain for image names and the provider; ignored in kubebuilder projects, which have a domain
+    /// Domain for image names and the provider. Ignored in kubebuilder projects, which have a domain
     #[arg(long, default_value = "my.domain")]
     domain: String,
     /// Source of olmkit's libraries: registry, git:URL[#TAG] or path:DIRECTORY
@@ -36,6 +36,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Kind::Rust(kinds) => note!("found the kinds {}", UntrustedText::new(&kinds.join(", "))),
             Kind::Kubebuilder(layout) => note!("found the layout {}", UntrustedText::new(layout)),
         }
+        crate::init::note_unreleased(&args.source);
         note!("Next: {}", adopted.next);
         Ok(())
     })

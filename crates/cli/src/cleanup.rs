@@ -41,7 +41,7 @@ pub struct Args {
     /// Print the objects that would be deleted without deleting them
     #[arg(long)]
     dry_run: bool,
-    /// Kubeconfig file
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config, else the pod's account]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<std::path::PathBuf>,
     /// Namespace of the operator [default: that of the kubeconfig's current context]

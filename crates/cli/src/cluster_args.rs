@@ -32,7 +32,7 @@ impl ClusterArgs {
 pub enum Output {
     /// Human-readable.
     Text,
-    /// JSON, for programs.
+    /// JSON, for scripts.
     Json,
 }
 

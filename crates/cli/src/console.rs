@@ -17,7 +17,7 @@ pub struct Console {
 }
 
 impl Console {
-    /// A spinner when stderr is a terminal; nothing with `--quiet`.
+    /// A spinner when stderr is a terminal. Nothing with `--quiet`.
     pub fn new() -> Self {
         let spinner = (std::io::stderr().is_terminal() && !terminal::is_quiet()).then(|| {
             let spinner = ProgressBar::new_spinner();

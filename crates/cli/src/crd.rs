@@ -107,7 +107,7 @@ const SHOWN_OF_EACH: usize = 3;
 // Output options for CRD changes. No doc comment: the commands that flatten this would show it as their own help.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Form {
-    /// Omit source lines
+    /// Omit source lines from text output
     #[arg(long)]
     pub short: bool,
     /// Print every CRD change with its source lines, without grouping

@@ -83,7 +83,7 @@ struct ApiArgs {
         hide_default_value = true
     )]
     run_as_user: String,
-    /// Rust module of an external type to reconcile; not needed for Kubernetes' own kinds
+    /// Rust module of an external type to reconcile. Not needed for Kubernetes' own kinds
     #[arg(long, value_name = "PATH")]
     external_api_path: Option<String>,
     /// API group domain of the external type
@@ -116,7 +116,7 @@ struct WebhookArgs {
     /// Add a validating webhook
     #[arg(long)]
     programmatic_validation: bool,
-    /// Add conversion; --version is the hub
+    /// Add conversion. --version is the hub
     #[arg(long)]
     conversion: bool,
     /// Versions to convert to and from the hub [default: all others]
@@ -179,7 +179,7 @@ pub fn scaffolded(action: impl FnOnce() -> Result<(), Error>) -> anyhow::Result<
     match action() {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error @ (Error::Name { .. } | Error::Usage(_))) => {
-            eprintln!("Error: {error}");
+            eprintln!("error: {error}");
             Ok(ExitCode::from(2))
         }
         Err(error) => Err(error.into()),

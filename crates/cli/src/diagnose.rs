@@ -14,7 +14,7 @@ use crate::runtime::block_on;
 pub struct Args {
     /// Package [default: all packages of the namespace]
     package: Option<String>,
-    /// Kubeconfig file
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config, else the pod's account]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Namespace of the operator [default: that of the kubeconfig's current context]

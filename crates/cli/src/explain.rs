@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use olmkit::rules::{self, Origin};
 
-/// Show the documentation of a validation rule.
+// Show the documentation of a validation rule.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit explain", "olmkit explain CSV-17"])]
 pub struct Args {
@@ -22,7 +22,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let Some(rule) = rules::find(id).or_else(|| olmkit_submission::find_rule(id)) else {
-        eprintln!("Error: no rule {id:?}; `olmkit explain` lists all");
+        eprintln!("error: no rule {id:?}; `olmkit explain` lists all");
         return Ok(ExitCode::from(2));
     };
     writeln!(
@@ -62,19 +62,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// The effect of a rule of this origin.
 pub fn standing(origin: Origin) -> &'static str {
     match origin {
-        Origin::OperatorSdk(_) => "a rule of operator-sdk; it decides the result",
-        Origin::OptionalValidator(_) => {
-            "a rule of an optional validator of operator-sdk (see `bundle validate --list-optional`)"
-        }
-        Origin::Scorecard(_) => "a rule of operator-sdk's scorecard; it decides the state of its test",
-        Origin::Opm => "a rule of opm; it decides the result",
+        Origin::OperatorSdk(_) => "operator-sdk rule, decides the result",
+        Origin::OptionalValidator(_) => "rule in an optional validator (see `bundle validate --list-optional`)",
+        Origin::Scorecard(_) => "scorecard rule, decides the state of its test",
+        Origin::Opm => "opm rule, decides the result",
         Origin::Pipeline("operatorhub") => {
-            "a rule of the pipeline of operatorhub.io; it decides the result of `repo check --suite operatorhub`"
+            "operatorhub.io rule, decides the result of `repo check --suite operatorhub`"
         }
-        Origin::Pipeline("preflight") => "a rule of preflight; it decides the result of `repo check --suite preflight`",
-        Origin::Pipeline(_) => {
-            "a rule of the hosted pipelines of operator repositories; it decides the result of `repo check`"
-        }
-        _ => "a lint of olmkit; it never changes the result of operator-sdk or opm",
+        Origin::Pipeline("preflight") => "preflight rule, decides the result of `repo check --suite preflight`",
+        Origin::Pipeline(_) => "hosted pipeline rule, decides the result of `repo check`",
+        _ => "olmkit lint, never changes the result of operator-sdk or opm",
     }
 }

@@ -17,13 +17,13 @@ use crate::terminal;
 // Flags for fixes. No doc comment: the commands that flatten this would show it as their own help.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct FixFlags {
-    /// Fix findings if possible; edits YAML in place and keeps comments and formatting
+    /// Fix findings if possible. Edits YAML in place and keeps comments and formatting
     #[arg(long, help_heading = "Fixes")]
     fix: bool,
     /// Also apply fixes that need review, such as generated examples and security contexts
     #[arg(long, help_heading = "Fixes")]
     unsafe_fixes: bool,
-    /// Print the changes of --fix as a unified diff without writing them; exits with 1 if there are any
+    /// Print the changes of --fix as a unified diff without writing them. Exits with 1 if there are any
     #[arg(long, help_heading = "Fixes")]
     diff: bool,
 }
@@ -38,7 +38,7 @@ impl FixFlags {
     pub fn run(&self, sources: &[Source], command: Command) -> anyhow::Result<Option<ExitCode>> {
         if !self.fix && !self.diff {
             if self.unsafe_fixes {
-                eprintln!("Error: --unsafe-fixes needs --fix or --diff");
+                eprintln!("error: --unsafe-fixes needs --fix or --diff");
                 return Ok(Some(ExitCode::from(2)));
             }
             return Ok(None);
@@ -80,7 +80,7 @@ impl FixFlags {
 }
 
 impl FixFlags {
-    /// Makes the fixes in the base that a bundle is generated from; true if the base changes.
+    /// Makes the fixes in the base that a bundle is generated from. True if the base changes.
     fn fix_base(&self, source: &Source, fixed: &Fixed, base: &FixedBase) -> anyhow::Result<bool> {
         let files: Vec<FixedFile> = base.file.iter().cloned().collect();
         if self.diff {

@@ -17,7 +17,7 @@ struct Probe {
     /// Address of the server, host:port.
     #[arg(long)]
     addr: String,
-    /// Service to query; empty for the server as a whole.
+    /// Service to query. Empty for the server as a whole.
     #[arg(long, default_value = "")]
     service: String,
     /// Time to connect.

@@ -63,13 +63,13 @@ pub struct Args {
     /// Replace a bundle that the catalog has already, if it is the head of its channels.
     #[arg(long, hide = true)]
     overwrite_latest: bool,
-    /// Ignored (opm compatibility); the new image has olmkit as its server.
+    /// Ignored (opm compatibility): the new image has olmkit as its server.
     #[arg(short = 'i', long, hide = true, value_name = "IMAGE")]
     binary_image: Option<String>,
-    /// Ignored (opm compatibility); no tool is needed to pull.
+    /// Ignored (opm compatibility): no tool is needed to pull.
     #[arg(short = 'p', long, hide = true, value_name = "TOOL")]
     pull_tool: Option<String>,
-    /// Ignored (opm compatibility); problems of a catalog are always reported.
+    /// Ignored (opm compatibility): problems of a catalog are always reported.
     #[arg(long, hide = true)]
     permissive: bool,
     #[command(flatten)]
@@ -112,7 +112,7 @@ fn accumulated(args: &Args) -> anyhow::Result<Catalog> {
                 Source::read(image.directory.path()).with_context(|| format!("{reference} is not a bundle image"))?;
             (source.render(reference)?, image.labels)
         };
-        let channels = Channels::of_labels(&labels);
+        let channels = Channels::from_labels(&labels);
         accumulate::add(&mut catalog, bundle, &channels, args.mode, args.overwrite_latest)
             .with_context(|| format!("cannot add {reference}"))?;
     }

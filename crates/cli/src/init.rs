@@ -41,7 +41,7 @@ pub struct Args {
     /// Source of olmkit's libraries: registry, git:URL[#TAG] or path:DIRECTORY
     #[arg(long, env = "OLMKIT_SOURCE", default_value = "registry")]
     source: String,
-    /// Directory of the project
+    /// Project directory
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     directory: PathBuf,
     #[command(flatten)]
@@ -182,7 +182,18 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             },
         )?;
         show(&report);
+        note_unreleased(&args.source);
         note!("Next: olmkit create api --group GROUP --version v1alpha1 --kind KIND");
         Ok(())
     })
+}
+
+/// Reports a project that Cargo cannot build, because olmkit's libraries are in no registry yet.
+pub fn note_unreleased(source: &str) {
+    if source == "registry" && !olmkit_scaffold::IS_RELEASED {
+        note!(
+            "note: olmkit's libraries have no release yet, so Cargo cannot download them; pass --source path:DIRECTORY \
+             with a checkout of olmkit"
+        );
+    }
 }

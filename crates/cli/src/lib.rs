@@ -105,7 +105,7 @@ pub fn helper() -> ExitCode {
     olmkit::temporary::on_first_use(signals::clean_up);
     let arguments: Vec<OsString> = std::env::args_os().collect();
     exit_code(run_in_pod(&arguments).unwrap_or_else(|| {
-        eprintln!("Error: unknown program name; call olmkit-helper as opm, cp, cpb, copy-content or grpc_health_probe");
+        eprintln!("error: unknown program name; call olmkit-helper as opm, cp, cpb, copy-content or grpc_health_probe");
         Ok(ExitCode::from(2))
     }))
 }
@@ -122,7 +122,7 @@ pub fn helper() -> ExitCode {
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Change a limit of what is read, such as catalog-file=512MiB; docs/reference/limits.md lists them
+    /// Change an input limit, such as catalog-file=512MiB. docs/reference/limits.md lists them
     #[arg(
         long = "limit",
         global = true,
@@ -154,9 +154,15 @@ enum Command {
     Bundle(BundleCommand),
     /// Create, validate, inspect and serve file-based catalogs.
     Catalog(catalog::Args),
-    /// Uninstall an operator and its custom resources.
+    /// Uninstall an operator and its custom resources
+    ///
+    /// Deletes the Subscription, the custom resources while the operator can still finalize them, CRDs, the
+    /// ClusterServiceVersion and the objects that OLM leaves. All custom resources of the package are deleted. Run it
+    /// with --dry-run first.
     Cleanup(cleanup::Args),
-    /// Print a completion script for a shell.
+    /// Print a completion script for a shell
+    ///
+    /// Use it once to complete commands and flags with the tab key.
     Completion(completion::Args),
     /// Show the effective configuration.
     Config(config::Args),
@@ -168,21 +174,26 @@ enum Command {
     Delete(delete::Args),
     /// Change the settings of a project.
     Edit(edit::Args),
-    /// Show the documentation of a validation rule.
+    /// Show the documentation of a validation rule
+    ///
+    /// Use it to understand a finding: prints the reason for the rule, the evidence, and a wrong and a correct example.
     Explain(explain::Args),
-    /// Install, inspect, upgrade and uninstall operators through OLM v1.
+    /// Install, inspect and uninstall operators with OLM v1.
     Extension(extension::Args),
-    /// Generate a bundle, or the kustomize files it is generated from.
+    /// Generate a bundle or its kustomize files.
     Generate(generate::Args),
-    /// Show why an operator is not installed, not upgrading or not running.
+    /// Show why an operator is not installed or not running
+    ///
+    /// Read-only. Use it if an installation or upgrade does not finish. Prints each cause with the object, the likely
+    /// reason, a fix, events and log lines, for OLM v0 and v1. Exits with 1 if there is an error.
     Diagnose(diagnose::Args),
     /// Build, copy and inspect images without a container daemon.
     Image(Box<image::Args>),
     /// Create an operator project in Rust.
     Init(init::Args),
-    /// Show which operators can move from OLM v0 to OLM v1, and how.
+    /// Prepare to move operators from OLM v0 to OLM v1.
     Migrate(migrate::Args),
-    /// Install, check and uninstall the Operator Lifecycle Manager itself.
+    /// Install, check and uninstall OLM itself.
     Olm(olm::Args),
     /// Check an operator repository and publish bundles to it.
     Repo(repo::Args),
@@ -190,13 +201,18 @@ enum Command {
     Run(run::Args),
     /// Run the scorecard tests of a bundle
     Scorecard(Box<scorecard::Args>),
-    /// Install a package from a catalog of the cluster.
+    /// Install a package from a catalog of the cluster
+    ///
+    /// Use it for a published operator. Creates the OperatorGroup if it is missing and the Subscription, and waits
+    /// until the operator runs. To test your own bundle, use `run bundle`.
     Subscribe(subscribe::Args),
     /// Update a project to the current templates.
     Update(update::Args),
-    /// Print the version.
+    /// Print the version
+    ///
+    /// With -o json, also prints the platform, and the operator-sdk and opm versions that olmkit is compatible with.
     Version(version::Args),
-    /// Commands of operator-sdk and opm that olmkit does not have; prints the replacement
+    /// Commands of operator-sdk and opm that olmkit does not have. Prints the replacement
     #[command(hide = true, visible_alias = "pkgman-to-bundle", visible_alias = "registry")]
     Alpha {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -216,8 +232,9 @@ enum BundleCommand {
     /// Convert a bundle to plain manifests for kubectl
     Unpack(Box<bundle::unpack::Args>),
     /// Validate operator bundles
-    /// Passes and fails the same bundles as `operator-sdk bundle validate`. Each finding shows the source line and how to fix
-    /// it.
+    ///
+    /// Use it before you build or submit a bundle. Passes and fails the same bundles as `operator-sdk bundle validate`.
+    /// Each finding shows the source line and how to fix it.
     Validate(Box<bundle::validate::Args>),
 }
 
@@ -229,7 +246,7 @@ impl Cli {
         terminal::log(self.verbose);
         for limit in &self.limits {
             if let Err(error) = olmkit::limits::set(limit) {
-                eprintln!("Error: --limit: {error}");
+                eprintln!("error: --limit: {error}");
                 return Ok(ExitCode::from(2));
             }
         }
@@ -264,7 +281,7 @@ impl Cli {
             Command::Version(args) => version::run(&args, is_operator_sdk),
             Command::Alpha { .. } => {
                 eprintln!(
-                    "Error: olmkit does not have this command; see docs/reference/drop-in.md for its replacement"
+                    "error: olmkit does not have this command; see docs/reference/drop-in.md for its replacement"
                 );
                 Ok(ExitCode::from(2))
             }
@@ -312,7 +329,7 @@ fn run_in_pod(arguments: &[OsString]) -> Option<anyhow::Result<ExitCode>> {
 
 fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
     result.unwrap_or_else(|error| {
-        eprintln!("Error: {}", error_message(&error));
+        eprintln!("error: {}", error_message(&error));
         ExitCode::FAILURE
     })
 }

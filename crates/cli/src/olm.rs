@@ -22,10 +22,18 @@ pub struct Args {
 #[command(defer = true)]
 enum Command {
     /// Install OLM or complete an interrupted installation
+    ///
+    /// Downloads the manifests of the OLM release that olmkit is tested with, and prints their URLs and checksums.
+    /// Creates no catalog unless you pass --catalog-image or --with-catalogs.
     Install(Box<InstallArgs>),
     /// Show whether OLM is installed and healthy
+    ///
+    /// Use it if operators are not installed: prints the causes, such as a missing CRD or a crashing pod, with fixes.
+    /// Exits with 1 if OLM is not healthy.
     Status(StatusArgs),
     /// Uninstall OLM and everything it created
+    ///
+    /// Fails while operators are installed, unless you pass --with-operators. Run it with --dry-run first.
     Uninstall(UninstallArgs),
 }
 
@@ -41,7 +49,7 @@ struct InstallArgs {
     /// Read manifests from a directory instead of downloading them: a release's crds.yaml and olm.yaml, or OLM's chart
     #[arg(long, value_name = "DIR", env = "OLMKIT_OLM_MANIFESTS")]
     from: Option<PathBuf>,
-    /// Required checksum of the manifests; if it differs, the error prints the actual one
+    /// Required checksum of the manifests. If it differs, the error prints the actual one
     #[arg(long, value_name = "SHA256")]
     checksum: Option<String>,
     /// OLM release to download, or latest [default: the newest that olmkit is tested with]. With --from, the version of OLM's
@@ -78,7 +86,7 @@ struct InstallArgs {
     /// Create the catalogs in the release's manifests
     #[arg(long)]
     with_catalogs: bool,
-    /// Do not wait for packageserver; installing operators does not need it
+    /// Do not wait for packageserver. Installing operators does not need it
     #[arg(long)]
     no_wait_for_packageserver: bool,
     #[command(flatten)]
@@ -88,7 +96,7 @@ struct InstallArgs {
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit olm status"])]
 struct StatusArgs {
-    /// Kubeconfig file
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config, else the pod's account]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Ignored (operator-sdk compatibility): OLM is found by its Deployments
@@ -111,7 +119,7 @@ struct UninstallArgs {
     /// Namespace of OLM [default: found by its Deployments]
     #[arg(long)]
     olm_namespace: Option<String>,
-    /// Also uninstall operators; keeps their CRDs and custom resources
+    /// Also uninstall operators. Keeps their CRDs and custom resources
     #[arg(long)]
     with_operators: bool,
     /// With --with-operators: delete the operators' custom resources, and wait while the operators clean up

@@ -50,7 +50,7 @@ enum Command {
     /// Commands that opm calls alpha
     #[command(subcommand)]
     Alpha(Alpha),
-    /// Not supported; prints the replacement
+    /// Not supported. Prints the replacement
     #[command(hide = true)]
     Registry {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -60,7 +60,7 @@ enum Command {
 
 #[derive(Subcommand)]
 enum Index {
-    /// Add bundles to a catalog image; the result is a file-based catalog
+    /// Add bundles to a file-based catalog image
     Add(Box<index_add::Args>),
 }
 
@@ -97,13 +97,13 @@ enum Bundle {
 struct UnpackArgs {
     /// The bundle image
     image: Location,
-    /// The directory; empty or absent
+    /// The directory. Empty or absent
     #[arg(short, long, value_name = "DIRECTORY", default_value = "./")]
     out: PathBuf,
     /// Trust the certificate authorities of this PEM file in addition to the system's
     #[arg(short = 'c', long, value_name = "FILE")]
     root_ca: Option<PathBuf>,
-    /// Ignored (opm compatibility); use `olmkit bundle validate` to check bundles
+    /// Ignored (opm compatibility): use `olmkit bundle validate` to check bundles
     #[arg(short = 'v', long, hide = true)]
     skip_validation: bool,
     /// Ignored (opm compatibility)

@@ -85,7 +85,7 @@ impl PolicyFlags {
     /// Reads the settings, and overrides them with flags and environment. A failure has the exit code of a usage error.
     pub fn choose(&self, fail_on: Option<FailOn>) -> Result<Chosen, ExitCode> {
         self.try_choose(&rules(), fail_on).map_err(|error| {
-            eprintln!("Error: {}", UntrustedText::lines(&format!("{error:#}")));
+            eprintln!("error: {}", UntrustedText::lines(&format!("{error:#}")));
             ExitCode::from(2)
         })
     }
@@ -182,7 +182,7 @@ impl SetAside {
         self.ignored += suppressed.len() - in_baseline;
     }
 
-    /// `3 findings ignored, 1 finding in the baseline`; nothing if there are none.
+    /// `3 findings ignored, 1 finding in the baseline`. Nothing if there are none.
     pub fn summary(self) -> Option<String> {
         let parts: Vec<String> = [(self.ignored, "ignored"), (self.in_baseline, "in the baseline")]
             .into_iter()

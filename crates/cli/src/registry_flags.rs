@@ -72,7 +72,7 @@ impl RegistryFlags {
             ca_file: self.ca_file.clone(),
             auth_file: self.authfile.clone(),
             registries_conf: self.registries_conf.clone(),
-            cache: if self.no_cache { None } else { Cache::of_user() },
+            cache: if self.no_cache { None } else { Cache::for_user() },
             chunk_size: self.chunk_size,
             attempts: 0,
             image_bytes: self.max_image_size,

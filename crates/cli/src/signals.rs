@@ -1,4 +1,4 @@
-//! Handling of signals that end the program.
+//! Handling of signals that end the process.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -9,7 +9,7 @@ use olmkit_oci::spec::Platform;
 
 use crate::terminal;
 
-/// Print the version
+// Print the version
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit version", "olmkit version -o json"])]
 pub struct Args {

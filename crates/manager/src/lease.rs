@@ -276,7 +276,7 @@ impl<S: Store> Election<S> {
         Ok(())
     }
 
-    /// The observed Lease, if this candidate holds it.
+    /// The observed Lease, if this candidate is its holder.
     fn led(&self) -> Option<&Observed> {
         self.observed
             .as_ref()

@@ -175,7 +175,7 @@ async fn the_leader_renews_without_reading() {
     let before = memory.lease.lock().unwrap().clone().unwrap().metadata.resource_version;
     assert!(
         timeout(Duration::from_secs(60), leader.hold()).await.is_err(),
-        "holds as long as it renews"
+        "it leads as long as it renews"
     );
     assert_eq!(memory.reads.load(SeqCst), reads);
     assert_ne!(

@@ -229,7 +229,7 @@ impl Metrics {
         );
         registry.register(
             "leader_election_master_status",
-            "1 if this process holds the lease, else 0",
+            "1 if this process has the lease, else 0",
             self.leading.clone(),
         );
         registry.register("watch_errors", "Failed watches", self.watch_errors.clone());
@@ -294,7 +294,7 @@ impl Metrics {
         }
     }
 
-    /// The gauge that is 1 while this process holds the lease `name`.
+    /// The gauge that is 1 while this process has the lease `name`.
     pub fn leading(&self, name: &str) -> Gauge {
         self.leading
             .get_or_create(&LeaseLabels { name: name.to_owned() })

@@ -127,7 +127,7 @@ async fn a_tenant_that_hangs_leaves_workers_to_others() {
     assert_eq!(queue.next().now_or_never(), Some(Some(object("hangs", "3"))));
 }
 
-/// How many of ten keys of each of `namespaces` so many `workers` take.
+/// Number of keys that `workers` take from each namespace in `namespaces`; each has ten.
 fn taken(queue: &WorkQueue<ObjectKey>, workers: usize, namespaces: &[&str]) -> Vec<usize> {
     queue.begin(workers);
     for namespace in namespaces {

@@ -59,7 +59,7 @@ pub use external::External;
 pub use init::{Init, License, init};
 pub use project_file::{Foreign, Image, ProjectFile, Resource};
 pub use settings::{Edit, edit as edit_settings};
-pub use source::Source;
+pub use source::{IS_RELEASED, Source};
 pub use storage::{StorageVersion, set_storage_version};
 pub use tree::Tree;
 pub use update::{Updated, update};

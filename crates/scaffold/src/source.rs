@@ -3,6 +3,9 @@ use std::str::FromStr;
 
 use crate::Error;
 
+/// True from the first release on. Before it, Cargo finds olmkit's libraries only in a checkout or a git repository.
+pub const IS_RELEASED: bool = false;
+
 /// Where a project takes olmkit's libraries from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Source {
@@ -96,6 +99,16 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_changelog_agrees_about_releases() {
+        let changelog = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../CHANGELOG.md")).unwrap();
+        assert_eq!(
+            changelog.contains("\n## [0.1.0]"),
+            IS_RELEASED,
+            "set IS_RELEASED in crates/scaffold/src/source.rs"
+        );
+    }
 
     #[test]
     fn the_three_forms() {

@@ -53,7 +53,7 @@ pub struct Stamp {
 
 impl Stamp {
     /// Reads the metadata of the catalog's files; `None` if that fails for one of them.
-    pub fn of(root: &Path) -> Option<Stamp> {
+    pub fn read(root: &Path) -> Option<Stamp> {
         use std::os::unix::fs::MetadataExt as _;
         let root = root.canonicalize().ok()?;
         let (mut hasher, mut newest) = (Xxh3::new(), i64::MIN);
@@ -99,7 +99,7 @@ const SEEN_FILE: &str = "olmkit-1.seen";
 /// # Errors
 /// A file cannot be read.
 pub fn remembered(root: &Path, cache: &Path) -> Result<Vec<u8>, load::Error> {
-    let before = Stamp::of(root);
+    let before = Stamp::read(root);
     let seen = cache.join(SEEN_FILE);
     if let Some(known) = before.and_then(|stamp| recall(&seen, stamp)) {
         return Ok(known);
@@ -108,7 +108,7 @@ pub fn remembered(root: &Path, cache: &Path) -> Result<Vec<u8>, load::Error> {
     let settled = before.filter(|stamp| stamp.settled());
     let fingerprint = of(root)?;
     if let Some(stamp) = settled
-        && Stamp::of(root) == settled
+        && Stamp::read(root) == settled
     {
         // It only saves time; a cache that is read-only or full does without.
         let _ = keep(&seen, stamp, &fingerprint);
@@ -178,7 +178,7 @@ mod tests {
 
     fn settle(configs: &Path) -> Stamp {
         loop {
-            let stamp = Stamp::of(configs).unwrap();
+            let stamp = Stamp::read(configs).unwrap();
             if stamp.settled() {
                 return stamp;
             }
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(first, of(&configs).unwrap());
         // A value that only the cached file has shows that the catalog is not read again.
         let kept = vec![7; 16];
-        keep(&cache.join(SEEN_FILE), Stamp::of(&configs).unwrap(), &kept).unwrap();
+        keep(&cache.join(SEEN_FILE), Stamp::read(&configs).unwrap(), &kept).unwrap();
         assert_eq!(remembered(&configs, &cache).unwrap(), kept);
         // The same length and, by `touch`, the same modification time.
         let file = configs.join("p.yaml");
@@ -214,18 +214,18 @@ mod tests {
     #[test]
     fn a_file_that_is_new_or_ignored_changes_the_stamp() {
         let (_root, configs, _) = catalog();
-        let first = Stamp::of(&configs).unwrap();
+        let first = Stamp::read(&configs).unwrap();
         std::fs::write(configs.join("q.yaml"), "").unwrap();
-        let second = Stamp::of(&configs).unwrap();
+        let second = Stamp::read(&configs).unwrap();
         assert_ne!(first.digest, second.digest);
         std::fs::write(configs.join(".indexignore"), "q.yaml\n").unwrap();
-        assert_eq!(Stamp::of(&configs).unwrap().digest, first.digest);
+        assert_eq!(Stamp::read(&configs).unwrap().digest, first.digest);
     }
 
     #[test]
     fn files_that_changed_a_moment_ago_are_read_each_time() {
         let (_root, configs, cache) = catalog();
-        let stamp = Stamp::of(&configs).unwrap();
+        let stamp = Stamp::read(&configs).unwrap();
         let fresh = Stamp {
             newest: jiff::Timestamp::now().as_second(),
             ..stamp

@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(built.counts(), (2, 2));
         let (again, provenance) = index(&configs, in_cache(&cache, true)).unwrap();
         assert!(matches!(provenance, Provenance::Prepared));
-        assert_eq!(left_out(&again), left_out(&built), "a prepared index knows it too");
+        assert_eq!(left_out(&again), left_out(&built), "a prepared index lists it too");
         let whole = Options {
             wanted: Wanted {
                 whole: true,

@@ -39,13 +39,13 @@ static OPERATORS: Rule = rule(
 
 static EXTRA: Rule = rule(
     "pipeline/check_extra_files",
-    "A change must touch only files of operators and catalogs",
+    "A change must touch only operator and catalog files",
 )
 .because("Everything else in the repository belongs to its maintainers.", "0.1.0")
 .example("operators/README.md", "operators/hello-operator/README.md");
 
 static MODIFIED: Rule = rule("pipeline/check_modified_bundles", "A released bundle must not change")
-    .because("Clusters have installed it; publish a new version instead.", "0.1.0");
+    .because("Clusters have installed it. Publish a new version instead.", "0.1.0");
 
 impl Change {
     /// Checks the hosted pipelines' rules on the change.

@@ -14,7 +14,7 @@ pub(crate) static DELETED: Rule = rule(
     "pipeline/check_deleted_bundles",
     Severity::Error,
     CHANGE_SUITE,
-    "A change must delete only bundles of operators with file-based catalogs, and only if no catalog contains them",
+    "A change may delete bundles only if the operator has file-based catalogs and no catalog contains them",
 )
 .because("A catalog would reference an image without a bundle.", "0.1.0");
 

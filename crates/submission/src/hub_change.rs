@@ -32,10 +32,10 @@ static ONE: Rule = rule(
 static REBASE: Rule = rule(
     "operatorhub/rebase",
     Severity::Error,
-    "All published versions of the operator must be present",
+    "All published operator versions must be present",
 )
 .because(
-    "A missing version would be removed from the index; usually the fork is older than the last release.",
+    "A missing version would be removed from the index. Usually the fork is older than the last release.",
     "0.1.0",
 );
 
@@ -45,7 +45,7 @@ static EXISTING: Rule = rule(
     "In a published version only descriptions, the icon and the examples may change",
 )
 .because(
-    "Clusters have installed it; publish a new version instead, or request the label allow/serious-changes-to-existing.",
+    "Clusters have installed it. Publish a new version instead, or request the label allow/serious-changes-to-existing.",
     "0.1.0",
 )
 .example("spec.install of a published version changes", "spec.description of a published version changes");

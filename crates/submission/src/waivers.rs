@@ -15,7 +15,7 @@ pub struct Waivers {
 
 impl Waivers {
     /// Reads them from `config.yaml`: `tests`, a list of `name` and `ignore_operators`.
-    pub fn of(repository: &Repository) -> Self {
+    pub fn read(repository: &Repository) -> Self {
         let mut waivers = Self::default();
         let Ok(config) = repository.config() else {
             return waivers;
@@ -60,7 +60,7 @@ mod tests {
     fn patterns_match_at_the_start() {
         let config = "tests:\n- name: check_operator_name\n  ignore_operators: [foo, '^bar$', '(?=x)']\n";
         let files: Memory = [("config.yaml", config)].into_iter().collect();
-        let waivers = Waivers::of(&Repository::new(Arc::new(files)));
+        let waivers = Waivers::read(&Repository::new(Arc::new(files)));
         assert!(waivers.waives("check_operator_name", "foo-operator"));
         assert!(!waivers.waives("check_operator_name", "bar-operator"));
         assert!(!waivers.waives("check_pruned_graph", "foo"));

@@ -435,10 +435,7 @@ async fn relist(
         .count();
     anyhow::ensure!(lists > 0, "no watch was opened again");
     let took = operator.processor()? - before;
-    note(
-        format!("processor time of a new list of {count}"),
-        format!("{took:.2} s"),
-    );
+    note(format!("CPU time for a new list with {count}"), format!("{took:.2} s"));
     note(format!("requests after it, {count} objects"), requests(&seen));
     note(format!("memory after it, {count} objects"), mib(operator.memory()?));
     Ok(())
@@ -502,15 +499,15 @@ async fn churn(
         ),
     };
     note(
-        format!("{seconds} s of 100 changes a second: change to write, p99"),
+        format!("100 changes a second for {seconds} s: change to write, p99"),
         format!("{p99} ms{waiting}"),
     );
     note(format!("{} changes: requests", delays.len()), all);
     let per_change = |seconds: f64| format!("{:.2} ms", 1000.0 * seconds / delays.len() as f64);
     note(
-        "processor time for each change".into(),
+        "CPU time for each change".into(),
         format!(
-            "{}, {} of API server and etcd",
+            "{}, API server and etcd {}",
             per_change(operator.processor()? - busy.0),
             per_change(processor_of_plane()? - busy.1)
         ),
@@ -518,7 +515,7 @@ async fn churn(
     memory.push(operator.memory()?);
     let memory: Vec<String> = memory.iter().map(|memory| format!("{memory:.0}")).collect();
     note(
-        "memory before it, after each fifth of it, and at rest again".into(),
+        "memory before, after each fifth, and at rest again".into(),
         format!("{} MiB", memory.join(", ")),
     );
     Ok(())

@@ -86,7 +86,7 @@ impl Process {
             .args(["-c", HOLD, "sh"])
             .arg(program)
             .args(arguments)
-            // A server lives for minutes and holds little. Collecting garbage less often saves a twelfth of its processor time.
+            // A server runs for minutes with little memory. Fewer garbage collections save a twelfth of its CPU time.
             .env("GOGC", std::env::var_os("GOGC").unwrap_or_else(|| "400".into()))
             .envs(environment.iter().cloned())
             // With this variable OLM's HTTP client panics on objects without OLM's label.

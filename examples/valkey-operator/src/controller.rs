@@ -28,7 +28,7 @@ pub struct ValkeyReconciler;
 pub fn controller() -> Controller<ValkeyReconciler> {
     Controller::new("valkey", ValkeyReconciler)
         .owns::<ConfigMap>("holds valkey.conf")
-        .owns::<Secret>("holds the generated password")
+        .owns::<Secret>("contains the generated password")
         .owns::<Service>("gives the servers their addresses")
         .owns::<StatefulSet>("runs the servers")
         .owns::<PodDisruptionBudget>("keeps all but one of several servers running")

@@ -1,4 +1,4 @@
-//! The drill of the alerts in `monitoring/`: what each of them is for happens to an operator, whose `/metrics` is scraped meanwhile.
+//! Drills the alerts in `monitoring/`: causes the condition of each alert in an operator, and scrapes its `/metrics` during that time.
 //! `dev/drills/alerts.sh` runs it and has promtool apply the rules to the scrapes.
 //!
 //! Alerts wait up to a quarter of an hour, the drill does not: it scrapes every 20 s, and each scrape counts as a minute of the
@@ -63,20 +63,20 @@ static DRILLS: [(&str, &str); 10] = [
     ("OperatorWatchesFail", "the API server refuses the watch of pods"),
 ];
 
-/// The names of all alerts begin with this.
+/// Name prefix of all alerts. [`DRILLS`] has the rest.
 const PREFIX: &str = "Memcached";
 
 /// Scrapes before the fault begins.
 const CALM: usize = 5;
 
-/// How many minutes later than its `for` says an alert may fire.
+/// Minutes after its `for` in which an alert may fire.
 const GRACE: usize = 5;
 
 /// An operator that is drilled.
 enum Subject {
-    /// A process of its own.
+    /// A separate process.
     Process(Operator),
-    /// In this process, where a reconcile can be made to panic: nothing that the API server says does that.
+    /// In this process, so that a test can make a reconcile panic. No API server response causes that.
     Here(Box<Metrics>, CancellationToken),
 }
 
@@ -113,7 +113,7 @@ impl Drill {
         drill
     }
 
-    /// What `/metrics` says. A process that has ended is started again, as the kubelet does.
+    /// The response of `/metrics`. Starts a process again if it has ended, as the kubelet does.
     async fn scrape(&mut self) -> Option<String> {
         match &mut self.subject {
             Subject::Here(metrics, _) => Some(metrics.render()),
@@ -175,7 +175,7 @@ impl Drill {
     }
 }
 
-/// Names of the objects beside the first.
+/// Names of all objects except the first.
 fn others() -> impl Iterator<Item = String> {
     (0..29).map(|index| format!("m{index}"))
 }
@@ -282,13 +282,13 @@ async fn write_as_newer_version(lab: &Lab, name: &str) {
     .await;
 }
 
-/// Writes `rules.yaml`, a test for each alert and the list of them to the folder `ALERTS_FOLDER`. `ALERTS` names the alerts to drill,
-/// separated by commas; all otherwise.
+/// Writes `rules.yaml`, a test for each alert and the list of them to the directory `ALERTS_FOLDER`. `ALERTS` lists the alerts to drill,
+/// separated by commas. The default is all.
 #[tokio::test]
 #[ignore = "ten minutes; dev/drills/alerts.sh runs it"]
 async fn drill_of_the_alerts() {
     let variable = |name: &str| std::env::var(name).ok();
-    let folder = PathBuf::from(variable("ALERTS_FOLDER").expect("ALERTS_FOLDER names a folder"));
+    let folder = PathBuf::from(variable("ALERTS_FOLDER").expect("ALERTS_FOLDER names a directory"));
     let every = Duration::from_secs(variable("ALERTS_EVERY").map_or(20, |text| text.parse().unwrap()));
     let chosen: Option<Vec<String>> = variable("ALERTS").map(|text| text.split(',').map(str::to_owned).collect());
 

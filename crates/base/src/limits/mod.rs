@@ -129,7 +129,7 @@ pub static BUNDLE_BYTES: Limit = Limit::new(
     "bundle-bytes",
     Unit::Bytes,
     64 << 20,
-    "all files of a bundle directory together",
+    "all files in a bundle directory together",
 );
 
 /// Files and directories of a bundle directory.
@@ -137,7 +137,7 @@ pub static BUNDLE_FILES: Limit = Limit::new(
     "bundle-files",
     Unit::Count,
     10_000,
-    "files and directories of a bundle directory",
+    "files and directories in a bundle directory",
 );
 
 /// Nested directories of a bundle directory.
@@ -145,20 +145,20 @@ pub static BUNDLE_DEPTH: Limit = Limit::new(
     "bundle-depth",
     Unit::Levels,
     32,
-    "nested directories of a bundle directory",
+    "nested directories in a bundle directory",
 );
 
 /// One file of a catalog.
-pub static CATALOG_FILE: Limit = Limit::new("catalog-file", Unit::Bytes, 256 << 20, "one file of a catalog");
+pub static CATALOG_FILE: Limit = Limit::new("catalog-file", Unit::Bytes, 256 << 20, "one catalog file");
 
 /// All files of a catalog together.
-pub static CATALOG_BYTES: Limit = Limit::new("catalog-bytes", Unit::Bytes, 2 << 30, "all files of a catalog together");
+pub static CATALOG_BYTES: Limit = Limit::new("catalog-bytes", Unit::Bytes, 2 << 30, "all catalog files together");
 
 /// Files of a catalog.
-pub static CATALOG_FILES: Limit = Limit::new("catalog-files", Unit::Count, 100_000, "files of a catalog");
+pub static CATALOG_FILES: Limit = Limit::new("catalog-files", Unit::Count, 100_000, "catalog files");
 
 /// Nested directories of a catalog.
-pub static CATALOG_DEPTH: Limit = Limit::new("catalog-depth", Unit::Levels, 64, "nested directories of a catalog");
+pub static CATALOG_DEPTH: Limit = Limit::new("catalog-depth", Unit::Levels, 64, "nested directories in a catalog");
 
 /// An .indexignore file.
 pub static CATALOG_IGNORE: Limit = Limit::new("catalog-ignore", Unit::Bytes, 1 << 20, "an .indexignore file");
@@ -172,38 +172,33 @@ pub static TEMPLATE: Limit = Limit::new(
 );
 
 /// Upgrade edges that a picture of a catalog draws.
-pub static PICTURE_EDGES: Limit = Limit::new(
-    "picture-edges",
-    Unit::Count,
-    100_000,
-    "upgrade edges that a picture of a catalog draws",
-);
+pub static PICTURE_EDGES: Limit = Limit::new("picture-edges", Unit::Count, 100_000, "upgrade edges in a drawn graph");
 
 /// Bytes of ranges and names of channel entries that versions are compared with, while an upgrade path is found.
 pub static RANGE_COMPARISONS: Limit = Limit::fixed(
     "range-comparisons",
     Unit::Bytes,
     64 << 20,
-    "skipRanges and names of entries that versions are compared with, while an upgrade path is found",
+    "skipRanges and entry names that olmkit compares with versions to find an upgrade path",
 );
 
 /// The output of a drawn graph.
-pub static GRAPH_TEXT: Limit = Limit::new("graph-text", Unit::Bytes, 128 << 20, "the text of a drawn graph");
+pub static GRAPH_TEXT: Limit = Limit::new("graph-text", Unit::Bytes, 128 << 20, "a drawn graph");
 
 /// The manifests from standard input or one file that a bundle is generated from.
 pub static GENERATE_INPUT: Limit = Limit::new(
     "generate-input",
     Unit::Bytes,
     256 << 20,
-    "the manifests from standard input or one file that a bundle is generated from",
+    "manifests for `generate bundle` from standard input or one file",
 );
 
-/// A file whose lines are shown with findings; a larger one is named only.
+/// A source file whose lines appear in findings. If it is larger, findings show only its name.
 pub static SOURCE_FILE: Limit = Limit::new(
     "source-file",
     Unit::Bytes,
     64 << 20,
-    "a file whose lines are shown with findings; a larger one is named only",
+    "a source file whose lines appear in findings. If it is larger, findings show only its name",
 );
 
 /// A file that sets something: PROJECT, package.yaml, olmkit.toml, baselines, icons, descriptions, categories, image digests.
@@ -211,7 +206,7 @@ pub static SETTINGS_FILE: Limit = Limit::new(
     "settings-file",
     Unit::Bytes,
     16 << 20,
-    "a file that sets something: PROJECT, package.yaml, olmkit.toml, baselines, icons, descriptions, categories, image digests",
+    "a settings file: PROJECT, package.yaml, olmkit.toml, baselines, icons, descriptions, categories, image digests",
 );
 
 /// One YAML document, or JSON value of a catalog.
@@ -219,7 +214,7 @@ pub static YAML_DOCUMENT: Limit = Limit::fixed(
     "yaml-document",
     Unit::Bytes,
     yaml::MAX_DOCUMENT_BYTES as u64,
-    "one YAML document, or JSON value of a catalog",
+    "one YAML document, or one JSON value in a catalog",
 );
 
 /// Nodes of a YAML document after its aliases are expanded, or of a JSON value of a catalog.
@@ -227,7 +222,7 @@ pub static YAML_NODES: Limit = Limit::fixed(
     "yaml-nodes",
     Unit::Count,
     yaml::MAX_NODES as u64,
-    "nodes of a YAML document after its aliases are expanded, or of a JSON value of a catalog",
+    "nodes in a YAML document after alias expansion, or in a catalog's JSON value",
 );
 
 /// Values within values of a YAML document.
@@ -235,7 +230,7 @@ pub static YAML_DEPTH: Limit = Limit::fixed(
     "yaml-depth",
     Unit::Levels,
     yaml::MAX_DEPTH as u64,
-    "values within values of a YAML document",
+    "nested values in a YAML document",
 );
 
 /// A repeated name, value or path in a message or a table; the middle of a longer one is omitted.
@@ -243,7 +238,7 @@ pub static QUOTED_TEXT: Limit = Limit::new(
     "quoted-text",
     Unit::Bytes,
     1 << 10,
-    "a name, value or path that a message or a table repeats; the middle of a longer one is left out",
+    "a name, value or path in a message or table. The middle of a longer one is omitted",
 );
 
 /// A message of a finding or an error; the middle of a longer one is omitted.
@@ -251,7 +246,7 @@ pub static MESSAGE: Limit = Limit::new(
     "message",
     Unit::Bytes,
     8 << 10,
-    "a message of a finding or an error; the middle of a longer one is left out",
+    "a finding's or error's message. The middle of a longer one is omitted",
 );
 
 /// Output of one scorecard test in a pod.
@@ -259,7 +254,7 @@ pub static SCORECARD_LOG: Limit = Limit::new(
     "scorecard-log",
     Unit::Bytes,
     8 << 20,
-    "output of one scorecard test in a pod",
+    "a scorecard test's output in a pod",
 );
 
 /// Permissions of a bundle that are compared with those of another one.
@@ -267,7 +262,7 @@ pub static COMPARED_PERMISSIONS: Limit = Limit::new(
     "compared-permissions",
     Unit::Count,
     500_000,
-    "permissions of a bundle that `bundle diff` and `extension diff` compare, counted by verb, resource, group and name",
+    "a bundle's permissions in `bundle diff` and `extension diff`, counted by verb, resource, group and name",
 );
 
 /// The same in bytes.
@@ -275,7 +270,7 @@ pub static COMPARED_PERMISSION_BYTES: Limit = Limit::new(
     "compared-permission-bytes",
     Unit::Bytes,
     64 << 20,
-    "permissions of a bundle that `bundle diff` and `extension diff` compare, written one by one",
+    "a bundle's permissions in `bundle diff` and `extension diff`, written one by one",
 );
 
 /// The permissions in the roles of a bundle, one by one: each verb on each resource or name.
@@ -283,50 +278,40 @@ pub static INSTALLER_RIGHTS: Limit = Limit::fixed(
     "installer-rights",
     Unit::Bytes,
     16 << 20,
-    "the permissions that a bundle's roles require of its installer, one by one",
+    "the installer permissions that a bundle's roles require, one by one",
 );
 
 /// Scorecard tests that run in pods.
-pub static SCORECARD_PODS: Limit = Limit::new(
-    "scorecard-pods",
-    Unit::Count,
-    100,
-    "scorecard tests of one run that run in pods",
-);
+pub static SCORECARD_PODS: Limit = Limit::new("scorecard-pods", Unit::Count, 100, "scorecard tests in pods per run");
 
 /// The output of a program that is run, such as git or an external validator.
 pub static PROGRAM_OUTPUT: Limit = Limit::new(
     "program-output",
     Unit::Bytes,
     64 << 20,
-    "the output of a program that is run, such as git or an external validator",
+    "output from a command that olmkit runs, such as git or an external validator",
 );
 
 /// A pointer of Git Large File Storage (LFS).
-pub static LFS_POINTER: Limit = Limit::fixed(
-    "lfs-pointer",
-    Unit::Bytes,
-    4 << 10,
-    "a pointer of Git Large File Storage",
-);
+pub static LFS_POINTER: Limit = Limit::fixed("lfs-pointer", Unit::Bytes, 4 << 10, "a Git Large File Storage pointer");
 
 /// The answer of a credential helper.
 pub static CREDENTIAL_ANSWER: Limit = Limit::fixed(
     "credential-answer",
     Unit::Bytes,
     64 << 10,
-    "the answer of a credential helper",
+    "a credential helper's answer",
 );
 
 /// Schemas within schemas of a CRD.
-pub static SCHEMA_DEPTH: Limit = Limit::fixed("schema-depth", Unit::Levels, 128, "schemas within schemas of a CRD");
+pub static SCHEMA_DEPTH: Limit = Limit::fixed("schema-depth", Unit::Levels, 128, "nested schemas in a CRD");
 
 /// Values of a CRD that is compared. API servers store about 100,000: etcd accepts 1.5 MiB.
 pub static COMPARED_VALUES: Limit = Limit::new(
     "compared-values",
     Unit::Count,
     250_000,
-    "values of a CRD that `crd diff` or `--crd-safety` compares",
+    "a CRD's values in `crd diff` or `--crd-safety`",
 );
 
 /// Properties of a CRD's versions that are compared with others.
@@ -334,23 +319,18 @@ pub static COMPARED_PROPERTIES: Limit = Limit::new(
     "compared-properties",
     Unit::Count,
     4_000_000,
-    "properties of a CRD that are compared with those of its earlier and other versions",
+    "a CRD's properties, compared with its earlier and other versions",
 );
 
 /// The paths of these properties.
-pub static COMPARED_PATHS: Limit = Limit::new(
-    "compared-paths",
-    Unit::Bytes,
-    64 << 20,
-    "the paths of the properties of a CRD that are compared",
-);
+pub static COMPARED_PATHS: Limit = Limit::new("compared-paths", Unit::Bytes, 64 << 20, "paths of these properties");
 
 /// Schemas within schemas that are compared with an earlier version.
 pub static COMPARED_DEPTH: Limit = Limit::fixed(
     "compared-depth",
     Unit::Levels,
     100,
-    "schemas within schemas that are compared with an earlier version",
+    "nested schemas that olmkit compares with an earlier version",
 );
 
 /// Every limit, in the order of the documentation.

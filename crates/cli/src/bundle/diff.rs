@@ -39,7 +39,7 @@ pub struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people
+    /// Human-readable
     Text,
     /// JSON, with every change
     Json,

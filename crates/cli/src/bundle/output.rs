@@ -15,7 +15,7 @@ use crate::terminal;
 /// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Findings with source excerpts; repeated findings are grouped. With more than ten bundles: one entry per rule
+    /// Findings with source excerpts. Repeated findings are grouped. With more than ten bundles: one entry per rule
     Text,
     /// Every finding with its source excerpt
     Full,

@@ -19,7 +19,7 @@ pub struct Args {
     /// Permissions for the service account in the ClusterExtension's `spec.serviceAccount`.
     #[arg(long, required = true)]
     for_installer: bool,
-    /// Target OLM v1 release; releases after 1.10 do not use a service account.
+    /// Target OLM v1 release. Releases after 1.10 do not use a service account.
     #[arg(long, value_name = "RELEASE", default_value = "1.10", require_equals = true)]
     olmv1: Release,
     #[command(flatten)]

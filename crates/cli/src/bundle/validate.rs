@@ -27,6 +27,7 @@ use crate::progress::{Progress, Unit};
 use crate::registry_flags::RegistryFlags;
 
 /// Validate operator bundles
+///
 /// Passes and fails the same bundles as `operator-sdk bundle validate`. Each finding shows the source line and how to fix it.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit bundle validate bundle", "olmkit bundle validate bundle --select-optional suite=operatorframework --strict", "olmkit bundle validate --recursive operators -o sarif > findings.sarif", "olmkit bundle validate bundle --against quay.io/example/catalog:latest", "olmkit bundle validate bundle --fix"])]
@@ -263,7 +264,7 @@ impl Form {
 }
 
 fn wrong_usage(message: &str) -> ExitCode {
-    eprintln!("Error: invalid command args: {message}");
+    eprintln!("error: invalid command args: {message}");
     ExitCode::from(2)
 }
 
@@ -273,7 +274,7 @@ fn against(reference: &str, args: &Args) -> anyhow::Result<Against> {
     let attempt = || format!("cannot compare with {reference}");
     if is_bundle(path) {
         let reading = Source::directory(path).read().with_context(attempt)?;
-        return Ok(Against::Bundle(Earlier::of_reading(reference, &reading)?));
+        return Ok(Against::Bundle(Earlier::from_reading(reference, &reading)?));
     }
     let catalog = render_one(
         reference,

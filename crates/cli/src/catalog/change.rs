@@ -21,7 +21,7 @@ use crate::terminal;
 /// `--output text|json`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
 enum Output {
-    /// Human-readable lines.
+    /// Human-readable.
     #[default]
     Text,
     /// JSON, for scripts.
@@ -71,7 +71,7 @@ pub fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
         (Ok(old), Ok(new)) => (old, new),
         // Exit code 1 means that the catalogs differ.
         (Err(error), _) | (_, Err(error)) => {
-            eprintln!("Error: {}", crate::error_message(&error));
+            eprintln!("error: {}", crate::error_message(&error));
             return Ok(ExitCode::from(2));
         }
     };
@@ -79,7 +79,7 @@ pub fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     if let Some(wanted) = wanted
         && let (Err(error), Err(_)) = (require_package(&old, wanted), require_package(&new, wanted))
     {
-        eprintln!("Error: {}", crate::error_message(&error));
+        eprintln!("error: {}", crate::error_message(&error));
         return Ok(ExitCode::from(2));
     }
     let packages = difference::by_package(&old, &new, wanted);
@@ -144,7 +144,7 @@ pub struct AddArgs {
     /// Channels to add it to.
     #[arg(long, required = true, value_delimiter = ',')]
     channel: Vec<String>,
-    /// Create missing channels; a new package needs no flag.
+    /// Create missing channels. A new package needs no flag.
     #[arg(long)]
     create_channel: bool,
     /// Bundle it replaces [default: by version, the head or the next lower bundle].
@@ -159,10 +159,10 @@ pub struct AddArgs {
     /// Compute the upgrade edges from the versions.
     #[arg(long)]
     semver: bool,
-    /// Migrate the bundle to this level.
+    /// Migrate bundles to this level.
     #[arg(long, value_enum, value_name = "LEVEL")]
     migrate_level: Option<MigrateLevel>,
-    /// Image reference of a bundle directory, with {{.Package}}, {{.Name}} and {{.Version}}.
+    /// Image reference for bundle directories, with {{.Package}}, {{.Name}} and {{.Version}}.
     #[arg(long, visible_alias = "image-ref-template", value_name = "TEMPLATE")]
     alpha_image_ref_template: Option<ImageTemplate>,
     #[command(flatten)]

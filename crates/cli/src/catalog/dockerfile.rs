@@ -11,9 +11,9 @@ use olmkit::catalog::init;
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit catalog dockerfile catalog"])]
 pub struct Args {
-    /// Catalog directory; the Dockerfile is written to its parent directory.
+    /// Catalog directory. The Dockerfile is written to its parent directory.
     directory: PathBuf,
-    /// Base image of the final stage; scratch for the catalog files only.
+    /// Base image of the final stage. Scratch for the catalog files only.
     #[arg(short = 'i', long, default_value = OPM)]
     base_image: String,
     /// Image whose /bin/opm prepares the cache.

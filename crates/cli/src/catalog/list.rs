@@ -21,14 +21,18 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum List {
-    /// List packages and their default channels.
+    /// List packages and their default channels
+    ///
+    /// Use it to find the operators in a catalog.
     #[command(visible_alias = "package")]
     #[command(after_help = examples!["olmkit catalog list packages quay.io/example/catalog:v1"])]
     Packages {
         /// Catalog directory or image.
         catalog: String,
     },
-    /// List channels and their heads.
+    /// List channels and their heads
+    ///
+    /// Use it to see the version that new users of each channel get.
     #[command(visible_alias = "channel")]
     #[command(after_help = examples!["olmkit catalog list channels catalog cache-operator"])]
     Channels {
@@ -37,7 +41,9 @@ enum List {
         /// Only this package.
         package: Option<String>,
     },
-    /// List bundles with upgrade edges and images.
+    /// List bundles with upgrade edges and images
+    ///
+    /// Use it to see which bundles a channel contains and which versions each one replaces or skips.
     #[command(visible_alias = "bundle")]
     #[command(after_help = examples!["olmkit catalog list bundles catalog cache-operator"])]
     Bundles {

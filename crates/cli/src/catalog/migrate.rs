@@ -16,7 +16,7 @@ use crate::registry_flags::RegistryFlags;
 pub struct Args {
     /// Catalog directory or image.
     catalog: String,
-    /// Directory to write to; must be empty or absent.
+    /// Directory to write to. Must be empty or absent.
     output_directory: PathBuf,
     /// Output format [default: yaml; as opm json]
     #[arg(short, long, value_enum)]

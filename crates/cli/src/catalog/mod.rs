@@ -30,19 +30,36 @@ pub struct Args {
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Render catalogs and bundles as a file-based catalog.
+    /// Render catalogs and bundles as a file-based catalog
+    ///
+    /// Use it to merge catalogs, to read the catalog in an image, or to convert a bundle to catalog entries. The output
+    /// is the same as opm's.
     Render(render::Args),
-    /// Validate a catalog.
+    /// Validate a catalog
+    ///
+    /// Use it before you publish a catalog. Passes and fails the same catalogs as `opm validate`. Reports all findings
+    /// with source lines, and adds lints.
     Validate(validate::Args),
     /// Show packages, channels or bundles of a catalog.
     List(list::Args),
-    /// Draw the upgrade graph of a catalog.
+    /// Draw the upgrade graph of a catalog
+    ///
+    /// Use it to review channels before you publish them. Channel heads are green, skipped bundles gray and deprecated
+    /// ones orange.
     Graph(graph::Args),
-    /// Print the olm.package entry for a new package.
+    /// Print the olm.package entry for a new package
+    ///
+    /// Use it to start a catalog: redirect the output to a file, then add bundles with `catalog add`.
     Init(init::Args),
-    /// Write a Dockerfile for a catalog image.
+    /// Write a Dockerfile for a catalog image
+    ///
+    /// Use it if a container engine builds your catalog image. `image build catalog` needs neither an engine nor a
+    /// Dockerfile.
     Dockerfile(dockerfile::Args),
-    /// Rewrite a catalog with one directory per package.
+    /// Rewrite a catalog with one directory per package
+    ///
+    /// Use it to split a catalog that is one large file, or to write an image's catalog to a directory. `catalog add`
+    /// needs a package's documents in one file.
     Migrate(migrate::Args),
     /// Render catalog templates, or create them from catalogs.
     Template(template::Args),
@@ -50,20 +67,36 @@ enum Command {
     ///
     /// Exits with 1 if they differ and with 2 if one cannot be read.
     Diff(change::DiffArgs),
-    /// Show the upgrade path OLM will choose.
+    /// Show the upgrade path OLM will choose
+    ///
+    /// Use it before you publish a catalog, to check that users of an old version reach the newest one. Predicts the
+    /// upgrades of OLM v0. Exits with 1 and the reason if OLM stops at an older bundle, upgrades in a cycle or reports
+    /// an error. For OLM v1, use `catalog resolve`.
     Path(path::Args),
     /// Show which bundle OLM v1 would install
     ///
     /// Resolves like operator-controller 1.11 and prints why it rejects the other bundles. Exits with 1 if no bundle matches.
     /// For OLM v0, use `catalog path`.
     Resolve(resolve::Args),
-    /// Add a bundle to a catalog, in place.
+    /// Add a bundle to a catalog
+    ///
+    /// Use it for each release. olmkit computes the upgrade edges from the bundle's version, inserts one channel entry
+    /// and one bundle, and keeps the file's comments and order.
     Add(change::AddArgs),
-    /// Deprecate a package, channel or bundle of a catalog, in place.
+    /// Deprecate a package, channel or bundle in a catalog
+    ///
+    /// Use it to warn users of old versions: OLM shows the message in the status of their Subscriptions. Installed
+    /// operators keep running.
     Deprecate(change::DeprecateArgs),
-    /// List the images of a catalog, for mirroring.
+    /// List the images of a catalog, for mirroring
+    ///
+    /// Prints bundle images and related images, one per line. Use it to copy a catalog's operators to a cluster without
+    /// internet access.
     Images(change::ImagesArgs),
-    /// Serve a catalog over gRPC.
+    /// Serve a catalog over gRPC
+    ///
+    /// Implements the API that OLM's catalog pods serve. Use it to test a catalog or as the entrypoint of a catalog
+    /// image. Invalid packages are omitted and the others served. A changed directory is reloaded.
     Serve(serve::Args),
 }
 

@@ -45,7 +45,7 @@ pub struct Args {
 /// `--output text|json`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
 enum Output {
-    /// Human-readable lines.
+    /// Human-readable.
     #[default]
     Text,
     /// JSON, for scripts.

@@ -25,7 +25,7 @@ pub struct Args {
     /// Do all migrations.
     #[arg(long, conflicts_with = "migrate_level")]
     migrate: bool,
-    /// Image reference of bundle directories, with {{.Package}}, {{.Name}} and {{.Version}}. Without it a bundle
+    /// Image reference for bundle directories, with {{.Package}}, {{.Name}} and {{.Version}}. Without it a bundle
     /// directory becomes a bundle with inline manifests.
     #[arg(long, visible_alias = "image-ref-template", value_name = "TEMPLATE")]
     alpha_image_ref_template: Option<ImageTemplate>,

@@ -66,7 +66,7 @@ enum PolicyName {
 /// `--output text|json`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
 enum Output {
-    /// Human-readable lines.
+    /// Human-readable.
     #[default]
     Text,
     /// JSON, for scripts.

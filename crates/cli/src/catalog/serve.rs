@@ -26,10 +26,10 @@ pub struct Args {
     /// Port to listen on, at all addresses.
     #[arg(short, long, default_value_t = 50051)]
     port: u16,
-    /// Directory of the prepared index; rebuilt if missing, outdated or written by another tool.
+    /// Directory of the prepared index. Rebuilt if missing, outdated or written by another tool.
     #[arg(long, value_name = "DIRECTORY")]
     cache_dir: Option<PathBuf>,
-    /// Prepare the index and exit; fails if any package is invalid.
+    /// Prepare the index and exit. Fails if any package is invalid.
     #[arg(long)]
     cache_only: bool,
     /// Fail if the prepared index does not match the catalog, instead of rebuilding it.
@@ -41,16 +41,16 @@ pub struct Args {
     /// Serve catalogd's HTTP API too (/api/v1/all, /api/v1/metas), at this address [without one: :8080].
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true, default_missing_value = ":8080", value_parser = address)]
     http: Option<SocketAddr>,
-    /// Address for /metrics and /healthz, such as :9090; may equal --http.
+    /// Address for /metrics and /healthz, such as :9090. May equal --http.
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     metrics_addr: Option<SocketAddr>,
     /// Address for /healthz only, such as :8081, so that busy clients cannot block probes.
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     health_addr: Option<SocketAddr>,
-    /// Maximum open connections; the least recently used is closed.
+    /// Maximum open connections. The least recently used is closed.
     #[arg(long, value_name = "NUMBER", default_value_t = Limits::default().connections)]
     max_connections: usize,
-    /// Maximum bytes buffered for slow clients; beyond it, the slowest client is disconnected.
+    /// Maximum bytes buffered for slow clients. Beyond it, the slowest client is disconnected.
     #[arg(long, value_name = "BYTES", default_value_t = Limits::default().waiting_bytes)]
     max_waiting: usize,
     /// Seconds a client may take to read a response message.
@@ -59,7 +59,7 @@ pub struct Args {
     /// Seconds without a call after which a connection is closed.
     #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().idle.as_secs(), value_parser = clap::value_parser!(u64).range(1..))]
     idle_timeout: u64,
-    /// Seconds between checks for changes of the catalog directory; 0 turns them off.
+    /// Seconds between checks for changes of the catalog directory. 0 turns them off.
     #[arg(long, default_value_t = 5)]
     reload_interval: u64,
     /// File for the failure message that the kubelet reads.
@@ -126,7 +126,7 @@ impl Plan {
         }
     }
 
-    /// Finds the catalog; an image is pulled and unpacked.
+    /// Finds the catalog. An image is pulled and unpacked.
     fn locate(&self) -> anyhow::Result<Located> {
         locate(&self.catalog, &RegistryImages::new(&self.registry))
             .with_context(|| format!("cannot serve {}", self.catalog))
@@ -315,11 +315,11 @@ fn catalog_and_metrics(args: &Args, current: &Current, metrics: &Metrics) -> Vec
 /// package, is reported, and the previous content is kept.
 async fn follow(plan: Plan, directory: PathBuf, interval: Duration, current: Current) {
     let plan = Plan { enforce: false, ..plan };
-    let mut known = Stamp::of(&directory);
+    let mut known = Stamp::read(&directory);
     let mut pending = known;
     loop {
         tokio::time::sleep(interval).await;
-        let stamp = Stamp::of(&directory);
+        let stamp = Stamp::read(&directory);
         // A change is read only after the files have been stable, because a copy in progress changes all the time.
         if stamp == known || stamp != pending {
             pending = stamp;

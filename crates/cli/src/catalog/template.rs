@@ -25,9 +25,13 @@ pub struct Args {
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Render a catalog from a template.
+    /// Render a catalog from a template
+    ///
+    /// Use it if you maintain a template instead of a catalog. Pulls the bundle images that the template names.
     Render(RenderArgs),
-    /// Create a template from a catalog.
+    /// Create a template from a catalog
+    ///
+    /// Use it to move a rendered catalog to a template, which is shorter and easier to edit.
     Convert(ConvertArgs),
 }
 
@@ -76,7 +80,7 @@ pub struct RenderArgs {
     /// Migrate bundles to this level.
     #[arg(long, value_enum, value_name = "LEVEL")]
     migrate_level: Option<MigrateLevel>,
-    /// Image references of bundle directories, with {{.Package}}, {{.Name}} and {{.Version}}.
+    /// Image reference for bundle directories, with {{.Package}}, {{.Name}} and {{.Version}}.
     #[arg(long, visible_alias = "image-ref-template", value_name = "TEMPLATE")]
     alpha_image_ref_template: Option<ImageTemplate>,
     #[command(flatten)]
@@ -88,7 +92,7 @@ pub struct RenderArgs {
 pub struct ConvertArgs {
     /// Template kind.
     kind: TemplateKind,
-    /// Catalog file; standard input if absent or `-`.
+    /// Catalog file. Standard input if absent or `-`.
     file: Option<String>,
     /// Output format.
     #[arg(short, long, value_enum, default_value_t)]

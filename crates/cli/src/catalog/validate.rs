@@ -63,7 +63,7 @@ pub struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
 enum Output {
-    /// Findings with their locations; many findings of one rule are grouped.
+    /// Findings with their locations. Many findings of one rule are grouped.
     #[default]
     Text,
     /// Every finding with its location.

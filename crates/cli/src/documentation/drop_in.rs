@@ -10,12 +10,12 @@ const MOVED: &[(&str, &str, &str)] = &[
     (
         "operator-sdk",
         "alpha config-3alpha-to-3",
-        "projects of kubebuilder's layout 3-alpha: `operator-sdk` itself",
+        "converts projects with kubebuilder's layout 3-alpha: use `operator-sdk`",
     ),
     (
         "operator-sdk",
         "alpha generate",
-        "`olmkit update` merges newer templates into a project; for Go: `operator-sdk` itself",
+        "`olmkit update` merges newer templates into a Rust project. For Go, use `operator-sdk`",
     ),
     (
         "operator-sdk",
@@ -26,17 +26,17 @@ const MOVED: &[(&str, &str, &str)] = &[
     (
         "opm",
         "index prune",
-        "catalogs are files: delete the directories of packages, `olmkit catalog validate`, build an image",
+        "catalogs are files: delete the packages' directories, run `olmkit catalog validate`, build an image",
     ),
     (
         "opm",
         "index prune-stranded",
-        "catalogs are files; `olmkit catalog validate` names stranded bundles",
+        "catalogs are files: `olmkit catalog validate` names stranded bundles",
     ),
     (
         "opm",
         "index rm",
-        "catalogs are files: delete the directory of the package, build an image",
+        "catalogs are files: delete the package's directory, build an image",
     ),
     (
         "opm",
@@ -82,15 +82,15 @@ const WITHOUT: &[(&str, &str, &str)] = &[
     (
         "create webhook",
         "--external-api-domain",
-        "webhooks of third-party kinds are not scaffolded",
+        "olmkit scaffolds no webhooks for third-party kinds",
     ),
     (
         "create webhook",
         "--external-api-path",
-        "webhooks of third-party kinds are not scaffolded",
+        "olmkit scaffolds no webhooks for third-party kinds",
     ),
     ("create webhook", "--plural", "PROJECT has it"),
-    ("create webhook", "--legacy", "webhooks of the layout before 4"),
+    ("create webhook", "--legacy", "applies only to layouts before 4"),
 ];
 
 /// The test that runs each command: the path of its file below `crates/cli/tests`, and its name.
@@ -303,7 +303,7 @@ fn exceptions(command: &Command, path: &str, wanted: &str) -> Vec<String> {
             .map_or(String::new(), |(_, why)| format!(" ({})", why.trim_end_matches('.')));
         if help.starts_with("Not supported") {
             found.push(format!("`{flag}` is not supported{why}"));
-        } else if help.starts_with("Accepted for") {
+        } else if help.starts_with("Ignored (") {
             found.push(format!("`{flag}` has no effect{why}"));
         }
     }
@@ -315,16 +315,16 @@ fn the_page_of_other_tools_commands_is_current() {
     let mut page = "\
 # Commands of operator-sdk and opm
 
-Every command of operator-sdk 1.42 and opm 1.73, and its counterpart in olmkit. Deliberate differences are listed in
-[compatibility.md](compatibility.md). This page is generated from the program. The last column names the test below `crates/cli/tests` that
-runs the command.
+If you call operator-sdk 1.42 or opm 1.73, olmkit can replace it: this page lists each of their commands with its counterpart. If a result differs
+on purpose, [Compatibility](compatibility.md) lists it. The last column names the test below `crates/cli/tests` that runs the command. This page is
+generated.
 
 ## Use in Makefiles
 
-Makefiles call operator-sdk and opm through variables, and some download another release if `version` does not print the one that they
-expect. Give them links with the names of the tools, which make olmkit print `version` as the tools do, and the releases that olmkit
-is compatible with:
+Your Makefile calls operator-sdk and opm through variables. Some Makefiles download another release if `version` does not print the expected one.
+To use olmkit, link to it under the tools' names, so that it prints `version` as they do. Then pass the releases that olmkit is compatible with:
 
+<!-- tested by: dev/makefiles.sh -->
 ```sh
 mkdir -p bin && cp \"$(command -v olmkit)\" bin/olmkit
 ln -sf olmkit bin/operator-sdk && ln -sf olmkit bin/opm
@@ -332,12 +332,12 @@ make bundle catalog-build OPERATOR_SDK=$PWD/bin/operator-sdk OPM=$PWD/bin/opm \\
     OPERATOR_SDK_VERSION=v1.42.3 OPM_VERSION=v1.73.0
 ```
 
-Link to a copy. A Makefile that downloads a tool writes through the link, and would replace the installed olmkit. If the Makefile has
-versions without `v`, write `OPERATOR_SDK_VERSION=1.42.3`. `olmkit operator-sdk COMMAND` and `olmkit opm COMMAND` are the same as the links.
-`OPM=olmkit` works for every command of opm too, except `version`.
+Link to a copy. If your Makefile downloads a tool, it writes through the link and would replace the installed olmkit. If your Makefile has
+versions without `v`, write `OPERATOR_SDK_VERSION=1.42.3`. You can also call `olmkit operator-sdk COMMAND` and `olmkit opm COMMAND`. `OPM=olmkit`
+works for every opm command except `version`.
 
-Flags follow pflag everywhere: a repeated flag takes its last value, lists append, boolean flags accept `--flag=false`, and the flags of a
-subcommand may precede its name.
+Flags follow pflag: if you repeat a flag, the last value applies, and lists append. Boolean flags accept `--flag=false`. A subcommand's flags may
+precede its name.
 "
     .to_owned();
     let mut unexplained = Vec::new();

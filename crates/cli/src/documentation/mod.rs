@@ -59,19 +59,19 @@ man pages and completions, and `olmkit completion` prints completions. The pages
 
 | code | meaning |
 |---|---|
-| 0 | success; no finding makes the command fail |
+| 0 | success, and no finding makes the command fail |
 | 1 | findings that fail (`--fail-on`), a difference (`diff` commands, `--check`, `--diff`), or the command failed |
 | 2 | usage error: flags, settings, or inputs that cannot be compared |
 | 130, 143 | interrupted by SIGINT or SIGTERM |
 
-`olmkit opm`, `grpc_health_probe` and `scorecard` use the exit codes of the tools they replace.
+`olmkit opm`, `grpc_health_probe` and `scorecard` use the same exit codes as the tools that they replace.
 
-## Options of every command
+## Options for every command
 
 | option | meaning |
 |---|---|
-| `--limit NAME=VALUE` | change an input limit; [limits.md](../limits.md) lists them (`OLMKIT_LIMIT`) |
-| `--color auto\\|always\\|never` | colorize the output; `auto` means on a terminal, unless `NO_COLOR` is set |
+| `--limit NAME=VALUE` | change an input limit, see [Limits](../limits.md) (`OLMKIT_LIMIT`) |
+| `--color auto\\|always\\|never` | colorize the output. `auto` means on a terminal, unless `NO_COLOR` is set |
 | `--verbose` | log each request to registries and clusters on standard error |
 | `-q`, `--quiet` | print only results, warnings and errors |
 ",

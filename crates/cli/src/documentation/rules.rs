@@ -17,7 +17,7 @@ fn the_reference_of_rules_is_current() {
         let family = rule.family();
         let page = pages.entry(family).or_insert_with(|| {
             format!(
-                "# {}\n\nEach is {}. `olmkit explain RULE` prints the same text. This page is generated from the program.\n",
+                "# {}\n\nType: {}. `olmkit explain RULE` prints the same text. This page is generated.\n",
                 family.title(),
                 standing(rule.origin)
             )

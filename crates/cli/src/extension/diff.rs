@@ -39,7 +39,7 @@ pub struct Args {
     policy: Option<PolicyName>,
     #[command(flatten)]
     form: crd::Form,
-    /// Kubeconfig file
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config, else the pod's account]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     #[command(flatten)]

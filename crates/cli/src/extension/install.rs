@@ -41,7 +41,7 @@ pub struct Args {
     /// Upgrade constraint policy [default: CatalogProvided]
     #[arg(long, value_enum)]
     policy: Option<PolicyName>,
-    /// AllNamespaces, OwnNamespace or SingleNamespace=NAMESPACE; the last two need the experimental manifests of OLM v1
+    /// AllNamespaces, OwnNamespace or SingleNamespace=NAMESPACE. The last two need the experimental manifests of OLM v1
     #[arg(long, value_name = "MODE", value_parser = InstallMode::parse)]
     install_mode: Option<InstallMode>,
     /// CRD upgrade safety check of OLM v1

@@ -25,6 +25,9 @@ enum ExtensionCommand {
     /// OLM v1 reports success as soon as it has written the objects. This command also waits for their Deployments.
     Install(install::Args),
     /// Show the status of OLM v1 extensions and why they fail
+    ///
+    /// Read-only. Use it if a ClusterExtension is not installed or not upgrading. Prints conditions, catalogs,
+    /// Deployments, CRDs, and causes with fixes.
     Status(status::Args),
     /// Preview an upgrade through OLM v1
     ///

@@ -15,7 +15,7 @@ use crate::runtime::block_on;
 pub struct Args {
     /// ClusterExtension [default: all]
     name: Option<String>,
-    /// Kubeconfig file
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config, else the pod's account]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Output format

@@ -22,7 +22,7 @@ pub struct Args {
     /// API group are always released then
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     release_finalizers: Vec<String>,
-    /// Kubeconfig file
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config, else the pod's account]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Total time to wait, such as 90s or 5m

@@ -40,10 +40,10 @@ pub struct Args {
         help = "Write the bundle to this directory [default: bundle]"
     )]
     output_dir: Option<PathBuf>,
-    /// Read manifests from every file below a directory; CRDs too, unless --crds-dir is given.
+    /// Read manifests from every file below a directory. CRDs too, unless --crds-dir is given.
     #[arg(long, value_name = "DIR")]
     deploy_dir: Option<PathBuf>,
-    /// Read CRDs from the files of this directory; needs --deploy-dir.
+    /// Read CRDs from the files of this directory. Needs --deploy-dir.
     #[arg(long, value_name = "DIR")]
     crds_dir: Option<PathBuf>,
     /// Build a kustomization with `kustomize` or `kubectl kustomize` and read the result.
@@ -76,11 +76,11 @@ pub struct Args {
     /// Pin images to digests from their registries, or from --image-digests.
     #[arg(long)]
     use_image_digests: bool,
-    /// A YAML or JSON file that maps images to digests (`sha256:…`) or to images with digests; their registries are not
+    /// A YAML or JSON file that maps images to digests (`sha256:…`) or to images with digests. Their registries are not
     /// queried. Implies --use-image-digests.
     #[arg(long, value_name = "FILE")]
     image_digests: Option<PathBuf>,
-    /// Fail if anything would be lost; merge and sort rules, keep what the base adds, remove certificate
+    /// Fail if anything would be lost. Merge and sort rules, keep what the base adds, remove certificate
     /// volumes that OLM replaces and stale files.
     #[arg(long)]
     strict: bool,
@@ -96,7 +96,7 @@ pub struct Args {
     /// Range of versions that can upgrade to this one directly, such as `>=0.1.0 <0.2.0`.
     #[arg(long, value_name = "RANGE")]
     skip_range: Option<String>,
-    /// A file-based catalog (directory or file); the head of the bundle's first channel there becomes `replaces`.
+    /// A file-based catalog (directory or file). The head of the bundle's first channel there becomes `replaces`.
     #[arg(long, value_name = "PATH")]
     from_catalog: Option<PathBuf>,
     #[command(flatten)]

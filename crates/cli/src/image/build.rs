@@ -33,6 +33,9 @@ pub struct Args {
 #[command(defer = true)]
 enum Kind {
     /// Build a bundle image
+    ///
+    /// Use it to publish a bundle. Labels come from metadata/annotations.yaml. The same directory gives the same digest
+    /// on every machine.
     #[command(after_help = examples!["olmkit image build bundle bundle --tag quay.io/example/cache-operator-bundle:v1"])]
     Bundle {
         /// The bundle directory
@@ -42,12 +45,15 @@ enum Kind {
         flags: BuildFlags,
     },
     /// Build a catalog image
+    ///
+    /// Use it to publish a catalog for OLM. The image contains the catalog and a server for port 50051. Fails if a
+    /// package is invalid.
     #[command(after_help = examples!["olmkit image build catalog catalog --tag quay.io/example/catalog:v1 --output push"])]
     Catalog {
         /// The catalog directory
         #[arg(default_value = "catalog")]
         directory: PathBuf,
-        /// The static binary that serves the catalog; {os} and {arch} are replaced by the platform [default:
+        /// The static binary that serves the catalog. {os} and {arch} are replaced by the platform [default:
         /// olmkit-helper in the directory of olmkit, else olmkit]
         #[arg(long, value_name = "FILE")]
         binary: Option<PathBuf>,
@@ -55,9 +61,12 @@ enum Kind {
         flags: BuildFlags,
     },
     /// Build an operator image from a static binary
+    ///
+    /// Use it for an operator in Rust or Go. The image contains the binary, /etc/passwd and certificate authorities,
+    /// and runs as user 65532.
     #[command(after_help = examples!["olmkit image build operator target/release/cache-operator --tag quay.io/example/cache-operator:v1"])]
     Operator {
-        /// The static binary; {os} and {arch} are replaced by the platform
+        /// The static binary. {os} and {arch} are replaced by the platform
         binary: PathBuf,
         /// File with certificate authorities (PEM) to add [default: /etc/ssl/certs/ca-certificates.crt, or none with --base]
         #[arg(long, value_name = "FILE")]
@@ -72,6 +81,8 @@ enum Kind {
         flags: BuildFlags,
     },
     /// Build an image from a root file system directory
+    ///
+    /// Use it if a build has already put all files of your program into a directory.
     #[command(after_help = examples!["olmkit image build directory rootfs --entrypoint /app --tag quay.io/example/app:v1"])]
     Directory {
         /// Directory to use as the root file system
@@ -82,6 +93,8 @@ enum Kind {
         flags: BuildFlags,
     },
     /// Build an image from files, optionally on a base image
+    ///
+    /// Use it for a program with more than one file, or to add files to an existing image.
     #[command(after_help = examples!["olmkit image build files --add bin/app:/app --entrypoint /app --tag quay.io/example/app:v1", "olmkit image build files --base store:base:v1 --add bin/app:/app --tag quay.io/example/app:v1"])]
     Files {
         /// File or directory to add and its path in the image; {os} and {arch} expand to the platform; repeatable
@@ -96,9 +109,12 @@ enum Kind {
         flags: BuildFlags,
     },
     /// Build the helper image for OLM's catalog and unpack pods
+    ///
+    /// Use it if nodes cannot pull the upstream images, or to make these pods smaller. One static binary replaces opm,
+    /// cp, cpb, copy-content and grpc_health_probe.
     #[command(after_help = examples!["olmkit image build helper --tag quay.io/example/olmkit-helper:v1"])]
     Helper {
-        /// The static binary; {os} and {arch} are replaced by the platform [default: olmkit-helper in the directory of
+        /// The static binary. {os} and {arch} are replaced by the platform [default: olmkit-helper in the directory of
         /// olmkit, else olmkit]
         #[arg(long, value_name = "FILE")]
         binary: Option<PathBuf>,
@@ -116,13 +132,13 @@ struct Settings {
     /// Working directory of the process
     #[arg(long, value_name = "DIRECTORY")]
     workdir: Option<String>,
-    /// Environment variable; repeatable
+    /// Environment variable. Repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = key_value)]
     env: Vec<(String, String)>,
-    /// Entrypoint; repeat the flag for fixed arguments
+    /// Entrypoint. Repeat the flag for fixed arguments
     #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
     entrypoint: Vec<String>,
-    /// Default argument; repeatable
+    /// Default argument. Repeatable
     #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
     cmd: Vec<String>,
 }

@@ -16,10 +16,10 @@ pub struct BuildFlags {
     /// The image's name
     #[arg(short, long, value_name = "REFERENCE")]
     pub tag: Reference,
-    /// Destination: store, push, oci:DIRECTORY, oci-archive:FILE or docker-archive:FILE; repeatable
+    /// Destination: store, push, oci:DIRECTORY, oci-archive:FILE or docker-archive:FILE. Repeatable
     #[arg(short, long, value_name = "PLACE", default_value = "store")]
     pub output: Vec<Output>,
-    /// Platforms, such as linux/amd64,linux/arm64; several make an index [default: linux on this machine's architecture]
+    /// Platforms, such as linux/amd64,linux/arm64. Several make an index [default: linux on this machine's architecture]
     #[arg(long, value_delimiter = ',', value_name = "OS/ARCH")]
     pub platform: Vec<Platform>,
     /// Add or replace a label
@@ -52,7 +52,7 @@ impl BuildFlags {
         }
     }
 
-    /// The platforms to build for; this machine's if none is named.
+    /// The platforms to build for. This machine's if none is named.
     pub fn platforms(&self) -> Vec<Platform> {
         if self.platform.is_empty() {
             vec![Platform::host()]

@@ -31,31 +31,53 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Build an image; the same input gives the same digest everywhere
+    /// Build an image
     ///
     /// Without --output the image goes to the image store (OLMKIT_IMAGE_STORE, else ~/.local/share/olmkit/images)
     /// under its --tag, from where `olmkit image push` takes it. Times come from SOURCE_DATE_EPOCH (0 without it).
     Build(Box<build::Args>),
     /// Push an image from the image store to a registry
+    ///
+    /// Use it after `image build`. Prints the digest. Credentials come from docker, podman or skopeo.
     Push(push::Args),
-    /// Copy an image between registries, the image store, layouts and archives
+    /// Copy an image to a registry, the image store or files
+    ///
+    /// Use it to mirror an image or to move it to a machine without network. Transfers only the blobs that the
+    /// destination lacks.
     Copy(transfer::CopyArgs),
     /// Save an image to an archive
+    ///
+    /// Use it to move an image to a machine without network. `image load`, docker, podman and skopeo read the archive.
     Save(transfer::SaveArgs),
     /// Load the images of an archive into the image store
+    ///
+    /// Reads archives from docker, podman, skopeo and buildah. Use it on a machine without network.
     Load(transfer::LoadArgs),
-    /// Show an image's digest, platform, settings, labels and layers
+    /// Show an image's digest, settings, labels and layers
+    ///
+    /// Use it to check an image before you publish or install it.
     Inspect(inspect::InspectArgs),
     /// Print the digest of a reference
+    ///
+    /// Use it to pin an image: the output is only the digest, for scripts.
     Digest(inspect::DigestArgs),
     /// Compare the files and configuration of two images
+    ///
+    /// Use it to check that a rebuild or another tool made the same image. Ignores how layers are packed. Exits with 1
+    /// if the images differ.
     Diff(inspect::DiffArgs),
     /// List the images of the image store
+    ///
+    /// The image store contains the images that you built, loaded or copied to `store:`.
     #[command(visible_alias = "ls")]
     List(stored::ListArgs),
     /// Remove images from the image store
+    ///
+    /// Also frees the disk space that no other image uses. If a name does not exist, no image is removed.
     Rm(stored::RemoveArgs),
     /// Remove unused data from the image store
+    ///
+    /// Use it to free disk space after you have built images with the same tag several times.
     Prune(stored::PruneArgs),
 }
 

@@ -41,7 +41,7 @@ pub(super) struct ApiServer {
 
 /// Why the server did not fulfill a request.
 pub(super) struct RequestError {
-    /// The status of its answer; 0 if there was none.
+    /// The status of its answer. 0 if there was none.
     pub status: u16,
     pub reason: String,
 }

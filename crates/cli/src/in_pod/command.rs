@@ -66,7 +66,7 @@ pub struct ExtractArgs {
     /// Directory with manifests/ and metadata/
     #[arg(short, long, value_name = "DIR", default_value = "/")]
     manifestsdir: PathBuf,
-    /// The ConfigMap to fill; it must exist
+    /// The ConfigMap to fill. It must exist
     #[arg(short, long, value_name = "NAME")]
     configmapname: String,
     /// Its namespace
@@ -81,7 +81,7 @@ pub struct ExtractArgs {
     /// Path of a kubeconfig [default: KUBECONFIG, else the pod's own account]
     #[arg(short, long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Accepted for compatibility
+    /// Ignored (opm compatibility)
     #[arg(long, hide = true)]
     debug: bool,
 }

@@ -54,7 +54,7 @@ pub struct Args {
     /// Container policy for the image
     #[arg(long, value_enum, default_value_t, requires = "image")]
     policy: Policy,
-    /// Skip a check, such as check_using_fbc; repeatable
+    /// Skip a check, such as check_using_fbc. Repeatable
     #[arg(long, value_name = "CHECK")]
     skip: Vec<String>,
     #[command(flatten)]
@@ -92,7 +92,7 @@ impl Args {
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(problem) = wrong_usage(args) {
-        eprintln!("Error: {problem}");
+        eprintln!("error: {problem}");
         return Ok(ExitCode::from(2));
     }
     if let Some(image) = &args.image {
@@ -103,7 +103,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let options = match options(args, kind) {
         Ok(options) => options,
         Err(problem) => {
-            eprintln!("Error: {problem}");
+            eprintln!("error: {problem}");
             return Ok(ExitCode::from(2));
         }
     };
@@ -125,7 +125,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let waivers = if args.strict_compat {
         Waivers::default()
     } else {
-        Waivers::of(&repository)
+        Waivers::read(&repository)
     };
     for problem in &waivers.problems {
         eprintln!("warning: {problem}");

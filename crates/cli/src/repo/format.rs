@@ -10,7 +10,7 @@ use super::outcome::Outcome;
 /// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Findings with source excerpts; repeated findings are grouped. With more than ten bundles: one entry per rule
+    /// Findings with source excerpts. Repeated findings are grouped. With more than ten bundles: one entry per rule
     Text,
     /// Findings with source lines, of any number of bundles
     Full,

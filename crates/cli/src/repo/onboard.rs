@@ -34,7 +34,7 @@ pub struct Args {
     /// Root of the repository: the directory with `operators`
     #[arg(long, value_name = "DIR", default_value = ".")]
     repo: PathBuf,
-    /// Published catalogs: NAME=DIRECTORY, NAME=IMAGE, or a directory with a directory for each; repeatable
+    /// Published catalogs: NAME=DIRECTORY, NAME=IMAGE, or a directory with a directory for each. Repeatable
     #[arg(long, value_name = "CATALOG", value_delimiter = ',')]
     catalogs: Vec<String>,
     /// Image of each bundle of the directory, with {{.Package}}, {{.Name}} and {{.Version}} [default: the first registry that
@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let platforms = match args.versions.platforms(Some(&args.repo)) {
         Ok(platforms) => platforms,
         Err(problem) => {
-            eprintln!("Error: {problem}");
+            eprintln!("error: {problem}");
             return Ok(ExitCode::from(2));
         }
     };
@@ -169,7 +169,7 @@ fn refuse(onboarded: &Onboarded) -> anyhow::Result<ExitCode> {
         writeln!(out, "{}: {change}", UntrustedText::new(catalog))?;
     }
     eprintln!(
-        "Error: the templates render to other catalogs than the published ones; nothing is written. Lines with - are only in the published catalogs, lines with + only in the rendered ones"
+        "error: the templates render to other catalogs than the published ones; nothing is written. Lines with - are only in the published catalogs, lines with + only in the rendered ones"
     );
     Ok(ExitCode::FAILURE)
 }

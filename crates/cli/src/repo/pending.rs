@@ -59,7 +59,7 @@ impl Pending<'_> {
             pull_request: true,
             ..Options::default()
         };
-        let waivers = Waivers::of(&head);
+        let waivers = Waivers::read(&head);
         let mut outcome = check(target, &head, &options, &waivers);
         let paths: Vec<String> = self.changes.keys().cloned().collect();
         outcome.found.extend(kind.check_change(&head, &base, &paths));

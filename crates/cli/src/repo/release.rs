@@ -42,7 +42,7 @@ pub struct Args {
     /// Rules to apply, by kind of repository [default: by config.yaml and categories.json]
     #[arg(long)]
     suite: Option<Kind>,
-    /// Branch for the commit; created unless it is the current one [default: NAME-VERSION, with -catalogs for --image]
+    /// Branch for the commit. Created unless it is the current one [default: NAME-VERSION, with -catalogs for --image]
     #[arg(long, value_name = "NAME", conflicts_with = "no_commit")]
     branch: Option<String>,
     /// Print the files that would be written without writing them
@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let platforms = match args.versions.platforms(Some(&args.repo)) {
         Ok(platforms) => platforms,
         Err(problem) => {
-            eprintln!("Error: {problem}");
+            eprintln!("error: {problem}");
             return Ok(ExitCode::from(2));
         }
     };

@@ -27,8 +27,14 @@ pub struct Args {
 #[command(defer = true)]
 enum Command {
     /// Install a bundle through OLM
+    ///
+    /// Use it to test a bundle before you publish it: no catalog is needed, and with a directory no registry. Checks
+    /// permissions and conflicts first, waits until the operator runs, and reports the cause and a fix if it does not.
     Bundle(BundleArgs),
     /// Upgrade an installed operator to a bundle
+    ///
+    /// Use it to test an upgrade before you publish the new version. The operator can be installed by `run bundle` or
+    /// from a catalog.
     BundleUpgrade(UpgradeArgs),
 }
 
@@ -76,7 +82,7 @@ struct Common {
     #[arg(long, value_name = "REGISTRY/NAME", requires = "push_to")]
     pull_from: Option<String>,
     /// Serve the catalog from this process at this host's IP address [default: detected]. Deletes the CatalogSource and
-    /// Subscription when done; the operator keeps running
+    /// Subscription when done. The operator keeps running
     #[arg(long, value_name = "ADDRESS[:PORT]", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "helper_image")]
     serve_from_host: Option<String>,
     /// Serve the catalog from a pod with this image, which must contain /bin/opm, such as the olmkit or opm image [default: the
@@ -97,7 +103,7 @@ struct Common {
     /// Ignored (operator-sdk compatibility): containers are always restricted
     #[arg(long, hide = true)]
     security_context_config: Option<String>,
-    /// Ignored (operator-sdk compatibility): no pod pulls the bundle; see --ca-file
+    /// Ignored (operator-sdk compatibility): no pod pulls the bundle. See --ca-file
     #[arg(long = "ca-secret-name", hide = true)]
     _ca_secret_name: Option<String>,
     /// Ignored (operator-sdk compatibility): no container unpacks a large bundle

@@ -20,7 +20,7 @@ use crate::signals;
 #[derive(clap::Args)]
 #[command(next_help_heading = "Tests in pods")]
 pub struct PodFlags {
-    /// Run the tests that have their own images in pods; the flags below apply to these
+    /// Run the tests that have their own images in pods. The flags below apply to these
     #[arg(long)]
     pub cluster: bool,
     /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config, else the pod's account]
@@ -29,7 +29,7 @@ pub struct PodFlags {
     /// Namespace of the pods [default: that of the kubeconfig's current context]
     #[arg(short, long)]
     namespace: Option<String>,
-    /// Service account of the pods; confirms the one that a bundle names [default: default]
+    /// Service account of the pods. Confirms the one that a bundle names [default: default]
     #[arg(short, long, value_name = "NAME")]
     service_account: Option<String>,
     /// Time limit for each test, including the image pull [default: 2m]
@@ -44,7 +44,7 @@ pub struct PodFlags {
     /// Image with sleep and tar that gives these files [default: operator-sdk's]
     #[arg(short = 'b', long, value_name = "IMAGE")]
     storage_image: Option<String>,
-    /// Image with sh, cat and tar that unpacks the bundle; needed only for files above 900 kB [default: operator-sdk's]
+    /// Image with sh, cat and tar that unpacks the bundle. Needed only for files above 900 kB [default: operator-sdk's]
     #[arg(short, long, value_name = "IMAGE")]
     untar_image: Option<String>,
     /// Security context of the pods [default: restricted]
@@ -144,7 +144,7 @@ pub fn run(
         Ok(account) => account.to_owned(),
         Err(_) if pods_of(&stages) == 0 => String::new(),
         Err(problem) => {
-            eprintln!("Error: {problem}");
+            eprintln!("error: {problem}");
             return Ok(Err(ExitCode::from(2)));
         }
     };

@@ -108,7 +108,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             findings(&source, found, format)?;
             for test in tests.items.iter().filter(|test| Builtin::of(&test.spec).is_none()) {
                 let errors = test.status.results.iter().flat_map(|result| &result.errors);
-                errors.for_each(|error| eprintln!("Error: {}", UntrustedText::new(error)));
+                errors.for_each(|error| eprintln!("error: {}", UntrustedText::new(error)));
             }
         }
     }

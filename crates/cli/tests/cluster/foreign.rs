@@ -65,7 +65,7 @@ async fn definition_stood_before(cluster: &Cluster) {
     );
     assert!(
         thing(cluster, "hostile", "people").await.is_some(),
-        "the object of others is gone"
+        "another owner's object was deleted"
     );
     cluster.nothing_left(&before).await;
     cluster.nothing_missing(&before).await;

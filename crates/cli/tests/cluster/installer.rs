@@ -34,7 +34,7 @@ async fn each_right_of_an_installer_is_needed_and_no_other() {
 
     cluster.scene("the account applies all objects");
     let all = user(&cluster, "all", &rights).await;
-    eventually("the rights are in force", async || {
+    eventually("the permissions are effective", async || {
         refused(&all, &targets, false).await.is_empty()
     })
     .await;
@@ -68,7 +68,11 @@ async fn each_right_of_an_installer_is_needed_and_no_other() {
         })
         .await;
     }
-    println!("{} rights, each needed, for {} objects", rights.len(), objects.len());
+    println!(
+        "{} permissions, each needed, for {} objects",
+        rights.len(),
+        objects.len()
+    );
     assert!(rights.len() > 50, "{}", rights.len());
 }
 

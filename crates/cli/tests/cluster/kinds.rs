@@ -263,7 +263,7 @@ fn of_another_group() -> Vec<Sample> {
     ]
 }
 
-/// Rule KUBE-3: OLM decodes kinds by name only. A foreign API with the name of an OLM kind fails or creates another
+/// Rule KUBE-3: OLM decodes kinds by name only. A third-party API with the name of an OLM kind fails or creates another
 /// object; the others are created unchanged.
 async fn own_kinds_are_looked_at_by_name(cluster: &Cluster, trials: &[Trial]) {
     for trial in trials {

@@ -30,7 +30,7 @@ async fn subscriptions_are_checked_and_planned_and_nothing_is_changed() {
     cluster.scene("nothing is subscribed");
     assert_eq!(check(&cluster, &[]), (0, json!([])));
 
-    cluster.scene("catalogs without images, dependencies, rights on OLM's API, other install modes");
+    cluster.scene("catalogs without images, dependencies, permissions for OLM's API, other install modes");
     let first_one = Bundle::new("first", "0.0.1");
     let mut second = Bundle::new("second", "0.0.1");
     second.required = vec![
@@ -153,7 +153,7 @@ async fn subscriptions_are_checked_and_planned_and_nothing_is_changed() {
     })
     .await;
 
-    cluster.scene("a ClusterExtension that stands already is a conflict");
+    cluster.scene("an existing ClusterExtension is a conflict");
     cluster.apply("clusterextensions", extension.clone()).await;
     let (verdict, ids) = first(&cluster);
     assert_eq!(verdict, "conflict");

@@ -22,7 +22,7 @@ pub struct Ended {
     pub killed: bool,
 }
 
-/// Runs `olmkit` until the API server has carried out so many of its writes.
+/// Runs `olmkit` until the API server has executed this number of its writes.
 pub async fn run_until(cluster: &Cluster, arguments: &[&str], writes: usize) -> Ended {
     let state = Arc::new(State {
         client: cluster.client.clone(),

@@ -137,7 +137,7 @@ async fn pod_that_stays_pending(cluster: &Cluster) {
 }
 
 async fn pod_that_the_namespace_refuses(cluster: &Cluster) {
-    cluster.scene("pods as root where the restricted standard holds");
+    cluster.scene("pods as root in a restricted namespace");
     let labelled = |level: &str| json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": level}}});
     let namespaces = cluster.api("v1", "Namespace", "namespaces", None);
     let restricted = Patch::Merge(labelled("restricted"));

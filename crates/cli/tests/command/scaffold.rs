@@ -42,7 +42,7 @@ fn a_project_is_started_extended_and_changed() {
     assert_eq!(code, 2);
     assert_eq!(
         errors,
-        "Error: cache.example.com/v1alpha1 Memcached exists; --force overwrites its files\n"
+        "error: cache.example.com/v1alpha1 Memcached exists; --force overwrites its files\n"
     );
     let (code, written, _) = olmkit(&folder, &["edit", "--namespaced"]);
     assert_eq!(code, 0);
@@ -60,10 +60,7 @@ fn names_that_nobody_would_accept_are_refused_before_anything_is_written() {
     for (flag, value) in [("--domain", "k8s.io"), ("--domain", "a_b"), ("--source", "elsewhere")] {
         let (code, _, errors) = olmkit(folder.path(), &["init", "--project-name=fine", flag, value]);
         assert_eq!(code, 2, "{errors}");
-        assert!(
-            errors.starts_with("Error: ") || errors.starts_with("error: "),
-            "{errors}"
-        );
+        assert!(errors.starts_with("error: "), "{errors}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     let (code, _, errors) = olmkit(folder.path(), &["create", "api", "--version=v1", "--kind=Memcached"]);
@@ -100,7 +97,7 @@ fn webhooks_are_created_packaged_and_deleted() {
     assert_eq!(code, 2);
     assert_eq!(
         errors,
-        "Error: give --defaulting, --programmatic-validation or --conversion\n"
+        "error: give --defaulting, --programmatic-validation or --conversion\n"
     );
     create.extend([
         "--defaulting",
@@ -163,7 +160,7 @@ fn webhooks_are_created_packaged_and_deleted() {
     let (code, _, errors) = olmkit(folder.path(), &delete);
     assert_eq!(
         (code, errors.as_str()),
-        (2, "Error: cache.example.com/v1 Memcached has no webhook\n")
+        (2, "error: cache.example.com/v1 Memcached has no webhook\n")
     );
 }
 

@@ -96,7 +96,7 @@ fn the_selected_tests_run_and_all_must_pass() {
     let output = scorecard(bundle.path(), &["-l", "suite in"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        text(&output.stderr).starts_with("Error: could not parse selector "),
+        text(&output.stderr).starts_with("error: could not parse selector "),
         "{output:?}"
     );
 }

@@ -146,7 +146,7 @@ fn files(directory: &Path) -> BTreeMap<PathBuf, (u64, i64)> {
 fn refused(arguments: &[&str], output: &Output, reason: &str, place: &str) {
     let text = said(output);
     assert_eq!(output.status.code(), Some(1), "{arguments:?}: {text}");
-    let errors: Vec<&str> = text.lines().filter(|line| line.starts_with("Error:")).collect();
+    let errors: Vec<&str> = text.lines().filter(|line| line.starts_with("error:")).collect();
     let [error] = errors.as_slice() else {
         panic!("{arguments:?}: {text}")
     };

@@ -35,11 +35,11 @@ macro_rules! codes {
 codes! {
     /// OLM's custom resource definitions are not in the cluster.
     OlmNotInstalled "olm-not-installed";
-    /// Part of OLM is missing or not running.
+    /// OLM is partly missing or not running.
     OlmIncomplete "olm-incomplete";
     /// OLM's objects exist but no controller acts on them.
     OlmIdle "olm-idle";
-    /// The credentials lack a permission that the command needs.
+    /// The credentials lack a required permission.
     Forbidden "forbidden";
     /// The API server does not answer.
     ApiUnreachable "api-unreachable";
@@ -59,11 +59,11 @@ codes! {
     InstallModeUnsupported "install-mode-unsupported";
     /// No install mode can be chosen without a target namespace.
     InstallModeUndecided "install-mode-undecided";
-    /// Another OperatorGroup that reaches the same namespaces has an operator with the same API.
+    /// An operator in another OperatorGroup for the same namespaces has the same API.
     ApiConflict "api-conflict";
-    /// A catalog that the Subscription does not use breaks every resolution in the namespace.
+    /// Another catalog breaks every resolution in the namespace.
     OtherCatalogBroken "other-catalog-broken";
-    /// Another Subscription in the namespace cannot be resolved; OLM resolves all Subscriptions of a namespace together.
+    /// Another Subscription in the namespace cannot be resolved. OLM resolves all of them together.
     OtherSubscriptionBroken "other-subscription-broken";
     /// The Subscription's catalog does not exist.
     CatalogMissing "catalog-missing";
@@ -77,7 +77,7 @@ codes! {
     CatalogPodCrash "catalog-pod-crash";
     /// The catalog has no such package, channel or version.
     PackageNotFound "package-not-found";
-    /// No set of operators satisfies all Subscriptions and dependencies.
+    /// OLM finds no operators that satisfy all Subscriptions and dependencies.
     ResolutionUnsatisfiable "resolution-unsatisfiable";
     /// OLM could not start the resolution.
     ResolutionNotStarted "resolution-not-started";
@@ -89,19 +89,19 @@ codes! {
     OtherVersionInstalled "other-version-installed";
     /// The package is not installed.
     NotInstalled "not-installed";
-    /// A CSV of the package exists without a Subscription.
+    /// The package has a CSV but no Subscription.
     OrphanedCsv "orphaned-csv";
-    /// A CRD of the bundle belongs to another operator.
+    /// Another operator owns a CRD in the bundle.
     CrdOwnedByOther "crd-owned-by-other";
-    /// An object with another owner has a name that the command needs.
+    /// An object with another owner has a required name.
     NameTaken "name-taken";
-    /// A CRD of the bundle exists already and was not created for the package.
+    /// A CRD in the bundle exists already and was not created for the package.
     CrdAlreadyExists "crd-already-exists";
     /// The cluster does not serve the API.
     ApiMissing "api-missing";
     /// The Kubernetes version is too old.
     KubernetesTooOld "kubernetes-too-old";
-    /// The bundle exceeds a size limit of OLM or the API server.
+    /// The bundle exceeds a size limit in OLM or the API server.
     BundleTooLarge "bundle-too-large";
     /// The bundle contains a kind that OLM does not install.
     BundleKindUnsupported "bundle-kind-unsupported";
@@ -113,19 +113,19 @@ codes! {
     UnpackFailed "unpack-failed";
     /// An InstallPlan waits for approval.
     InstallPlanUnapproved "install-plan-unapproved";
-    /// An InstallPlan would also change operators that were not requested.
+    /// An InstallPlan would also change other operators.
     InstallPlanChangesOthers "install-plan-changes-others";
     /// An InstallPlan failed.
     InstallPlanFailed "install-plan-failed";
     /// Existing custom resources do not fit the new CRD.
     CrdUnsafe "crd-unsafe";
-    /// A CRD or API that the operator requires does not exist.
+    /// The operator requires a missing CRD or API.
     RequirementApiMissing "requirement-api-missing";
-    /// Another requirement of the CSV is not met.
+    /// Another CSV requirement is not met.
     RequirementUnmet "requirement-unmet";
     /// OLM stopped installing the CSV.
     CsvFailed "csv-failed";
-    /// An upgrade waits: the operator reports that it is not upgradeable.
+    /// An upgrade waits, because the operator reports `Upgradeable=False`.
     UpgradeBlocked "upgrade-blocked";
     /// The API server or an admission webhook rejects the operator's pods.
     PodRejected "pod-rejected";
@@ -137,39 +137,39 @@ codes! {
     OperatorCrashLoop "operator-crash-loop";
     /// The operator runs but never becomes ready.
     OperatorNotReady "operator-not-ready";
-    /// The operator's Deployment is not available and nothing else explains it.
+    /// The operator's Deployment is not available for an unknown reason.
     DeploymentUnavailable "deployment-unavailable";
-    /// A webhook has no endpoint that answers.
+    /// None of a webhook's endpoints answers.
     WebhookUnavailable "webhook-unavailable";
     /// Custom resources are not deleted: nothing removes their finalizers.
     CustomResourceDeletionBlocked "custom-resource-deletion-blocked";
-    /// An object of OLM is not deleted.
+    /// OLM's object is not deleted.
     DeletionBlocked "deletion-blocked";
-    /// An aggregated API without a server blocks the deletion of every namespace.
+    /// An aggregated API without a server blocks every namespace deletion.
     ApiServiceUnavailable "api-service-unavailable";
     /// OLM cannot be removed while it manages operators.
     OperatorsInstalled "operators-installed";
     /// OLM v1 does not install such a bundle.
     BundleRejected "bundle-rejected";
-    /// The bundle has dependencies, which OLM v1 does not resolve.
+    /// The bundle has dependencies. OLM v1 does not resolve them.
     DependencyUnsupported "dependency-unsupported";
-    /// The configuration of a ClusterExtension does not fit the bundle.
+    /// A ClusterExtension's configuration does not fit the bundle.
     ConfigurationInvalid "configuration-invalid";
     /// No catalog has an upgrade from the installed version.
     UpgradeNotOffered "upgrade-not-offered";
-    /// Several catalogs of the same priority have the package.
+    /// Several catalogs with the same priority have the package.
     CatalogAmbiguous "catalog-ambiguous";
-    /// A ClusterExtension selects any catalog of the cluster.
+    /// A ClusterExtension selects any catalog in the cluster.
     SelectorMissing "selector-missing";
     /// The installed version is deprecated.
     Deprecated "deprecated";
-    /// A CRD of an earlier installation is still being deleted.
+    /// A CRD from an earlier installation is still being deleted.
     CrdTerminating "crd-terminating";
-    /// The API server rejects an object of the bundle.
+    /// The API server rejects an object in the bundle.
     ObjectRejected "object-rejected";
     /// operator-controller fails for another reason and retries.
     ExtensionRetrying "extension-retrying";
-    /// Objects of the ClusterExtension are not ready yet.
+    /// The ClusterExtension's objects are not ready yet.
     RolloutUnfinished "rollout-unfinished";
     /// The timeout was reached without a known cause.
     Timeout "timeout";

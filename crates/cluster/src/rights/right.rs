@@ -147,7 +147,7 @@ impl When {
             When::Removed => "such objects will be removed".into(),
             When::Kept => "a CRD of the package stays".into(),
             When::Operands => "custom resources outlive their operator".into(),
-            When::Repair => "rolling back, or OLM no longer tracks what it installed".into(),
+            When::Repair => "rolling back, or OLM no longer tracks its objects".into(),
             When::Better(without) => format!("optional: without it {without}"),
         }
     }

@@ -319,7 +319,7 @@ fn owners(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
             causes.push(if namespace == seen.namespace {
                 Cause::lasting(Code::CrdOwnedByOther, message, remedy).on(object)
             } else {
-                Cause::warning(Code::CrdOwnedByOther, format!("{message}; both would reconcile the same custom resources where their OperatorGroups overlap, and either can change the CRD"), remedy).on(object)
+                Cause::warning(Code::CrdOwnedByOther, format!("{message}; if their OperatorGroups overlap, both reconcile the same custom resources, and either can change the CRD"), remedy).on(object)
             });
         }
     }

@@ -104,7 +104,7 @@ mod tests {
         let cache = Cache::default();
         apply(&cache, pod("b", 1, &["one"]));
         let index = cache.index(|nodes: &Vec<String>| nodes.clone());
-        assert_eq!(names(&index, "one"), ["b"], "what was known");
+        assert_eq!(names(&index, "one"), ["b"], "the earlier index");
         apply(&cache, pod("a", 2, &["one", "two"]));
         assert_eq!(names(&index, "one"), ["a", "b"], "sorted");
         apply(&cache, pod("b", 3, &["two"]));

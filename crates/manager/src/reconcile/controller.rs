@@ -333,8 +333,8 @@ impl<R: Reconciler> Controller<R> {
         self
     }
 
-    /// Only changes of an object for which `relevant` holds, instead of all except those of the status. The time of
-    /// deletion must be one of them if there is a finalizer.
+    /// Reconciles only if `relevant` returns true for a change. The default is every change outside the status. With a
+    /// finalizer, `relevant` must accept a new deletion time.
     pub fn when(mut self, relevant: impl Fn(&Change<R::Object>) -> bool + Send + Sync + 'static) -> Self {
         self.relevant = Some(Arc::new(relevant));
         self

@@ -32,7 +32,7 @@
 //! }
 //!
 //! fn controller() -> Controller<Greeter> {
-//!     Controller::new("greeting", Greeter).owns::<ConfigMap>("holds the greeting")
+//!     Controller::new("greeting", Greeter).owns::<ConfigMap>("contains the greeting")
 //! }
 //!
 //! # async fn run() -> Result<(), kube_manager::manager::Error> {

@@ -25,8 +25,8 @@ use crate::{
 /// The label of everything that an operator applies.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
-/// The annotation that stands for an owner reference where Kubernetes allows none: on a child without a namespace whose
-/// owner has one.
+/// The annotation that replaces an owner reference if Kubernetes allows none: on a cluster-scoped child with a
+/// namespaced owner.
 pub const OWNER: &str = "kube-manager/owner";
 
 /// Longer names and UIDs of owners are not real ones. The API server accepts any text.

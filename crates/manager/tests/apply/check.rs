@@ -23,7 +23,7 @@ use crate::cases::{Case, Step};
 /// The operator's field manager.
 const MANAGER: &str = "op";
 
-/// A change that another client repeats is written over at most this often before it is reported.
+/// Number of times that another client can repeat a change before kube-manager reports it.
 const FEW: usize = 4;
 
 pub struct Bench {

@@ -83,8 +83,8 @@ pub struct Shops(pub Knobs);
 
 pub fn controller(knobs: Knobs) -> Controller<Shops> {
     Controller::new("shop", Shops(knobs))
-        .owns::<ConfigMap>("holds the size")
-        .owns::<Secret>("holds the generated password")
+        .owns::<ConfigMap>("contains the size")
+        .owns::<Secret>("contains the generated password")
         .secrets("reads passwords", |shop: &Shop| {
             shop.spec.secret.clone().into_iter().collect()
         })

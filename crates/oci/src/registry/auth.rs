@@ -19,7 +19,7 @@ use crate::limits::{REDIRECTS, TOKEN_BYTES};
 
 /// A token is renewed this long before it expires.
 const TOKEN_MARGIN: Duration = Duration::from_secs(10);
-/// How long a token lives if its server does not say (the token specification's default).
+/// Lifetime of a token if its server does not specify one (the token specification's default).
 const TOKEN_LIFE: u64 = 60;
 /// The client requests a new token after a day at most, whatever lifetime the server promises. No client lives longer.
 const LONGEST_TOKEN_LIFE: u64 = 24 * 60 * 60;

@@ -28,7 +28,7 @@ impl Cache {
     }
 
     /// The user's cache: `olmkit/blobs` in `XDG_CACHE_HOME` or `~/.cache`, at most 4 GiB. `None` without a home.
-    pub fn of_user() -> Option<Self> {
+    pub fn for_user() -> Option<Self> {
         let variable = |name: &str| {
             std::env::var_os(name)
                 .filter(|value| !value.is_empty())

@@ -50,7 +50,7 @@ pub struct Channels {
 impl Channels {
     /// Reads the labels of a bundle image.
     #[must_use]
-    pub fn of_labels(labels: &BTreeMap<String, String>) -> Self {
+    pub fn from_labels(labels: &BTreeMap<String, String>) -> Self {
         let label = |key: &str| labels.get(key).map(String::as_str).unwrap_or_default();
         Self::of(label(CHANNELS), label(DEFAULT_CHANNEL))
     }

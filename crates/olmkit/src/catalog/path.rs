@@ -176,7 +176,7 @@ pub fn find(catalog: &Catalog, question: Question<'_>) -> Result<Path, Error> {
         notes: Vec::new(),
     };
     path.notes.extend(package.note(&path.from));
-    let resolver = match Resolver::of_catalog(catalog, question.package, question.channel) {
+    let resolver = match Resolver::from_catalog(catalog, question.package, question.channel) {
         Ok(resolver) => resolver,
         Err(refusal) => {
             path.end = End::Refused(refused(&refusal));

@@ -198,7 +198,7 @@ impl<'c> Resolver<'c> {
     ///
     /// # Errors
     /// OLM's error for the first channel that it cannot order.
-    pub fn of_catalog(catalog: &'c Catalog, package: &str, channel: Option<&str>) -> Result<Self, Refusal> {
+    pub fn from_catalog(catalog: &'c Catalog, package: &str, channel: Option<&str>) -> Result<Self, Refusal> {
         let default = catalog.packages.iter().find(|blob| blob.name == package);
         let default = default.map_or("", |blob| blob.default_channel.as_str());
         let channels = catalog.channels.iter().filter(|blob| blob.package == package);
@@ -496,7 +496,7 @@ mod tests {
 
     fn offered(entries: &str) -> Result<String, String> {
         let catalog = catalog(entries);
-        let resolver = Resolver::of_catalog(&catalog, "p", Some("c")).map_err(|refusal| refusal.to_string())?;
+        let resolver = Resolver::from_catalog(&catalog, "p", Some("c")).map_err(|refusal| refusal.to_string())?;
         let offered = resolver.placed().iter().filter(|placed| placed.dropped.is_none());
         Ok(offered
             .map(|placed| placed.entry.name.as_str())

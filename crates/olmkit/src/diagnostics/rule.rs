@@ -112,16 +112,16 @@ impl Family {
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
-            Family::OperatorSdk => "Rules of operator-sdk",
-            Family::OptionalValidators => "Rules of operator-sdk's optional validators",
-            Family::Scorecard => "Rules of scorecard's built-in tests",
-            Family::BundleLints => "Lints for bundles",
-            Family::OlmV1 => "Rules of OLM v1",
-            Family::Opm => "Rules of opm",
-            Family::CatalogLints => "Lints for catalogs",
-            Family::Pipelines => "Rules of the hosted pipelines",
-            Family::OperatorHub => "Rules of operatorhub.io",
-            Family::Preflight => "Rules of preflight",
+            Family::OperatorSdk => "operator-sdk rules",
+            Family::OptionalValidators => "Optional validators",
+            Family::Scorecard => "Scorecard rules",
+            Family::BundleLints => "Bundle lints",
+            Family::OlmV1 => "OLM v1 rules",
+            Family::Opm => "opm rules",
+            Family::CatalogLints => "Catalog lints",
+            Family::Pipelines => "Hosted pipeline rules",
+            Family::OperatorHub => "operatorhub.io rules",
+            Family::Preflight => "preflight rules",
         }
     }
 

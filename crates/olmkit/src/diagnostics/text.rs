@@ -82,7 +82,7 @@ fn render(finding: &Finding, source: Option<&mut Source>, longest: usize, render
         let mut snippet = Snippet::source(excerpt.line.as_str())
             .line_start(excerpt.number)
             .annotation(mark);
-        // The renderer counts columns in its input; in the middle of a line they would be wrong.
+        // The renderer counts columns in its input. In a cut line they would be wrong.
         match &path {
             Some(path) if excerpt.is_cut => notes.push(at(path, finding.position)),
             Some(path) => snippet = snippet.path(path.as_str()),

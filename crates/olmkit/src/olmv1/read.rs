@@ -186,7 +186,7 @@ impl Bundle {
     ///
     /// # Errors
     /// As [`Bundle::read`].
-    pub fn of_loaded(loaded: &load::Bundle) -> Result<Self, ReadError> {
+    pub fn from_loaded(loaded: &load::Bundle) -> Result<Self, ReadError> {
         let parsed: HashMap<&str, _> = loaded.objects.iter().map(|object| (&*object.path, object)).collect();
         Self::read_files(&loaded.tree, &|path, bytes| {
             let object = parsed.get(path).filter(|_| stream::is_one_document(bytes));

@@ -77,7 +77,7 @@ fn every_file_that_defines_rules_is_in_the_registry() {
     assert_eq!(
         files,
         FILES.len(),
-        "a file of checks is missing in FILES, or stands there twice"
+        "a file of checks is missing in FILES, or listed twice"
     );
 }
 

@@ -69,7 +69,7 @@ impl Against {
             catalog.channels.as_slice(),
             catalog.bundles.as_slice(),
         ) {
-            return Ok(Against::Bundle(Earlier::of_blob(bundle)?));
+            return Ok(Against::Bundle(Earlier::from_blob(bundle)?));
         }
         Ok(Against::Catalog {
             name: name.to_string(),
@@ -87,7 +87,7 @@ impl Against {
                 .map(|csv| replaced(catalog, package, csv))
                 .unwrap_or_default()
                 .into_iter()
-                .filter_map(|bundle| Earlier::of_blob(bundle).ok())
+                .filter_map(|bundle| Earlier::from_blob(bundle).ok())
                 .map(|earlier| (earlier.name, earlier.definitions))
                 .collect(),
         }
@@ -99,7 +99,7 @@ impl Earlier {
     ///
     /// # Errors
     /// It does not load.
-    pub fn of_reading(name: &str, reading: &Reading) -> Result<Self, AgainstError> {
+    pub fn from_reading(name: &str, reading: &Reading) -> Result<Self, AgainstError> {
         if let Some(reason) = &reading.fatal {
             return Err(AgainstError::Unsound {
                 name: name.to_string(),
@@ -115,7 +115,7 @@ impl Earlier {
     ///
     /// # Errors
     /// The catalog contains it without its manifests.
-    pub fn of_blob(bundle: &Bundle) -> Result<Self, AgainstError> {
+    pub fn from_blob(bundle: &Bundle) -> Result<Self, AgainstError> {
         let texts = objects::of(bundle);
         if texts.is_empty() {
             return Err(AgainstError::NoManifests {

@@ -18,7 +18,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OptionalValidator("community"),
         summary: "A bundle that uses APIs removed in Kubernetes 1.22 must limit itself to OpenShift 4.8 or earlier in `olm.properties`.",
-        why: "OpenShift 4.9 is Kubernetes 1.22, where the operator cannot run; the property blocks the upgrade of the cluster.",
+        why: "OpenShift 4.9 is Kubernetes 1.22, where the operator cannot run. The property blocks the cluster upgrade.",
         bad: "olm.properties: '[]'",
         good: "olm.properties: '[{\"type\": \"olm.maxOpenShiftVersion\", \"value\": \"4.8\"}]'",
         since: "0.1.0",

@@ -15,7 +15,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OptionalValidator("external"),
         summary: "An external validator must run and report nothing.",
-        why: "`--alpha-select-external` runs programs of your own; what they report becomes part of the result.",
+        why: "`--alpha-select-external` runs your own programs. Their findings become part of the result.",
         bad: "--alpha-select-external=./validator   # it prints an error, or no JSON",
         good: "exit 0 and print {\"Name\": \"demo\", \"Errors\": null, \"Warnings\": null}",
         since: "0.1.0",

@@ -176,7 +176,7 @@ fn problem(found: &Finding) -> Checked {
         && let Some(rest) = hint.strip_prefix(load::FIELD_MUST_BE)
     {
         finding.message = format!("{path} must be{rest}");
-        finding.hint = Some(format!("operator-sdk says: {}", found.message));
+        finding.hint = Some(format!("operator-sdk reports: {}", found.message));
     }
     Checked {
         finding,

@@ -205,7 +205,7 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "An operator that uses OLM v0's API should also work with OLM v1.",
-        why: "The migration from OLM v0 to v1 leaves out operators that would lose what they work with.",
+        why: "The migration from OLM v0 to v1 omits operators that would lose a feature that they use.",
         bad: "- apiGroups: [operators.coreos.com]\n  resources: [subscriptions]",
         good: "- apiGroups: [olm.operatorframework.io]\n  resources: [clusterextensions]   # in addition to the rule for OLM v0",
         since: "0.1.0",
@@ -272,7 +272,7 @@ fn finding(rule: &'static Rule, message: &str, place: &Place, hint: &str) -> Che
 /// Everything in a bundle that a release of OLM v1 with its standard features rejects, and later failures.
 pub(super) fn check(context: &Context<'_>, release: Release) -> Vec<Checked> {
     let tree = &context.bundle.tree;
-    let bundle = match Bundle::of_loaded(context.bundle) {
+    let bundle = match Bundle::from_loaded(context.bundle) {
         Ok(bundle) => bundle,
         Err(error) => {
             let hint = "every file of manifests/ must hold Kubernetes objects that fit their types";

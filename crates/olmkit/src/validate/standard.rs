@@ -12,7 +12,7 @@ define_rules! {
         id: "CAP-1",
         severity: Severity::Error,
         origin: Origin::OptionalValidator("capabilities"),
-        summary: "The capability level must be one of the five defined levels.",
+        summary: "The capability level must be a defined one.",
         why: "OperatorHub.io and consoles filter by these five levels.",
         bad: "capabilities: Level 3",
         good: "capabilities: Full Lifecycle",

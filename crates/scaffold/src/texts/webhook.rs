@@ -94,7 +94,7 @@ pub(crate) fn add_spokes(
             "/// The kind in the version `{spoke}`.\n{}\n\n\
              /// An object of the hub in `{spoke}`. Fields of the same name are taken over; write here how the others convert.\n\
              {}\n    same_fields(&object)\n}}\n\n\
-             /// The way back. Whatever `{spoke}` alone knows must have a place in the hub.\n\
+             /// Converts back. A field that only `{spoke}` has must have a place in the hub.\n\
              {}\n    same_fields(&object)\n}}\n",
             broken(0, &format!("type {alias} ="), &format!("{};", type_path(version))),
             signature(&format!("{spoke}_from_hub"), kind, &alias),

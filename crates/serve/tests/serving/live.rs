@@ -259,10 +259,10 @@ async fn answers_equal_those_of_opm_serve_beside_us() {
         for (rpc, request) in requests(&catalog) {
             let ours = call(us.clone(), rpc, &request)
                 .await
-                .expect("a call that the client knows");
+                .expect("a call that the client supports");
             let theirs = call(them.clone(), rpc, &request)
                 .await
-                .expect("a call that the client knows");
+                .expect("a call that the client supports");
             if normal(&ours) == normal(&theirs) || arbitrary(rpc, &ours, &theirs) {
                 equal += 1;
             } else {

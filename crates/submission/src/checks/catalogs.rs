@@ -34,7 +34,7 @@ static OBJECTS: Rule = rule(
     "A catalog for OpenShift 4.17 or later must not contain olm.bundle.object",
 )
 .because(
-    "These catalogs carry olm.csv.metadata instead; with both they grow beyond what the console can load.",
+    "These catalogs carry olm.csv.metadata instead. With both they grow beyond what the console can load.",
     "0.1.0",
 )
 .example(

@@ -37,7 +37,7 @@ static SCHEMA: Rule = rule(
     "ci.yaml must have the keys and types that the pipeline reads",
 )
 .because(
-    "The pipeline ignores a key that it does not know, and stops on a value of another type.",
+    "The pipeline ignores unknown keys, and stops on a value with another type.",
     "0.1.0",
 )
 .example("updateGraph: legacy", "updateGraph: replaces-mode");

@@ -15,7 +15,7 @@ static USING_FBC: Rule = rule(
     "The operator should be published through file-based catalogs",
 )
 .because(
-    "New operators will have to use them; existing bundles can be moved between channels later.",
+    "New operators will have to use them. Existing bundles can be moved between channels later.",
     "0.1.0",
 )
 .example(

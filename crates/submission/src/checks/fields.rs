@@ -19,7 +19,7 @@ static FIELDS: Rule = rule(
     "The ClusterServiceVersion must have the fields that OperatorHub shows",
 )
 .because(
-    "The page of the operator would lack its description, icon, links or maintainers.",
+    "The operator's page would lack its description, icon, links or maintainers.",
     "0.1.0",
 )
 .example(

@@ -19,7 +19,7 @@ static NETWORK_POLICY: Rule = rule(
     "A bundle must not contain a NetworkPolicy",
 )
 .because(
-    "The pipeline rejects the kind, although OLM has installed it since 2025; let the operator create the policy.",
+    "The pipeline rejects the kind, although OLM has installed it since 2025. Let the operator create the policy.",
     "0.1.0",
 )
 .example(
@@ -31,7 +31,7 @@ static DIRECTORY: Rule = rule(
     "pipeline/check_operator_version_directory_name",
     Severity::Error,
     "common",
-    "The directory of a bundle must have the name of its spec.version",
+    "A bundle's directory must be named after its spec.version",
 )
 .because("The pipeline finds a bundle by its directory name.", "0.1.0")
 .example(

@@ -13,7 +13,7 @@ static MARKETPLACE: Rule = rule(
     "pipeline/check_marketplace_annotation",
     Severity::Error,
     "isv",
-    "A bundle of the marketplace must link to its pages there",
+    "A marketplace bundle must link to its pages there",
 )
 .because(
     "The console opens these pages to buy the operator and to get support.",

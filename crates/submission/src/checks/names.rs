@@ -18,7 +18,7 @@ static NAME: Rule = rule(
     "Directory, annotations and ClusterServiceVersion must name the same operator, in all its bundles",
 )
 .because(
-    "The package name is reserved for the directory; a bundle of another package would be published under another operator's name.",
+    "The package name is reserved for the directory. A bundle of another package would be published under another operator's name.",
     "0.1.0",
 )
 .example(

@@ -17,7 +17,7 @@ static CONSTRAINTS: Rule = rule(
     "pipeline/check_api_version_constraints",
     Severity::Error,
     "community",
-    "Every OpenShift of the annotation com.redhat.openshift.versions must have at least the Kubernetes of spec.minKubeVersion",
+    "The annotation com.redhat.openshift.versions must select only OpenShift versions whose Kubernetes is at least spec.minKubeVersion",
 )
 .because("OLM would not install the bundle on the others.", "0.1.0")
 .example(

@@ -24,7 +24,7 @@ static FRAMEWORK: Rule = rule(
     "operator-sdk bundle validate --select-optional suite=operatorframework must pass",
 )
 .because(
-    "OLM or OperatorHub would reject or misrepresent the bundle; `olmkit bundle validate` explains each finding.",
+    "OLM or OperatorHub would reject or misrepresent the bundle. `olmkit bundle validate` explains each finding.",
     "0.1.0",
 );
 
@@ -35,7 +35,7 @@ static HUB: Rule = rule(
     "operator-sdk bundle validate --select-optional name=operatorhub must pass",
 )
 .because(
-    "OLM or OperatorHub would reject or misrepresent the bundle; `olmkit bundle validate` explains each finding.",
+    "OLM or OperatorHub would reject or misrepresent the bundle. `olmkit bundle validate` explains each finding.",
     "0.1.0",
 );
 

@@ -25,10 +25,10 @@ static YAML_LINT: Rule = rule(
     "pipeline/yaml-lint",
     Severity::Error,
     "step",
-    "yamllint must report no error in the files of a new bundle",
+    "yamllint must report no error in a new bundle's files",
 )
 .because(
-    "The pipeline runs it with its default rules; long lines and lists at the column of their key are allowed. Warnings are omitted.",
+    "The pipeline runs it with its default rules. Long lines and lists at the column of their key are allowed. Warnings are omitted.",
     "0.1.0",
 )
 .example("metadata:\n   name: hello   ", "metadata:\n  name: hello");
@@ -153,8 +153,8 @@ fn catalog_format(context: &Context<'_>, catalogs: &[Place], found: &mut Found) 
 mod tests {
     use std::sync::Arc;
 
+    use super::super::fixture::{CSV, Edit, checks, found_with};
     use super::*;
-    use crate::checks::fixture::{CSV, Edit, checks, found_with};
     use crate::{Memory, Options, Repository, check_catalogs};
 
     fn errors(suite: Suite, edits: &[Edit<'_>]) -> Vec<&'static str> {

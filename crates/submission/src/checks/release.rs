@@ -16,10 +16,10 @@ static ADD: Rule = rule(
     "pipeline/add-bundle-to-fbc",
     Severity::Error,
     "step",
-    "The bundle must be addable to the templates of release-config.yaml",
+    "The bundle must be addable to the templates in release-config.yaml",
 )
 .because(
-    "The pipeline tries it, and does it after the merge; opm rejects a channel with two heads or a duplicate entry.",
+    "The pipeline tries it, and does it after the merge. opm rejects a channel with two heads or a duplicate entry.",
     "0.1.0",
 )
 .example(
@@ -219,7 +219,7 @@ fn heads(entries: &[Entry]) -> BTreeSet<&str> {
 mod tests {
     use olmkit::diagnostics::Severity;
 
-    use crate::checks::fixture::{CI, checks, found, found_with};
+    use super::super::fixture::{CI, checks, found, found_with};
     use crate::{Options, Suite};
 
     #[test]

@@ -19,7 +19,7 @@ static CONSISTENT: Rule = rule(
     "release-config.yaml must name templates that ci.yaml maps to catalogs",
 )
 .because(
-    "The pipeline adds the bundle to these templates after the merge; a template that it cannot find stops the release.",
+    "The pipeline adds the bundle to these templates after the merge. A template that it cannot find stops the release.",
     "0.1.0",
 )
 .example(

@@ -19,7 +19,7 @@ static REPLACES: Rule = rule(
     "The bundle in spec.replaces must exist and support every OpenShift that the new one supports",
 )
 .because(
-    "Otherwise the new bundle cannot be added to the index of some OpenShift version.",
+    "Otherwise the new bundle cannot be added to every OpenShift index.",
     "0.1.0",
 )
 .example(

@@ -22,7 +22,7 @@ static READ_CONFIG: Rule = rule(
     "ci.yaml must have updateGraph or fbc.enabled, not both",
 )
 .because(
-    "With file-based catalogs the templates define the upgrade graph; the task read-config rejects both.",
+    "With file-based catalogs the templates define the upgrade graph. The task read-config rejects both.",
     "0.1.0",
 )
 .example(
@@ -34,7 +34,7 @@ static PROJECT: Rule = rule(
     "pipeline/certification-project-check",
     Severity::Error,
     "step",
-    "ci.yaml of a certified operator must name its certification project",
+    "A certified operator's ci.yaml must name its certification project",
 )
 .because("The task certification-project-check stops without it.", "0.1.0")
 .example("merge: true", "cert_project_id: 0123456789abcdef01234567");
@@ -43,7 +43,7 @@ static VERSIONS: Rule = rule(
     "pipeline/get-supported-versions",
     Severity::Error,
     "step",
-    "com.redhat.openshift.versions selects an OpenShift that is supported; bundles that are not of the community must have it",
+    "com.redhat.openshift.versions must select a supported OpenShift. Only community bundles may omit it",
 )
 .because(
     "The pipeline tests and publishes the bundle for each selected version, and stops without one.",
@@ -145,7 +145,7 @@ mod tests {
 
     use olmkit::diagnostics::Severity;
 
-    use crate::checks::fixture::{ANNOTATIONS, Edit, checks, found_with};
+    use super::super::fixture::{ANNOTATIONS, Edit, checks, found_with};
     use crate::{Memory, Options, Repository, Suite, check_operator};
 
     fn found(ci: &str, strict_compat: bool) -> Vec<&'static str> {

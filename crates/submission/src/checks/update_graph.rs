@@ -28,7 +28,7 @@ static MODE: Rule = rule(
     "ci.yaml must set the upgrade graph mode",
 )
 .because(
-    "Without updateGraph the pipeline uses replaces-mode; an unknown value stops it.",
+    "Without updateGraph the pipeline uses replaces-mode. An unknown value stops it.",
     "0.1.0",
 )
 .example("updateGraph: legacy", "updateGraph: replaces-mode");
@@ -37,7 +37,7 @@ static UNIQUE: Rule = rule(
     "pipeline/check_operator_name_unique",
     Severity::Error,
     "community",
-    "The ClusterServiceVersions of all bundles must name the same operator",
+    "All bundles' ClusterServiceVersions must name the same operator",
 )
 .because("Bundles with two names have no common upgrade graph.", "0.1.0")
 .example(
@@ -61,9 +61,9 @@ static DANGLING: Rule = rule(
     "pipeline/check_dangling_bundles",
     Severity::Error,
     "community",
-    "In every channel of the bundle, another bundle must replace or skip each bundle except the head",
+    "In each channel that contains the bundle, another bundle must replace or skip every bundle except the head",
 )
-.because("OLM never offers an upgrade to users of a dangling bundle.", "0.1.0")
+.because("OLM never offers an upgrade from a dangling bundle.", "0.1.0")
 .example(
     "spec:\n  version: 0.0.3\n  replaces: hello-operator.v0.0.1   # 0.0.2 is left behind",
     "spec:\n  version: 0.0.3\n  replaces: hello-operator.v0.0.2",

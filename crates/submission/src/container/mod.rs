@@ -34,23 +34,23 @@ macro_rules! rules {
 
 rules! {
     LICENSE: "HasLicense", "The image must contain licenses as files below /licenses",
-        "Users must find the license terms of the image.", "FROM scratch\nCOPY app /app", "FROM scratch\nCOPY app /app\nCOPY LICENSE /licenses/";
+        "Users must find the image's license terms.", "FROM scratch\nCOPY app /app", "FROM scratch\nCOPY app /app\nCOPY LICENSE /licenses/";
     TAG: "HasUniqueTag", "The image must have a tag other than latest",
         "`latest` can refer to another image tomorrow.", "quay.io/example/hello:latest", "quay.io/example/hello:v0.0.1";
     LAYERS: "LayerCountAcceptable", "The image must have at most 40 layers",
-        "Each layer delays the start of a container.", "RUN a\nRUN b", "RUN a && b";
+        "Each layer delays container starts.", "RUN a\nRUN b", "RUN a && b";
     PACKAGES: "HasNoProhibitedPackages", "The image must not contain packages that may not be redistributed",
         "Kernels and firmware of Red Hat Enterprise Linux need a license.", "RUN dnf install -y kernel-core", "# the kernel is that of the node";
     LABELS: "HasRequiredLabel", "The image must have the labels name, vendor, version, release, summary, description and maintainer",
         "The catalog shows them.", "LABEL name=hello", "LABEL name=hello vendor=Example version=v0.0.1 release=1 summary=… description=… maintainer=…";
     TRADEMARK: "HasNoProhibitedLabels", "The labels name, vendor and maintainer must respect the Red Hat trademark",
-        "An image of a partner must not look like one of Red Hat.", "LABEL name=\"Red Hat Hello\"", "LABEL name=\"Hello for Red Hat OpenShift\"";
+        "A partner's image must not look like a Red Hat image.", "LABEL name=\"Red Hat Hello\"", "LABEL name=\"Hello for Red Hat OpenShift\"";
     ROOT: "RunAsNonRoot", "The image must name a user other than root",
-        "OpenShift starts no container as root unless it is allowed to; such an image needs a review.", "# no USER", "USER 65532";
+        "OpenShift starts no container as root unless it is allowed to. Such an image needs a review.", "# no USER", "USER 65532";
     MODIFIED: "HasModifiedFiles", "Layers must not change files that Red Hat packages installed, except by rpm",
         "Changes without rpm are lost with the next update, and cannot be supported.", "FROM ubi9\nRUN rm /usr/bin/curl", "FROM ubi9\nRUN rpm --erase curl";
-    NAME: "HasProhibitedContainerName", "The name of the repository must respect the Red Hat trademark",
-        "An image of a partner must not look like one of Red Hat.", "quay.io/example/redhat-hello", "quay.io/example/hello";
+    NAME: "HasProhibitedContainerName", "The repository name must respect the Red Hat trademark",
+        "A partner's image must not look like a Red Hat image.", "quay.io/example/redhat-hello", "quay.io/example/hello";
 }
 
 /// A set of rules for containers.

@@ -125,7 +125,7 @@ impl Reference {
                 (rest, Some(parsed))
             }
         };
-        // A colon after the last slash starts the tag; one before it belongs to the registry's port.
+        // A colon after the last slash starts the tag. A colon before it belongs to the registry's port.
         let (name, tag) = match rest.rsplit_once(':') {
             Some((name, tag)) if !tag.contains('/') => (name, Some(tag)),
             _ => (rest, None),

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::answers::{self, Flags};
 use super::owned;
 
-/// Generate the base ClusterServiceVersion and its kustomization.yaml
+/// Generate the base ClusterServiceVersion for a bundle
 ///
 /// Writes `<dir>/bases/<package>.clusterserviceversion.yaml`, and `<dir>/kustomization.yaml` if there is none.
 ///
@@ -41,7 +41,7 @@ pub struct Args {
     /// Always prompt (true) or never prompt (false).
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     interactive: Option<bool>,
-    /// Settings file; used when it exists.
+    /// Settings file. Used when it exists.
     #[arg(long, value_name = "FILE", default_value = "config/package.yaml")]
     settings: PathBuf,
     #[command(flatten)]

@@ -17,7 +17,7 @@ pub struct Args {
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Generate the base ClusterServiceVersion and its kustomization.yaml
+    /// Generate the base ClusterServiceVersion for a bundle
     Manifests(manifests::Args),
 }
 

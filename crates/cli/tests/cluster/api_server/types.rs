@@ -290,7 +290,7 @@ kind!("Closed", #[serde(deny_unknown_fields)] ClosedSpec {
     pub parts: Vec<ClosedPart>,
 });
 
-/// Knows its fields only.
+/// Accepts only its declared fields.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClosedPart {

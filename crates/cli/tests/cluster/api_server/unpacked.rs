@@ -125,7 +125,7 @@ async fn an_unpacked_bundle_runs_without_olm() {
     assert_eq!(
         documents(&unpacked.stdout),
         from_directory,
-        "an image holds what its directory does"
+        "an image contains the same files as its directory"
     );
 
     let server = Server::start().await;

@@ -90,7 +90,7 @@ async fn catalogs(cluster: &Cluster) {
 }
 
 async fn before_anything_is_made(cluster: &Cluster) {
-    cluster.scene("what is refused before anything is made");
+    cluster.scene("checks fail before anything is created");
     let before = cluster.inventory().await;
     assert_eq!(
         install(cluster, &["-n", "nowhere"]).await.codes(),
@@ -172,7 +172,7 @@ async fn each_condition(cluster: &Cluster) {
         assert_eq!(causes[0]["code"], *code, "{message}");
         assert!(!causes[0]["help"].as_str().unwrap().is_empty());
     }
-    cluster.scene("what lasts ends the wait");
+    cluster.scene("a lasting cause ends the wait");
     let conditions = json!([condition(
         &extension,
         "Progressing",
@@ -269,7 +269,7 @@ const RECORDED: &[(&str, &str, &str, &str)] = &[
 ];
 
 async fn too_early(cluster: &Cluster) {
-    cluster.scene("OLM v1 says Succeeded before the operator runs");
+    cluster.scene("OLM v1 reports Succeeded before the operator runs");
     let first = Bundle::new("first", "0.0.1");
     make_objects(cluster, "first", NAMESPACE, &first).await;
     succeed(cluster, "first", &first, "registry.test/first@sha256:1").await;
@@ -312,7 +312,7 @@ async fn too_early(cluster: &Cluster) {
 }
 
 async fn foreign(cluster: &Cluster) {
-    cluster.scene("objects of others are left alone");
+    cluster.scene("objects of other owners are kept");
     let removed = cluster
         .olmkit(&["cleanup", "first", "--olm", "v1", "-o", "json"])
         .await
@@ -343,7 +343,7 @@ async fn foreign(cluster: &Cluster) {
         .collect();
     assert_eq!(kinds, ["ClusterExtension", "ClusterCatalog"]);
     assert!(kept.stdout.contains("test created it"), "{}", kept.stdout);
-    cluster.scene("which is removed on request");
+    cluster.scene("the CRD is deleted on request");
     cluster
         .olmkit(&["extension", "uninstall", "first", "-o", "json"])
         .await

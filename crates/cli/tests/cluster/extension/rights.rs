@@ -73,7 +73,7 @@ async fn bundles(cluster: &Cluster, host: &str) {
     assert_eq!(refused.json["result"], "refused", "{}", refused.stdout);
     assert_named(&refused, "clusterextensions", "create");
 
-    cluster.scene("install, look, upgrade, remove, each with the rights of its command");
+    cluster.scene("install, inspect, upgrade, remove, each with its command's permissions");
     let account = grant(cluster, Command::RunBundleV1, |_| true).await;
     for (command, directory, bundle) in [("bundle", first, &old), ("bundle-upgrade", second, &new)] {
         let arguments = [&flow(command, directory)[..], &[&push_to]].concat();

@@ -199,7 +199,7 @@ async fn install_strategies(cluster: &Cluster) {
     let named = cluster
         .get("apps/v1", "Deployment", "deployments", Some(NAMESPACE), "pod-3-manager")
         .await;
-    assert!(named.is_some(), "one Deployment stands for both");
+    assert!(named.is_some(), "one Deployment represents both");
     // OLM makes its own certificate, and no Secret of another name. The kubelet waits for volumes that a container mounts.
     for (bundle, waits) in &certificates {
         let name = &bundle.file;

@@ -265,7 +265,7 @@ async fn changes(cluster: &Cluster) {
             .body["spec"]
             .clone()
     };
-    until("the removed field is gone", async || {
+    until("the removed field is absent", async || {
         spec("a").await == json!({"count": 2})
     })
     .await;

@@ -48,7 +48,7 @@ async fn each_command_needs_the_rights_that_are_listed_and_no_others() {
 }
 
 async fn flows(cluster: &Cluster, old: &Bundle, new: &Bundle) {
-    cluster.scene("install, look, upgrade, remove, each with the rights of its command");
+    cluster.scene("install, inspect, upgrade, remove, each with its command's permissions");
     let (old, new) = (old.write(cluster.folder.path()), new.write(cluster.folder.path()));
     let account = grant(cluster, Command::RunBundle, |_| true).await;
     let arguments = ["run", "bundle", text(&old), "--timeout", "90s"];
@@ -200,7 +200,7 @@ async fn rights_that_are_missing_are_named_before_anything_is_changed() {
         assert_named(&refused, resource, verb);
         assert_eq!(cluster.inventory().await, before);
     }
-    cluster.scene("what is optional may be missing");
+    cluster.scene("optional permissions may be missing");
     let account = grant(&cluster, Command::RunBundle, |right| {
         !matches!(right.when, When::Better(_) | When::Repair)
     })
@@ -341,7 +341,7 @@ async fn the_account_of_the_documentation_lets_olm_install() {
     bundle.extra = vec![cluster_role("first-viewer")];
     let directory = bundle.write(cluster.folder.path());
     let mode = ["--install-mode", "OwnNamespace"];
-    for scene in ["nothing stands", "the ClusterRole stands already"] {
+    for scene in ["nothing exists", "the ClusterRole exists"] {
         cluster.scene(scene);
         cluster.run_bundle(&directory, "shop", &mode).await.fine();
         cluster.cleanup("first", "shop", &[]).await.fine();

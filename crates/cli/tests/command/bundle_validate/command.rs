@@ -184,7 +184,7 @@ fn rules_that_nothing_proves_run_on_request() {
     assert!(
         proven
             .out
-            .contains("verified by the API server (Kubernetes 1.36; since 1.16)"),
+            .contains("verified by the API server (Kubernetes 1.36, since 1.16)"),
         "{}",
         proven.out
     );

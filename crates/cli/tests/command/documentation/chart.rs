@@ -46,7 +46,7 @@ fn rows() -> Vec<Row> {
         read(
             "Validate a bundle",
             "## Validation",
-            "one of 120 kB",
+            "one with 120 kB",
             (1, 2),
             "ms",
             "operator-sdk",

@@ -1,19 +1,29 @@
-//! Runs the `console` blocks of pages and compares their output. `UPDATE_GENERATED=1` writes it into the pages.
+//! Runs the `console` and `sh` blocks of pages. `UPDATE_GENERATED=1` writes the output of `console` blocks into the pages.
 //!
-//! Lines that begin with `$ ` are commands, and the other lines are their output. A line `...` matches any lines. A block
-//! below `<!-- untested: REASON -->` is not run. `<!-- run: COMMAND -->` runs a command that the page does not show. The
-//! commands of a page share a directory with the demo bundle and a catalog. Of all other blocks, only the arguments of
-//! olmkit are checked.
+//! In a `console` block, lines that begin with `$ ` are commands, and the other lines are their output. A line `...`
+//! matches any lines. In an `sh` block each line is a command, which must not fail. These comments control a block:
+//!
+//! - `<!-- untested: REASON -->`: the block is not run.
+//! - `<!-- tested by: FILE::FUNCTION -->`: another test runs these commands, such as one with a cluster.
+//! - `<!-- run: COMMAND -->` runs a command that the page does not show.
+//!
+//! The commands of a page share a directory with the demo bundle and a catalog. Public registries are a registry on
+//! loopback. kubectl and kustomize are scripts. The arguments of olmkit are checked in all blocks.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
 use test_support::demo_bundle::{CSV, folder};
+use test_support::registry::{Registry, Setup};
 
-/// The pages with `console` blocks, except those that `dev/tutorial.sh` runs on a control plane.
-const PAGES: [&str; 17] = [
+/// The pages with `console` or `sh` blocks, except those that `dev/tutorial.sh` runs on a control plane.
+const PAGES: [&str; 23] = [
+    "CONTRIBUTING.md",
     "README.md",
+    "crates/cli/README.md",
     "crates/testbed/README.md",
+    "docs/README.md",
     "docs/guides/bundles.md",
     "docs/guides/catalogs.md",
     "docs/guides/ci.md",
@@ -21,11 +31,14 @@ const PAGES: [&str; 17] = [
     "docs/guides/images.md",
     "docs/guides/olm-v1.md",
     "docs/guides/scaffold.md",
+    "docs/guides/submit.md",
     "docs/guides/switch.md",
     "docs/guides/troubleshoot.md",
     "docs/guides/validate.md",
     "docs/memcached/reference.md",
     "docs/reference/configuration.md",
+    "docs/reference/drop-in.md",
+    "docs/reference/limits.md",
     "docs/start/install.md",
     "docs/start/operator.md",
     "docs/start/quickstart.md",
@@ -66,10 +79,21 @@ properties:
   - {type: olm.package, value: {packageName: demo, version: 0.1.0}}
 ";
 
-/// A directory as a reader has it.
+/// Registries in the pages. Their images are in one registry on loopback.
+const HOSTS: [&str; 3] = ["quay.io", "registry.example.com", "localhost:5000"];
+
+/// Stands in for kustomize: prints the manifests in a directory.
+const KUSTOMIZE: &str = "#!/bin/sh\ncat \"$2\"/*.yaml\n";
+
+/// Stands in for kubectl: accepts manifests.
+const KUBECTL: &str = "#!/bin/sh\ncat > /dev/null\n";
+
+/// The directory of a reader.
 struct Desk {
     folder: tempfile::TempDir,
     directory: PathBuf,
+    /// `None` if no registry is installed.
+    registry: Option<Registry>,
 }
 
 impl Desk {
@@ -83,8 +107,35 @@ impl Desk {
         std::fs::rename(earlier.path().join("demo"), root.join("old")).unwrap();
         std::fs::create_dir(root.join(".bin")).unwrap();
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_olmkit"), root.join(".bin/olmkit")).unwrap();
+        for (name, text) in [("kustomize", KUSTOMIZE), ("kubectl", KUBECTL)] {
+            let file = root.join(".bin").join(name);
+            std::fs::write(&file, text).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        std::fs::write(root.join(".registries.conf"), "").unwrap();
         let directory = root.to_owned();
-        Desk { folder, directory }
+        Desk {
+            folder,
+            directory,
+            registry: None,
+        }
+    }
+
+    /// Starts the registry for all [`HOSTS`], if a page needs one.
+    fn start_registry(&mut self) -> bool {
+        if self.registry.is_none()
+            && let Some(registry) = Registry::start(&Setup::default())
+        {
+            let hosts = HOSTS.map(|host| {
+                format!(
+                    "[[registry]]\nprefix = \"{host}\"\nlocation = \"{}\"\ninsecure = true\n",
+                    registry.host()
+                )
+            });
+            std::fs::write(self.folder.path().join(".registries.conf"), hosts.concat()).unwrap();
+            self.registry = Some(registry);
+        }
+        self.registry.is_some()
     }
 
     /// Runs one command in bash and returns its output, errors included.
@@ -102,6 +153,12 @@ impl Desk {
             .env("HOME", self.folder.path())
             .env("OLMKIT_IMAGE_STORE", self.folder.path().join(".store"))
             .env("KUBECONFIG", self.folder.path().join(".none"))
+            .env(
+                "CONTAINERS_REGISTRIES_CONF",
+                self.folder.path().join(".registries.conf"),
+            )
+            .envs(["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|name| (name, "Reader")))
+            .envs(["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|name| (name, "reader@example.com")))
             // All requests go to a proxy that does not exist.
             .env("HTTPS_PROXY", "http://127.0.0.1:9")
             .env("HTTP_PROXY", "http://127.0.0.1:9")
@@ -131,35 +188,77 @@ fn fits(wanted: &[&str], found: &[&str]) -> bool {
     }
 }
 
+/// The commands of an `sh` block, with joined continuations.
+fn lines_of(block: &[&str]) -> Vec<String> {
+    let text = block.join("\n").replace("\\\n", " ");
+    text.lines()
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Fails unless a file of the repository has the test that runs a block: `FILE::FUNCTION`, or a script.
+fn exists(test: &str) {
+    let (file, function) = test.split_once("::").unwrap_or((test, ""));
+    let text =
+        std::fs::read_to_string(test_support::repository(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let wanted = format!("fn {function}(");
+    assert!(function.is_empty() || text.contains(&wanted), "{test} does not exist");
+}
+
 /// Runs a page. Returns the page with the output that the commands printed, and the reasons of blocks that were not run.
 fn play(page: &str) -> (String, Vec<String>) {
     let mut desk = Desk::new();
     let (mut out, mut skipped) = (Vec::new(), Vec::new());
     let mut lines = page.lines().peekable();
     let mut reason = None;
+    let (mut is_tested, mut needs_registry) = (false, false);
     while let Some(line) = lines.next() {
         out.push(line.to_owned());
         if let Some(text) = line.trim_start().strip_prefix("<!-- untested: ") {
             reason = Some(text.trim_end_matches("-->").trim().to_owned());
         }
-        if let Some(command) = line.strip_prefix("<!-- run: ") {
+        if let Some(test) = line.trim_start().strip_prefix("<!-- tested by: ") {
+            exists(test.trim_end_matches("-->").trim());
+            is_tested = true;
+        }
+        if line.trim() == "<!-- registry -->" {
+            needs_registry = !desk.start_registry();
+        }
+        if let Some(command) = line.strip_prefix("<!-- run: ").filter(|_| !needs_registry) {
             desk.run(command.trim_end_matches("-->").trim());
         }
-        if line.trim_start() != "```console" {
-            continue;
-        }
+        let is_console = match line.trim_start() {
+            "```console" => true,
+            "```sh" => false,
+            _ => continue,
+        };
         let indent = &line[..line.len() - line.trim_start().len()];
         let end = format!("{indent}```");
         let block: Vec<&str> = std::iter::from_fn(|| lines.next_if(|line| *line != end)).collect();
-        if let Some(reason) = reason.take() {
-            skipped.push(reason);
+        let reason = reason.take();
+        let is_skipped = reason.is_some() || std::mem::take(&mut is_tested) || (needs_registry && !is_console);
+        skipped.extend(reason);
+        if is_skipped || !is_console {
             out.extend(block.iter().map(ToString::to_string));
+        }
+        if is_skipped {
             continue;
         }
         let block: Vec<&str> = block
             .iter()
             .map(|line| line.strip_prefix(indent).unwrap_or(line))
             .collect();
+        if !is_console {
+            for command in lines_of(&block) {
+                let printed = desk.run(&command);
+                let error = printed
+                    .lines()
+                    .find(|line| line.starts_with("error: ") || line.starts_with("fatal: "));
+                assert!(error.is_none(), "{command}: {printed}");
+            }
+            continue;
+        }
         let starts: Vec<usize> = (0..block.len()).filter(|at| block[*at].starts_with("$ ")).collect();
         for (number, start) in starts.iter().enumerate() {
             let end = starts.get(number + 1).copied().unwrap_or(block.len());
@@ -212,7 +311,9 @@ fn every_page_with_console_blocks_is_listed() {
     let root = test_support::repository("");
     let mut found: Vec<String> = super::pages()
         .into_iter()
-        .filter(|page| std::fs::read_to_string(page).is_ok_and(|text| text.contains("```console\n$ ")))
+        .filter(|page| {
+            std::fs::read_to_string(page).is_ok_and(|text| text.contains("```console\n$ ") || text.contains("```sh\n"))
+        })
         .filter_map(|page| page.strip_prefix(&root).ok()?.to_str().map(str::to_owned))
         .filter(|page| !page.starts_with("docs/tutorial/") && page != "docs/guides/rust-operators.md")
         .collect();

@@ -72,7 +72,7 @@ pub fn split(bytes: &[u8]) -> Result<Documents, DocumentError> {
     })
 }
 
-/// Reads up to the next separator; one at the very start belongs to the document.
+/// Reads up to the next separator. A separator at the very start belongs to the document.
 fn read_document(reader: &mut LineReader<'_>) -> Result<Vec<u8>, DocumentError> {
     let mut document = Vec::new();
     loop {

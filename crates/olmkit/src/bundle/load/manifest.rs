@@ -15,7 +15,7 @@ define_rules! {
         severity: Severity::Error,
         origin: Origin::OperatorSdk("bundle loader"),
         summary: "Every other file must contain a Kubernetes object with a kind.",
-        why: "Every file of the directory is applied to the cluster, so each must be an object.",
+        why: "Every file in the directory is applied to the cluster, so each must be an object.",
         bad: "manifests/README.md",
         good: "README.md",
         since: "0.1.0",

@@ -30,7 +30,7 @@ define_rules! {
         id: "catalog-load",
         severity: Severity::Error,
         origin: diagnostics::Origin::Opm,
-        summary: "Every file of the catalog must be readable and decodable.",
+        summary: "Every catalog file must be readable and decodable.",
         why: "opm and OLM load the whole catalog or nothing.",
         bad: "schema: [olm.package]",
         good: "schema: olm.package",

@@ -32,7 +32,7 @@ define_rules! {
         severity: Severity::Info,
         origin: Origin::Lint,
         summary: "Annotations should not request a CA bundle from cert-manager.",
-        why: "OLM injects its own CA bundle; without cert-manager the annotation does nothing, with it the two overwrite each other.",
+        why: "OLM injects its own CA bundle. Without cert-manager the annotation does nothing, with it the two overwrite each other.",
         bad: "cert-manager.io/inject-ca-from: demo/serving-cert",
         good: "remove the annotation",
         since: "0.1.0",

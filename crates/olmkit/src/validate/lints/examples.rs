@@ -23,7 +23,7 @@ define_rules! {
         proof: Proof::new(
             Witness::ApiServer,
             "the API server rejects the object",
-            "Kubernetes 1.36; since 1.16",
+            "Kubernetes 1.36, since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }
@@ -39,7 +39,7 @@ define_rules! {
         proof: Proof::new(
             Witness::ApiServer,
             "the API server drops the field",
-            "Kubernetes 1.36; since 1.16",
+            "Kubernetes 1.36, since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }
@@ -55,7 +55,7 @@ define_rules! {
         proof: Proof::new(
             Witness::ApiServer,
             "the API server rejects an object without a name, and does not serve the version",
-            "Kubernetes 1.36; since 1.16",
+            "Kubernetes 1.36, since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }

@@ -21,7 +21,7 @@ define_rules! {
         proof: Proof::new(
             Witness::ApiServer,
             "the API server drops the field",
-            "Kubernetes 1.36; since 1.16",
+            "Kubernetes 1.36, since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }

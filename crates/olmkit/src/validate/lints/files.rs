@@ -25,7 +25,7 @@ define_rules! {
         proof: Proof::new(
             Witness::ApiServer,
             "etcd rejects the request: request is too large",
-            "Kubernetes 1.36; since 1.16",
+            "Kubernetes 1.36, since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }
@@ -41,7 +41,7 @@ define_rules! {
         proof: Proof::new(
             Witness::ApiServer,
             "the API server rejects the object: annotations are too long",
-            "Kubernetes 1.36; since 1.16",
+            "Kubernetes 1.36, since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }
@@ -82,7 +82,7 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "The annotations should name the directories `manifests/` and `metadata/`.",
-        why: "Some tools follow the annotations, others always read these directories.",
+        why: "Some tools follow the annotations. Other tools always read these directories.",
         bad: "bundle.metadata.v1: meta/",
         good: "bundle.metadata.v1: metadata/",
         since: "0.1.0",
@@ -114,7 +114,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::Convention,
-            "the Dockerfile's labels repeat the annotations; OLM follows the annotations where they differ",
+            "the Dockerfile's labels repeat the annotations. If they differ, OLM follows the annotations",
             "any",
             "https://github.com/operator-framework/operator-registry/blob/master/docs/design/operator-bundle.md",
         ),

@@ -35,8 +35,8 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::ApiServer,
-            "each new pod pulls what the tag names at that time (imagePullPolicy: Always)",
-            "Kubernetes 1.36; since 1.16",
+            "each new pod pulls the image that the tag names at that time (imagePullPolicy: Always)",
+            "Kubernetes 1.36, since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }
@@ -67,7 +67,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::Convention,
-            "mirroring tools copy what relatedImages lists",
+            "mirroring tools copy the images in relatedImages",
             "any",
             "https://docs.openshift.com/container-platform/latest/operators/operator_sdk/osdk-generating-csvs.html",
         ),

@@ -19,7 +19,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::Convention,
-            "descriptions and contacts are for users; example domains are reserved (RFC 2606)",
+            "descriptions and contacts are for users, and example domains are reserved (RFC 2606)",
             "any",
             "https://olm.operatorframework.io/docs/best-practices/common/",
         ),

@@ -19,7 +19,7 @@ define_rules! {
         proof: Proof::new(
             Witness::ApiServer,
             "namespaces that enforce the standard do not admit the pods",
-            "Kubernetes 1.36; since 1.25",
+            "Kubernetes 1.36, since 1.25",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }

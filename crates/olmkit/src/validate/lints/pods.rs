@@ -14,13 +14,13 @@ define_rules! {
         severity: Severity::Info,
         origin: Origin::Lint,
         summary: "The bundle should not contain a Secret with data.",
-        why: "Anyone who can pull the bundle image can read it.",
+        why: "Users that can pull the bundle image can read it.",
         bad: "kind: Secret\nstringData: {password: hunter2}",
         good: "let the operator create the Secret",
         since: "0.1.0",
         proof: Proof::new(
             Witness::Convention,
-            "who may pull an image may read its files",
+            "users that can pull an image can read its files",
             "any",
             "https://kubernetes.io/docs/concepts/security/secrets-good-practices/",
         ),
@@ -47,7 +47,7 @@ define_rules! {
         proof: Proof::new(
             Witness::ApiServer,
             "namespaces that enforce the standard `restricted` do not admit the pods",
-            "Kubernetes 1.36; since 1.25",
+            "Kubernetes 1.36, since 1.25",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }
@@ -63,7 +63,7 @@ define_rules! {
         proof: Proof::new(
             Witness::ApiServer,
             "the API server rejects the Deployment",
-            "Kubernetes 1.36; since 1.9",
+            "Kubernetes 1.36, since 1.9",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }

@@ -96,7 +96,7 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "`olm.skipRange` should be a valid version range.",
-        why: "OLM upgrades from every version in the range; a range that does not parse contains none.",
+        why: "OLM upgrades from every version in the range. A range that does not parse contains none.",
         bad: "olm.skipRange: ~1.0",
         good: "olm.skipRange: '>=1.0.0 <1.1.0'",
         since: "0.1.0",

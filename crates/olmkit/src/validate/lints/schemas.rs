@@ -25,7 +25,7 @@ define_rules! {
         proof: Proof::new(
             Witness::ApiServer,
             "the API server rejects the definition",
-            "Kubernetes 1.36; since 1.16",
+            "Kubernetes 1.36, since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }
@@ -41,7 +41,7 @@ define_rules! {
         proof: Proof::new(
             Witness::ApiServer,
             "the API server rejects an object with any value in the field",
-            "Kubernetes 1.36; since 1.36",
+            "Kubernetes 1.36, since 1.36",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }

@@ -92,7 +92,7 @@ define_rules! {
         proof: Proof::new(
             Witness::ApiServer,
             "the API server rejects a definition that lacks a stored version",
-            "Kubernetes 1.36; since 1.16",
+            "Kubernetes 1.36, since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }
@@ -101,14 +101,14 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "An upgrade should keep scope and kind of a CRD (`--against`). The API server rejects their change.",
-        why: "The upgrade stops; the only fix is to delete the CRD with all its custom resources.",
+        why: "The upgrade stops. The only fix is to delete the CRD with all its custom resources.",
         bad: "scope: Cluster   # was Namespaced",
         good: "scope: Namespaced",
         since: "0.1.0",
         proof: Proof::new(
             Witness::ApiServer,
             "the API server rejects the change",
-            "Kubernetes 1.36; since 1.16",
+            "Kubernetes 1.36, since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }
@@ -140,7 +140,7 @@ define_rules! {
         proof: Proof::new(
             Witness::ApiServer,
             "the API server drops the field with the next write",
-            "Kubernetes 1.36; since 1.16",
+            "Kubernetes 1.36, since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }
@@ -156,7 +156,7 @@ define_rules! {
         proof: Proof::new(
             Witness::ApiServer,
             "an object read in the other version lacks the values of renamed fields",
-            "Kubernetes 1.36; since 1.16",
+            "Kubernetes 1.36, since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }
@@ -191,7 +191,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
             let package = context.bundle.package();
             let mut findings: Vec<Checked> = unknown(&csv, name, package, catalog).into_iter().collect();
             for bundle in replaced(catalog, package, &csv) {
-                match Earlier::of_blob(bundle) {
+                match Earlier::from_blob(bundle) {
                     Ok(earlier) => findings.extend(from(context, &csv, &earlier)),
                     Err(error) => {
                         findings.push(Checked::new(&UPG_6, error.to_string()).at(csv.object, "/spec/replaces"))

@@ -79,7 +79,7 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "A webhook should accept review version v1.",
-        why: "v1beta1 reviews are deprecated; an API server that drops them cannot call the webhook.",
+        why: "v1beta1 reviews are deprecated. An API server that drops them cannot call the webhook.",
         bad: "admissionReviewVersions: [v1beta1]",
         good: "admissionReviewVersions: [v1]",
         since: "0.1.0",
@@ -128,7 +128,7 @@ define_rules! {
         proof: Proof::new(
             Witness::ApiServer,
             "the API server rejects pods while the webhook does not answer",
-            "Kubernetes 1.36; since 1.16",
+            "Kubernetes 1.36, since 1.16",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }

@@ -13,7 +13,7 @@ fn answer(tree: &Tree, asked_of_real_bundles: bool) -> Value {
     let read = Bundle::read(tree);
     // The other loader's parsed objects are reused.
     let loaded = load::read(tree.clone(), "bundle").bundle;
-    assert_eq!(format!("{:?}", Bundle::of_loaded(&loaded)), format!("{read:?}"));
+    assert_eq!(format!("{:?}", Bundle::from_loaded(&loaded)), format!("{read:?}"));
     let bundle = match read {
         Ok(bundle) => bundle,
         Err(error) => return json!({"load": error.to_string()}),

@@ -4,9 +4,9 @@ use olmkit::diagnostics::{Finding, Rule, Severity};
 use olmkit::object::Version;
 use olmkit::validate::{Options, Outcome, Selector, validate_selections};
 
+use super::super::operator_sdk::{FRAMEWORK_SUITE, carried};
+use super::super::{BundleContext, Check, Found, Run, Suite, at};
 use super::{MAX_KUBERNETES, rule};
-use crate::checks::operator_sdk::{FRAMEWORK_SUITE, carried};
-use crate::checks::{BundleContext, Check, Found, Run, Suite, at};
 use crate::graph::{self, channel_bundles, same};
 use crate::python::text::shown;
 use crate::python::{EMPTY, EMPTY_LIST, NONE, Node, Raise, View, read_document};
@@ -24,10 +24,10 @@ pub(crate) static CHECKS: &[Check] = &[
 static BELOW_HEAD: Rule = rule(
     "operatorhub/below-head",
     Severity::Warning,
-    "Another bundle of the channel should replace or skip each bundle in replaces-mode, except for the newest one",
+    "In replaces-mode, another bundle in the channel should replace or skip each bundle except the newest one",
 )
 .because(
-    "Otherwise OLM offers users of this bundle no upgrade, or the index has two channel heads.",
+    "Otherwise OLM offers this bundle's users no upgrade, or the index has two channel heads.",
     "0.1.0",
 )
 .example(
@@ -63,7 +63,7 @@ static MAX_VERSION: Rule = rule(
     "The annotation operatorhub.io/ui-metadata-max-k8s-version must be a version, and below 1.22 for a bundle with APIs that 1.22 removed",
 )
 .because(
-    "It chooses the cluster of the tests, and operatorhub.io shows it: the bundle cannot be installed on later versions.",
+    "The pipeline selects its test cluster by this version. operatorhub.io shows it as the last version on which the bundle can be installed.",
     "0.1.0",
 )
 .example(
@@ -77,7 +77,7 @@ static SDK: Rule = rule(
     "operator-sdk bundle validate --select-optional suite=operatorframework must report no error",
 )
 .because(
-    "The pipeline runs it, with the categories of categories.json; `olmkit bundle validate` explains each finding.",
+    "The pipeline runs it, with the categories of categories.json. `olmkit bundle validate` explains each finding.",
     "0.1.0",
 );
 
@@ -87,7 +87,7 @@ static UPDATE_GRAPH: Rule = rule(
     "A bundle in semver-mode must not have spec.replaces or spec.skips",
 )
 .because(
-    "Without updateGraph in ci.yaml semver-mode applies; only the versions determine the upgrade graph.",
+    "Without updateGraph in ci.yaml semver-mode applies. Only the versions determine the upgrade graph.",
     "0.1.0",
 )
 .example(
@@ -98,7 +98,7 @@ static UPDATE_GRAPH: Rule = rule(
 static VERSION: Rule = rule(
     "operatorhub/version",
     Severity::Error,
-    "The directory of a bundle must have the name of its spec.version",
+    "A bundle's directory must be named after its spec.version",
 )
 .because("The pipeline finds a bundle by its directory name.", "0.1.0")
 .example(

@@ -2,10 +2,10 @@
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
+use super::super::{BundleContext, Check, Found, Run, Suite, at};
 use super::bundle::annotation;
 use super::rule;
 use crate::bundle::{CHANNELS, MANIFESTS, METADATA, OPENSHIFT, PACKAGE};
-use crate::checks::{BundleContext, Check, Found, Run, Suite, at};
 use crate::dockerfile;
 use crate::python::text::shown;
 use crate::python::{Raise, bytes, read_document};
@@ -29,10 +29,10 @@ static CONTAINER_IMAGE: Rule = rule(
 static LABELS: Rule = rule(
     "operatorhub/labels",
     Severity::Error,
-    "The labels of the bundle image must equal its annotations",
+    "The bundle image's labels must equal its annotations",
 )
 .because(
-    "OLM reads the labels of the image, users the annotations; the pipeline rejects an image with different ones.",
+    "OLM reads the image labels, and users read the annotations. The pipeline rejects an image with different ones.",
     "0.1.0",
 )
 .example(

@@ -38,7 +38,7 @@ pub(crate) const fn rule(id: &'static str, severity: Severity, summary: &'static
 static FORMAT: Rule = rule(
     "operatorhub/format",
     Severity::Error,
-    "Every version of an operator must be in the bundle format",
+    "Every operator version must be in the bundle format",
 )
 .because(
     "The package manifest format is rejected, and a mix of both formats cannot be added to the index.",
@@ -52,7 +52,7 @@ static FORMAT: Rule = rule(
 static NAMES: Rule = rule(
     "operatorhub/names",
     Severity::Error,
-    "Names of operators and versions must contain only letters, digits, dots, underscores and dashes",
+    "Operator and version names must contain only letters, digits, dots, underscores and dashes",
 )
 .because("The pipeline's scripts do not find other names.", "0.1.0")
 .example("operators/hello world/0.0.1", "operators/hello-world/0.0.1");
@@ -60,9 +60,9 @@ static NAMES: Rule = rule(
 static PACKAGE: Rule = rule(
     "operatorhub/package",
     Severity::Error,
-    "All bundles of an operator must be of the package that its directory is named after",
+    "All bundles of an operator must have the package name of its directory",
 )
-.because("A directory is one package of the index.", "0.1.0")
+.because("Each directory is one package in the index.", "0.1.0")
 .example(
     "# operators/hello/0.0.1/metadata/annotations.yaml\noperators.operatorframework.io.bundle.package.v1: hello-operator",
     "operators.operatorframework.io.bundle.package.v1: hello",
@@ -74,7 +74,7 @@ static REVIEWERS: Rule = rule(
     "ci.yaml must name reviewers or omit the key",
 )
 .because(
-    "The pipeline stops at an empty list; without the file every change waits for a maintainer of the repository.",
+    "The pipeline stops at an empty list. Without the file, every change waits for a repository maintainer.",
     "0.1.0",
 )
 .example("reviewers: []", "reviewers:\n- octocat");

@@ -2,8 +2,8 @@
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
+use super::super::{BundleContext, Found, at};
 use super::rule;
-use crate::checks::{BundleContext, Found, at};
 use crate::images::{ENVIRONMENT, containers, is_pinned, list};
 use crate::python::text::shown;
 use crate::python::{EMPTY, Raise, View};
@@ -29,7 +29,7 @@ pub(super) static REQUIRED: Rule = rule(
     "The annotations for features must be present, each \"true\" or \"false\"",
 )
 .because(
-    "The catalog shows the supported environments; a certified operator must declare them.",
+    "The catalog shows the supported environments. A certified operator must declare them.",
     "0.1.0",
 )
 .example(
@@ -43,7 +43,7 @@ pub(super) static RESTRICTED: Rule = rule(
     "The operator should be installable without internet access and declare it",
 )
 .because(
-    "Mirroring copies spec.relatedImages; an image that is not there, or has no digest, is missing behind the firewall. Not enforced.",
+    "Mirroring copies spec.relatedImages. An image that is not there, or has no digest, is missing behind the firewall. Not enforced.",
     "0.1.0",
 )
 .example(

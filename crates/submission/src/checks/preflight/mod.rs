@@ -36,7 +36,7 @@ static CONSTRAINTS: Rule = rule(
     "The cluster permissions should name at most one security context constraint",
 )
 .because(
-    "preflight stops at several; with one, an administrator may need to apply it. Not enforced.",
+    "preflight stops at several. With one, an administrator may need to apply it. Not enforced.",
     "0.1.0",
 )
 .example(

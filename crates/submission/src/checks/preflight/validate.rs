@@ -6,20 +6,20 @@ use olmkit::diagnostics::{Rule, Severity};
 use olmkit::object::Version;
 use olmkit::validate::{Options, Selector, validate};
 
+use super::super::operator_sdk::carried;
+use super::super::{BundleContext, Found};
 use super::rule;
 use crate::bundle::OPENSHIFT;
-use crate::checks::operator_sdk::carried;
-use crate::checks::{BundleContext, Found};
 use crate::python::Raise;
 use crate::python::text::shown;
 
 pub(super) static BUNDLE: Rule = rule(
     "preflight/ValidateOperatorBundle",
     Severity::Error,
-    "The validators of operator-framework must report no error",
+    "operator-framework's validators must report no error",
 )
 .because(
-    "OLM would reject or misrepresent the bundle; `olmkit bundle validate` explains each finding.",
+    "OLM would reject or misrepresent the bundle. `olmkit bundle validate` explains each finding.",
     "0.1.0",
 );
 

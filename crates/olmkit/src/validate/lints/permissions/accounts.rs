@@ -15,7 +15,7 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "Each deployment's service account should have permissions.",
-        why: "OLM creates the service accounts that have permissions; a deployment with another one cannot create its pods, or they run without permissions.",
+        why: "OLM creates the service accounts that have permissions. A deployment with another one cannot create its pods, or they run without permissions.",
         bad: "serviceAccountName: manager   # not listed under permissions",
         good: "permissions:\n- serviceAccountName: manager",
         since: "0.1.0",
@@ -37,7 +37,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::Olm,
-            "OLM makes the other account; that of the Deployment may do nothing",
+            "OLM creates the other account, and the Deployment's account has no permissions",
             "OLM 0.46",
             "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
         ),
@@ -53,7 +53,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::Olm,
-            "the API server forbids what the binding should allow, unless the namespace is the one that it names",
+            "the API server forbids the binding's permissions, except in the named namespace",
             "OLM 0.46",
             "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
         ),

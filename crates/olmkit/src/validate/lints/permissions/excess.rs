@@ -13,7 +13,7 @@ define_rules! {
         severity: Severity::Info,
         origin: Origin::Lint,
         summary: "Rules should not grant all verbs on all resources.",
-        why: "Anyone who takes over the operator's pod controls the cluster.",
+        why: "An attacker in the operator's pod controls the cluster.",
         bad: "apiGroups: ['*']\nresources: ['*']\nverbs: ['*']",
         good: "apiGroups: [apps]\nresources: [deployments]\nverbs: [get, list, watch, update]",
         since: "0.1.0",
