@@ -118,13 +118,13 @@ fn versions_are_converted_through_a_hub() {
     assert!(all.contains("converts all its versions already"), "{all}");
     let hub = no_webhook(&folder, &webhook("v2", "c"));
     assert!(hub.contains("has the hub v1"), "{hub}");
-    let mine = text.replace("/// The way back.", "/// Mine. The way back.");
+    let mine = text.replace("/// Converts back.", "/// Mine. Converts back.");
     fs::write(folder.path().join("src/webhook/memcached_conversion.rs"), mine).unwrap();
     create_api(folder.path(), &api("cache", "v3", "Memcached")).unwrap();
     create_webhook(folder.path(), &webhook("v1", "c")).unwrap();
     let text = read(&folder, "src/webhook/memcached_conversion.rs");
     assert!(
-        text.contains("Mine. The way back.") && text.contains("    hub.spoke(v3_from_hub, v3_to_hub);\n    hub\n"),
+        text.contains("Mine. Converts back.") && text.contains("    hub.spoke(v3_from_hub, v3_to_hub);\n    hub\n"),
         "{text}"
     );
     let narrow = Edit {

@@ -153,8 +153,8 @@ fn catalog_format(context: &Context<'_>, catalogs: &[Place], found: &mut Found) 
 mod tests {
     use std::sync::Arc;
 
-    use super::super::fixture::{CSV, Edit, checks, found_with};
     use super::*;
+    use crate::checks::fixture::{CSV, Edit, checks, found_with};
     use crate::{Memory, Options, Repository, check_catalogs};
 
     fn errors(suite: Suite, edits: &[Edit<'_>]) -> Vec<&'static str> {

@@ -219,7 +219,7 @@ fn heads(entries: &[Entry]) -> BTreeSet<&str> {
 mod tests {
     use olmkit::diagnostics::Severity;
 
-    use super::super::fixture::{CI, checks, found, found_with};
+    use crate::checks::fixture::{CI, checks, found, found_with};
     use crate::{Options, Suite};
 
     #[test]

@@ -145,7 +145,7 @@ mod tests {
 
     use olmkit::diagnostics::Severity;
 
-    use super::super::fixture::{ANNOTATIONS, Edit, checks, found_with};
+    use crate::checks::fixture::{ANNOTATIONS, Edit, checks, found_with};
     use crate::{Memory, Options, Repository, Suite, check_operator};
 
     fn found(ci: &str, strict_compat: bool) -> Vec<&'static str> {

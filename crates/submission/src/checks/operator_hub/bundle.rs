@@ -4,9 +4,9 @@ use olmkit::diagnostics::{Finding, Rule, Severity};
 use olmkit::object::Version;
 use olmkit::validate::{Options, Outcome, Selector, validate_selections};
 
-use super::super::operator_sdk::{FRAMEWORK_SUITE, carried};
-use super::super::{BundleContext, Check, Found, Run, Suite, at};
 use super::{MAX_KUBERNETES, rule};
+use crate::checks::operator_sdk::{FRAMEWORK_SUITE, carried};
+use crate::checks::{BundleContext, Check, Found, Run, Suite, at};
 use crate::graph::{self, channel_bundles, same};
 use crate::python::text::shown;
 use crate::python::{EMPTY, EMPTY_LIST, NONE, Node, Raise, View, read_document};

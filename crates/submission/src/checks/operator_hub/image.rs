@@ -2,10 +2,10 @@
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
-use super::super::{BundleContext, Check, Found, Run, Suite, at};
 use super::bundle::annotation;
 use super::rule;
 use crate::bundle::{CHANNELS, MANIFESTS, METADATA, OPENSHIFT, PACKAGE};
+use crate::checks::{BundleContext, Check, Found, Run, Suite, at};
 use crate::dockerfile;
 use crate::python::text::shown;
 use crate::python::{Raise, bytes, read_document};

@@ -2,8 +2,8 @@
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
-use super::super::{BundleContext, Found, at};
 use super::rule;
+use crate::checks::{BundleContext, Found, at};
 use crate::images::{ENVIRONMENT, containers, is_pinned, list};
 use crate::python::text::shown;
 use crate::python::{EMPTY, Raise, View};

@@ -6,10 +6,10 @@ use olmkit::diagnostics::{Rule, Severity};
 use olmkit::object::Version;
 use olmkit::validate::{Options, Selector, validate};
 
-use super::super::operator_sdk::carried;
-use super::super::{BundleContext, Found};
 use super::rule;
 use crate::bundle::OPENSHIFT;
+use crate::checks::operator_sdk::carried;
+use crate::checks::{BundleContext, Found};
 use crate::python::Raise;
 use crate::python::text::shown;
 
