@@ -37,13 +37,13 @@ async fn a_policy_allows_the_namespaces_of_the_list() {
     lab.event("sample", "Reverted").await;
 
     lab.change("sample", json!({ "allowedNamespaces": [] })).await;
-    eventually("nobody is let in", async || {
+    eventually("the list is empty", async || {
         let spec = policies.get("sample").await.unwrap().spec?;
         spec.ingress.unwrap_or_default().is_empty().then_some(())
     })
     .await;
     lab.change("sample", json!({ "allowedNamespaces": null })).await;
-    eventually("the policy is gone", async || {
+    eventually("the operator deletes the policy", async || {
         policies.get_opt("sample").await.unwrap().is_none().then_some(())
     })
     .await;
