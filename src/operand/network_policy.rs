@@ -36,7 +36,7 @@ pub fn network_policy(memcached: &Memcached, namespaces: &[String]) -> NetworkPo
     NetworkPolicy {
         metadata: metadata(memcached),
         spec: Some(NetworkPolicySpec {
-            // A selector needs at least one name, and no rule lets nobody in.
+            // A selector needs at least one name. Without a rule the policy rejects all clients.
             ingress: Some(if namespaces.is_empty() { Vec::new() } else { vec![rule] }),
             pod_selector: Some(label_selector(memcached)),
             policy_types: Some(vec!["Ingress".to_owned()]),

@@ -81,7 +81,7 @@ impl Collector for Unfinished {
     }
 }
 
-/// What a gauge says about one object.
+/// A sample of a gauge for one object.
 pub struct ObjectSample {
     /// The value.
     pub value: f64,
