@@ -244,7 +244,8 @@ fn asked(spec: &MemcachedSpec) -> Value {
     let default = serde_json::to_value(MemcachedSpec::default()).unwrap_or_default();
     let mut asked = serde_json::to_value(spec).unwrap_or_default();
     if let Some(fields) = asked.as_object_mut() {
-        let of_servers = |name: &str| !["size", "disruptionBudget", "allowedNamespaces"].contains(&name);
+        let of_servers =
+            |name: &str| !["size", "disruptionBudget", "warmUpSeconds", "allowedNamespaces"].contains(&name);
         fields.retain(|name, value| of_servers(name) && default.get(name) != Some(value));
     }
     asked

@@ -25,9 +25,6 @@ use crate::{
 /// Degraded. The Deployment has a deadline for servers that it makes.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
-/// A StatefulSet has no deadline for servers that it makes. Each of them gets this time.
-const DEADLINE_SECONDS: i64 = 120;
-
 /// The status lists the addresses of at most this number of servers, because every client of the object reads it.
 const LISTED: usize = 200;
 
@@ -289,9 +286,12 @@ fn readiness(memcached: &Memcached, seen: &Seen, counts: Option<&Counts<'_>>, pr
     };
     let patience = match progress {
         Progress::Lost | Progress::Growing => PATIENCE,
-        // The Deployment has a deadline.
+        // The Deployment has a deadline. A StatefulSet has none, so each of its servers gets that time.
         _ if memcached.spec.workload == Workload::Deployment => return Outcome::waiting(reason, ready),
-        _ => SignedDuration::from_secs(DEADLINE_SECONDS * i64::from(memcached.spec.size.max(1))),
+        _ => {
+            let servers = i64::from(memcached.spec.size.max(1));
+            SignedDuration::from_secs(i64::from(operand::deadline_seconds(&memcached.spec)) * servers)
+        }
     };
     let hidden = match counts.map_or(0, |counts| counts.hidden) {
         0 => String::new(),

@@ -6,12 +6,9 @@ use k8s_openapi::{
 
 use super::{
     label_selector, metadata,
-    pod::{MIN_READY_SECONDS, template},
+    pod::{deadline_seconds, template},
 };
 use crate::api::v1alpha1::Memcached;
-
-/// A rollout without progress for this long is reported as stuck. Pulling memcached's image takes seconds.
-const PROGRESS_DEADLINE_SECONDS: i32 = 120;
 
 /// The Deployment of `memcached`, whose servers run `image`.
 ///
@@ -22,8 +19,8 @@ pub fn deployment(memcached: &Memcached, image: &str) -> Deployment {
         metadata: metadata(memcached),
         spec: Some(DeploymentSpec {
             replicas: Some(memcached.spec.size),
-            min_ready_seconds: Some(MIN_READY_SECONDS),
-            progress_deadline_seconds: Some(PROGRESS_DEADLINE_SECONDS),
+            min_ready_seconds: Some(memcached.spec.warm_up_seconds),
+            progress_deadline_seconds: Some(deadline_seconds(&memcached.spec)),
             selector: label_selector(memcached),
             strategy: Some(DeploymentStrategy {
                 type_: Some("RollingUpdate".to_owned()),
@@ -52,5 +49,20 @@ mod tests {
             &memcached(&json!({ "size": 2 })),
             "docker.io/library/memcached:1.6.39"
         ));
+    }
+
+    /// The API server rejects a deadline that is not longer than the warm-up.
+    #[test]
+    fn the_deadline_follows_the_warm_up() {
+        let spec = |seconds| {
+            deployment(&memcached(&json!({ "warmUpSeconds": seconds })), "m:1")
+                .spec
+                .unwrap()
+        };
+        for seconds in [0, 10, 3600] {
+            let spec = spec(seconds);
+            assert_eq!(spec.min_ready_seconds, Some(seconds));
+            assert!(spec.progress_deadline_seconds > spec.min_ready_seconds);
+        }
     }
 }

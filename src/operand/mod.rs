@@ -17,6 +17,7 @@ pub use binding::{binding, binding_name, list_name, server_list, servers};
 pub use budget::{budget, has_budget};
 pub use deployment::deployment;
 pub use network_policy::network_policy;
+pub use pod::deadline_seconds;
 pub use service::service;
 pub use stateful_set::stateful_set;
 

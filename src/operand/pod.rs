@@ -14,8 +14,8 @@ use crate::api::v1alpha1::{Memcached, MemcachedSpec, PodTemplate};
 /// The user of the servers: any but root works.
 const USER: i64 = 1001;
 
-/// A rollout replaces the next server when the new one has been ready for this long: clients find it and fill it.
-pub(super) const MIN_READY_SECONDS: i32 = 10;
+/// A server has this time until it is ready. Pulling memcached's image takes seconds.
+const READY_SECONDS: i32 = 110;
 
 /// A server that does not listen this long after its start is restarted.
 const START_SECONDS: i32 = 60;
@@ -24,6 +24,11 @@ const START_SECONDS: i32 = 60;
 const BASE_MEMORY_MEBIBYTES: i64 = 32;
 /// Memory for each connection, in KiB: memcached's read and write buffers.
 const CONNECTION_MEMORY_KIBIBYTES: i64 = 16;
+
+/// A rollout that replaces no server for this long is reported as stuck.
+pub fn deadline_seconds(spec: &MemcachedSpec) -> i32 {
+    READY_SECONDS + spec.warm_up_seconds
+}
 
 /// The template of the servers' pods. `revision` is the label with which the workload's controller tells templates apart.
 pub(super) fn template(memcached: &Memcached, image: &str, revision: &str) -> PodTemplateSpec {

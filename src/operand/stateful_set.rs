@@ -2,10 +2,7 @@
 use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetSpec, StatefulSetUpdateStrategy};
 use kube::ResourceExt as _;
 
-use super::{
-    label_selector, metadata,
-    pod::{MIN_READY_SECONDS, template},
-};
+use super::{label_selector, metadata, pod::template};
 use crate::api::v1alpha1::Memcached;
 
 /// The StatefulSet of `memcached`, whose servers run `image`.
@@ -17,7 +14,7 @@ pub fn stateful_set(memcached: &Memcached, image: &str) -> StatefulSet {
         metadata: metadata(memcached),
         spec: Some(StatefulSetSpec {
             replicas: Some(memcached.spec.size),
-            min_ready_seconds: Some(MIN_READY_SECONDS),
+            min_ready_seconds: Some(memcached.spec.warm_up_seconds),
             pod_management_policy: Some("Parallel".to_owned()),
             selector: label_selector(memcached),
             service_name: Some(memcached.name_any()),

@@ -32,6 +32,9 @@ pub const DEFAULT_MEMORY_LIMIT_MEGABYTES: i32 = 64;
 /// `spec.maxConnections` when it is not given: memcached's own default.
 pub const DEFAULT_MAX_CONNECTIONS: i32 = 1024;
 
+/// `spec.warmUpSeconds` when it is not given: clients find the new server, and load the keys that they use most.
+pub const DEFAULT_WARM_UP_SECONDS: i32 = 10;
+
 /// The memcached servers to run.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
@@ -172,6 +175,12 @@ pub struct MemcachedSpec {
     #[schemars(extend("x-olm-descriptor" = descriptor("Disruption Budget", &[ADVANCED])))]
     pub disruption_budget: Option<DisruptionBudget>,
 
+    /// Time in seconds for which a new server must be ready before the operator replaces the next one. Clients fill the new server in this
+    /// time, so that the cache lacks the keys of one server at most.
+    #[serde(default = "default_warm_up_seconds")]
+    #[schemars(range(min = 0, max = 3600), extend("x-olm-descriptor" = descriptor("Warm-up (Seconds)", &[NUMBER, ADVANCED])))]
+    pub warm_up_seconds: i32,
+
     /// Namespaces whose pods may connect to the servers. A NetworkPolicy rejects all other pods, also those of the Memcached's namespace
     /// if the list does not contain it. Without the field there is no NetworkPolicy. The network of the cluster must enforce policies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -199,6 +208,7 @@ impl Default for MemcachedSpec {
             pod_template: None,
             workload: Workload::default(),
             disruption_budget: None,
+            warm_up_seconds: DEFAULT_WARM_UP_SECONDS,
             allowed_namespaces: None,
         }
     }
@@ -218,6 +228,10 @@ fn default_memory_limit_megabytes() -> i32 {
 
 fn default_max_connections() -> i32 {
     DEFAULT_MAX_CONNECTIONS
+}
+
+fn default_warm_up_seconds() -> i32 {
+    DEFAULT_WARM_UP_SECONDS
 }
 
 /// How the ClusterServiceVersion presents the kind, and which kinds of objects a Memcached consists of.
