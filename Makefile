@@ -177,10 +177,15 @@ install: ## Create the custom resource definition
 uninstall: ## Delete the custom resource definition and every Memcached
 	$(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f config/crd/bases
 
-.PHONY: deploy undeploy
+# The objects with the operator image IMG.
+rendered = $(KUBECTL) kustomize config/default | dev/set-image.sh '$(RENDERED_IMG)' '$(IMG)'
+
+.PHONY: deploy undeploy build-installer
 deploy: ## Run the operator image IMG in namespace memcached-operator-system
-	$(KUBECTL) kustomize config/default | dev/set-image.sh '$(RENDERED_IMG)' '$(IMG)' | $(KUBECTL) apply --server-side -f -
+	$(rendered) | $(KUBECTL) apply --server-side -f -
 	$(KUBECTL) -n $(NAMESPACE) rollout status deployment/memcached-operator-controller-manager --timeout=180s
+build-installer: ## Write the objects of deploy to dist/install.yaml
+	mkdir -p dist && $(rendered) > dist/install.yaml.new && mv dist/install.yaml.new dist/install.yaml
 undeploy: ## Delete what deploy created; Memcacheds and their servers stay, unless FORCE=1 deletes them
 	FORCE='$(FORCE)' KUBECTL='$(KUBECTL)' dev/undeploy.sh
 
