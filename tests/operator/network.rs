@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 
 use crate::lab::{Lab, eventually, value};
 
-/// The namespaces that a policy lets in.
+/// The namespaces that a policy lets in. Null if it names none.
 fn allowed(policy: &NetworkPolicy) -> Value {
-    value(policy)["spec"]["ingress"][0]["from"][0]["namespaceSelector"]["matchExpressions"][0]["values"].take()
+    let values = "/spec/ingress/0/from/0/namespaceSelector/matchExpressions/0/values";
+    value(policy).pointer(values).cloned().unwrap_or_default()
 }
 
 #[tokio::test]
