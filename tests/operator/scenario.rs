@@ -10,6 +10,22 @@ use serde_json::json;
 
 use crate::lab::{Lab, eventually};
 
+/// Permissions that no request of [`live`] shows, because each of its requests needs another one too: a patch that makes an object is
+/// also authorized as a creation, and owner references need further permissions on some clusters.
+/// `without_a_right_the_operator_says_what_it_lacks` shows them.
+pub static HIDDEN: [&str; 10] = [
+    "create /configmaps",
+    "create /secrets",
+    "create /services",
+    "create apps/deployments",
+    "create apps/statefulsets",
+    "create networking.k8s.io/networkpolicies",
+    "create policy/poddisruptionbudgets",
+    "delete /services",
+    "delete apps/deployments",
+    "update cache.example.com/memcacheds/finalizers",
+];
+
 /// A grant's verb on a resource, as `patch apps/deployments`.
 pub fn describe(verb: &str, group: &str, resource: &str, subresource: &str) -> String {
     let slash = if subresource.is_empty() { "" } else { "/" };
