@@ -18,7 +18,7 @@ use test_support::demo_bundle::{CSV, folder};
 use test_support::registry::{Registry, Setup};
 
 /// The pages with `console` or `sh` blocks, except those that `dev/tutorial.sh` runs on a control plane.
-const PAGES: [&str; 23] = [
+const PAGES: [&str; 24] = [
     "CONTRIBUTING.md",
     "README.md",
     "crates/cli/README.md",
@@ -35,6 +35,7 @@ const PAGES: [&str; 23] = [
     "docs/guides/switch.md",
     "docs/guides/troubleshoot.md",
     "docs/guides/validate.md",
+    "docs/memcached/install.md",
     "docs/memcached/reference.md",
     "docs/reference/configuration.md",
     "docs/reference/drop-in.md",
