@@ -1,7 +1,7 @@
 //! The steps of a cleanup.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::json;
 
@@ -21,9 +21,6 @@ use crate::kube::removal::{self, Kept, Report};
 use crate::observe::observation::Observation;
 use crate::rights::{self, Command, When};
 use crate::v0::{cluster_objects, record};
-
-/// An Operator object that still exists this long after its deletion is one that OLM has created again.
-const AGAIN: Duration = Duration::from_secs(10);
 
 /// Removes a package from the cluster's namespace.
 ///
@@ -197,15 +194,9 @@ impl Run<'_, '_> {
         }
         // Last, because OLM creates it again while any object has its label.
         self.unlabel(scope, options).await?;
-        // An OLM that is behind creates it again at once. That one never goes by itself, and `late` deletes it.
-        let soon = self.deadline.min(Instant::now() + AGAIN);
-        let causes = self.report.causes.len();
-        let is_again = !self.remove_until(&residue.operators, soon).await?;
+        self.remove(&residue.operators).await?;
         if !self.dry_run && !self.report.removed.is_empty() {
             self.late(scope, &residue.operators, options).await?;
-            if is_again && removal::existing(self.cluster, &residue.operators).await?.is_empty() {
-                self.report.causes.truncate(causes);
-            }
         }
         Ok(())
     }
@@ -274,17 +265,13 @@ impl Run<'_, '_> {
 
     /// Removes objects and waits until they are deleted. `false` if something blocks.
     async fn remove(&mut self, objects: &[ObjectRef]) -> Result<bool, Error> {
-        self.remove_until(objects, self.deadline).await
-    }
-
-    async fn remove_until(&mut self, objects: &[ObjectRef], deadline: Instant) -> Result<bool, Error> {
         if self.dry_run {
             let existing = removal::existing(self.cluster, objects).await?;
             self.report.removed.extend(existing);
             return Ok(true);
         }
         let removed = &mut self.report.removed;
-        let left = removal::remove(self.cluster, objects, deadline, removed, self.progress).await?;
+        let left = removal::remove(self.cluster, objects, self.deadline, removed, self.progress).await?;
         if left.is_empty() {
             return Ok(true);
         }
