@@ -359,11 +359,11 @@ mod tests {
             let context = context.with_observed(server("sample-1", "StatefulSet"));
             context.with_observed(found(names))
         };
-        let (starting, hidden) = ([0, 1, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0]);
-        assert_eq!(migrates(&object, &begin(1)).await, starting);
+        let waiting = [0, 1, 0, 0, 0, 0];
+        assert_eq!(migrates(&object, &begin(1)).await, waiting);
         assert_eq!(
             migrates(&object, &with_servers(begin(2), &["sample-0", "other"])).await,
-            hidden
+            waiting
         );
         let done = [0, 1, 1, 1, 1, 0];
         assert_eq!(

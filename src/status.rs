@@ -220,7 +220,8 @@ pub fn report(memcached: &Memcached, seen: &Seen, result: &Result<Outcome, Error
     }
 }
 
-/// The event about servers that are lost, or are back, or move to another kind of workload. A cause is in the event that the layer publishes about the condition Degraded.
+/// The event about servers that are lost, are back, or move to another kind of workload. A cause is in the event that the layer publishes
+/// about the condition Degraded.
 pub fn event(memcached: &Memcached, seen: &Seen, outcome: &Outcome) -> Option<(Severity, &'static str, String)> {
     let counts = seen.counts();
     let known = known(memcached);

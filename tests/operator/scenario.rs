@@ -37,7 +37,7 @@ pub fn asked(event: &AuditEvent) -> Option<String> {
     event.right().map(|right| right.to_string())
 }
 
-/// Every action of the operator in one run: create, resize both ways, correct, repeat an event, change the
+/// Every action of the operator in one run: create, resize both ways, correct, repeat an event, restrict the clients, change the
 /// workload, delete.
 pub async fn live(lab: &Lab) {
     lab.memcached("sample", json!({ "size": 2 })).await;

@@ -258,6 +258,11 @@ impl ProjectFile {
         self.get("cliVersion")
     }
 
+    /// A setting of this program.
+    fn setting(&self, key: &str) -> Option<&Value> {
+        self.value.get("plugins")?.get(LAYOUT)?.get(key)
+    }
+
     /// The settings of this program.
     fn plugin(&mut self) -> Option<&mut Map<String, Value>> {
         let plugins = self.value.entry("plugins").or_insert_with(|| json!({}));
@@ -267,8 +272,7 @@ impl ProjectFile {
 
     /// The hash of a file as it was generated.
     pub(crate) fn hash(&self, path: &str) -> Option<&str> {
-        let plugin = self.value.get("plugins")?.get(LAYOUT)?;
-        plugin.get("files")?.get(path)?.as_str()
+        self.setting("files")?.get(path)?.as_str()
     }
 
     /// Keeps the hash of a file as it was generated, or forgets it.
@@ -287,8 +291,7 @@ impl ProjectFile {
 
     /// The files that were generated.
     pub(crate) fn generated(&self) -> impl Iterator<Item = &str> {
-        let plugin = self.value.get("plugins").and_then(|plugins| plugins.get(LAYOUT));
-        let files = plugin.and_then(|plugin| plugin.get("files")).and_then(Value::as_object);
+        let files = self.setting("files").and_then(Value::as_object);
         files.into_iter().flat_map(|files| files.keys().map(String::as_str))
     }
 
@@ -310,10 +313,7 @@ impl ProjectFile {
     /// Returns true if the operator watches only its own namespace. Kubebuilder, from which a project may come, has the setting at
     /// the top.
     pub fn namespaced(&self) -> bool {
-        let plugin = self.value.get("plugins").and_then(|plugins| plugins.get(LAYOUT));
-        let own = plugin
-            .and_then(|plugin| plugin.get("namespaced"))
-            .and_then(Value::as_bool);
+        let own = self.setting("namespaced").and_then(Value::as_bool);
         own.unwrap_or_else(|| self.flag("namespaced"))
     }
 

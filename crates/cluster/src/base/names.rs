@@ -1,6 +1,8 @@
 //! The names and labels of created objects. The names are those of operator-sdk, so that its users recognize the
 //! objects and either tool can clean up after the other.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use olmkit::object::dns1123_subdomain_problems;
 use serde_json::{Value, json};
 
@@ -46,6 +48,12 @@ pub const REMOVED_CSVS_ANNOTATION: &str = "olmkit.dev/removed-csvs";
 
 /// OLM writes the namespaces that an operator serves into this annotation of its CSV, separated by commas.
 pub const TARGETS_ANNOTATION: &str = "olm.targetNamespaces";
+
+/// The namespaces that a CSV with these annotations serves. An empty name means all. `None` if OLM has not recorded them.
+pub fn targets(annotations: Option<&BTreeMap<String, String>>) -> Option<BTreeSet<String>> {
+    let list = annotations?.get(TARGETS_ANNOTATION)?;
+    Some(list.split(',').map(str::to_owned).collect())
+}
 
 /// operator-sdk's annotation on a CatalogSource that it created for one bundle.
 pub const INJECTED_BUNDLES_ANNOTATION: &str = "operators.operatorframework.io/injected-bundles";

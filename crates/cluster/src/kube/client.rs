@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::path::{checked, collection};
 use crate::base::error::Error;
@@ -268,6 +268,18 @@ impl Cluster {
             request.patch(&object.name, &params, &Patch::Merge(patch))
         })
         .await
+    }
+
+    /// Removes labels from an object, if it exists.
+    ///
+    /// # Errors
+    /// [`Error::Request`].
+    pub async fn unlabel(&self, object: &ObjectRef, labels: &[String]) -> Result<(), Error> {
+        let labels: serde_json::Map<String, Value> = labels.iter().map(|label| (label.clone(), Value::Null)).collect();
+        match self.merge(object, &json!({"metadata": {"labels": labels}})).await {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Changes some fields of an object's status with a merge patch.

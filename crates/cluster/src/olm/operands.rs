@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
-
 use crate::base::cause::Cause;
 use crate::base::error::Error;
 use crate::base::json::text;
@@ -108,12 +106,7 @@ impl Operands {
     pub async fn unlabel(&self, cluster: &Cluster) -> Result<(), Error> {
         for (name, served) in self.crds.iter().filter(|(_, served)| !served.labels.is_empty()) {
             let object = ObjectRef::cluster(kinds::custom_resource_definition(), name);
-            let labels = served.labels.iter().map(|label| (label.clone(), Value::Null));
-            let labels: serde_json::Map<String, Value> = labels.collect();
-            match cluster.merge(&object, &json!({"metadata": {"labels": labels}})).await {
-                Err(error) if !error.is_not_found() => return Err(error),
-                _ => {}
-            }
+            cluster.unlabel(&object, &served.labels).await?;
         }
         Ok(())
     }
@@ -130,10 +123,7 @@ impl Served {
 
 /// The namespaces that a CSV serves: all, if OLM has not recorded them.
 fn csv_targets(csv: &DeployedCsv) -> BTreeSet<String> {
-    let annotations = csv.metadata.annotations.as_ref();
-    let recorded = annotations.and_then(|annotations| annotations.get(names::TARGETS_ANNOTATION));
-    let list = recorded.map_or("", String::as_str);
-    list.split(',').map(str::to_owned).collect()
+    names::targets(csv.metadata.annotations.as_ref()).unwrap_or_else(|| [String::new()].into())
 }
 
 #[cfg(test)]

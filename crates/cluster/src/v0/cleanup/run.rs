@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use serde_json::json;
-
 use super::options::Options;
 use super::scope::{self, Scope, scope};
 use super::{operands, residue, resume};
@@ -203,13 +201,9 @@ impl Run<'_, '_> {
 
     /// Removes the package's label from CRDs that are kept.
     async fn unlabel(&self, scope: &Scope, options: &Options) -> Result<(), Error> {
-        let label = names::component_label(&options.package, &scope.namespace);
+        let label = [names::component_label(&options.package, &scope.namespace)];
         for crd in scope.labelled_crds.iter().filter(|_| !self.dry_run) {
-            let patch = json!({"metadata": {"labels": {label.as_str(): null}}});
-            match self.cluster.merge(crd, &patch).await {
-                Err(error) if !error.is_not_found() => return Err(error),
-                _ => {}
-            }
+            self.cluster.unlabel(crd, &label).await?;
         }
         Ok(())
     }

@@ -293,12 +293,10 @@ fn operands(
 /// The namespaces that the CSVs serve: OLM writes them into an annotation. If no CSV exists any more, the OperatorGroup
 /// has them.
 fn targets(seen: &Observation, csvs: &[&DeployedCsv]) -> Option<BTreeSet<String>> {
-    let split = |list: &String| list.split(',').map(str::to_owned).collect::<Vec<_>>();
-    let annotations = csvs.iter().filter_map(|csv| csv.metadata.annotations.as_ref());
-    let by_csvs: BTreeSet<String> = annotations
-        .filter_map(|annotations| annotations.get(names::TARGETS_ANNOTATION))
-        .flat_map(split)
-        .collect();
+    let recorded = csvs
+        .iter()
+        .filter_map(|csv| names::targets(csv.metadata.annotations.as_ref()));
+    let by_csvs: BTreeSet<String> = recorded.flatten().collect();
     if !by_csvs.is_empty() {
         return Some(by_csvs);
     }
