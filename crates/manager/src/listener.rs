@@ -4,7 +4,9 @@ use std::time::Duration;
 use http_body_util::Full;
 use hyper::{Response, StatusCode, body::Bytes};
 pub use olmkit_front::BindError;
-pub(crate) use olmkit_front::{Handle, Limits, Listener, Wire};
+#[cfg(feature = "tls")]
+pub(crate) use olmkit_front::Wire;
+pub(crate) use olmkit_front::{Handle, Limits, Listener};
 
 /// A response as the servers here make it.
 pub(crate) type Answer = Response<Full<Bytes>>;

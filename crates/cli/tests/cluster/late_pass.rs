@@ -37,6 +37,12 @@ pub async fn followed_by_a_run(cluster: &Cluster) {
     let mut kept = names(&cleaned, "kept");
     kept.sort();
     assert_eq!(kept, ["late-of-olm", "late-of-others"]);
+    // OLM would create its Operator object again for a role with its label.
+    let role = cluster
+        .get(RBAC, "ClusterRole", "clusterroles", None, "late-of-olm")
+        .await;
+    let labels = &role.unwrap()["metadata"]["labels"];
+    assert!(labels.get("operators.coreos.com/late.late").is_none(), "{labels}");
     for name in kept {
         cluster.delete(RBAC, "ClusterRole", "clusterroles", None, &name).await;
     }

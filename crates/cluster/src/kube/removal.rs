@@ -172,6 +172,15 @@ pub(crate) fn blocked(object: &ObjectRef, value: &Value, operators: &[Value], in
         "kubectl{namespace} patch {resource} {} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'",
         object.name
     );
+    if value.pointer("/metadata/deletionTimestamp").is_none() {
+        return Cause::passing(
+            Code::DeletionBlocked,
+            "was deleted, and another client creates it again".to_owned(),
+            "find the client in its metadata.managedFields, then run this again".to_owned(),
+        )
+        .on(object.clone())
+        .likely(components(value));
+    }
     let message = format!("is being deleted but finalizers keep it: {shown}");
     if object.kind.group == kinds::OLM_GROUP || kinds::known(&object.kind.api_version(), &object.kind.kind).is_some() {
         return Cause::passing(
@@ -204,6 +213,21 @@ pub(crate) fn blocked(object: &ObjectRef, value: &Value, operators: &[Value], in
     .likely(likely)
 }
 
+/// The objects for which OLM keeps an Operator object; empty for other kinds.
+fn components(operator: &Value) -> String {
+    let refs = operator.pointer("/status/components/refs").and_then(Value::as_array);
+    let named: Vec<String> = refs
+        .into_iter()
+        .flatten()
+        .take(5)
+        .map(|found| format!("{} {}", text(found, "/kind"), text(found, "/name")))
+        .collect();
+    if named.is_empty() {
+        return String::new();
+    }
+    format!("OLM creates it while objects have its label: {}", named.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -220,7 +244,7 @@ mod tests {
             namespaced: true,
         };
         let object = ObjectRef::namespaced(kind, "shop", "one");
-        let value = json!({"metadata": {"finalizers": ["cache.example.com/finalizer"]}});
+        let value = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["cache.example.com/finalizer"]}});
         let down = json!({"metadata": {"name": "cache-operator"}, "status": {"conditions": [{"type": "Available", "status": "False"}]}});
         let cause = blocked(
             &object,
@@ -242,5 +266,16 @@ mod tests {
                 .contains("olmkit cleanup cache --delete-all=false, or kubectl")
         );
         assert!(blocked(&object, &value, &[], None).likely.contains("no longer exists"));
+    }
+    #[test]
+    fn an_object_that_is_created_again_names_the_reason() {
+        let object = ObjectRef::cluster(kinds::operator(), "cache.shop");
+        let role = json!({"kind": "ClusterRole", "name": "cache-viewer"});
+        let value = json!({"metadata": {}, "status": {"components": {"refs": [role]}}});
+        let cause = blocked(&object, &value, &[], None);
+        assert!(cause.message.contains("creates it again"), "{}", cause.message);
+        assert!(cause.likely.contains("ClusterRole cache-viewer"), "{}", cause.likely);
+        let thing = json!({"metadata": {}});
+        assert_eq!(blocked(&object, &thing, &[], None).likely, "");
     }
 }

@@ -232,6 +232,7 @@ async fn rights_that_are_missing_are_named_before_anything_is_changed() {
     assert!(!refused.success);
     assert_named(&refused, "things", "patch");
     assert_eq!(cluster.inventory().await, before);
+    label_of_a_kept_object(&cluster).await;
     cluster.scene("olm uninstall without the right to delete definitions");
     let account = grant(
         &cluster,
@@ -244,6 +245,39 @@ async fn rights_that_are_missing_are_named_before_anything_is_changed() {
     assert!(!refused.success);
     assert_named(&refused, "customresourcedefinitions", "delete");
     assert_eq!(cluster.inventory().await, before);
+}
+
+/// OLM creates its Operator object again while any object has its label.
+async fn label_of_a_kept_object(cluster: &Cluster) {
+    const LABEL: &str = "operators.coreos.com/first.rights";
+    let mut role = cluster_role("first-of-others");
+    role["metadata"]["labels"] = json!({"olm.managed": "true", LABEL: ""});
+    cluster.apply("clusterroles", role).await;
+    cluster.scene("cleanup without the right to remove the label of an object that it keeps");
+    let account = grant(cluster, Command::Cleanup, |right| {
+        !matches!(right.when, When::Better(_))
+    })
+    .await;
+    let cleaned = run(cluster, &account, &["cleanup", "first"]).await.fine();
+    let kept = cleaned.json["kept"].as_array().unwrap();
+    let kept = |kind: &str| kept.iter().find(|kept| kept["object"]["kind"] == kind);
+    let why = kept("Operator").expect("the Operator object is kept")["why"]
+        .as_str()
+        .unwrap();
+    assert!(why.contains("ClusterRole first-of-others"), "{why}");
+    cluster.scene("cleanup with that right");
+    let account = grant(cluster, Command::Cleanup, |_| true).await;
+    run(cluster, &account, &["cleanup", "first"]).await.fine();
+    let group = "rbac.authorization.k8s.io/v1";
+    let role = cluster
+        .get(group, "ClusterRole", "clusterroles", None, "first-of-others")
+        .await;
+    let labels = &role.expect("the role is kept")["metadata"]["labels"];
+    assert!(labels.get(LABEL).is_none(), "{labels}");
+    let operator = cluster
+        .get("operators.coreos.com/v1", "Operator", "operators", None, "first.rights")
+        .await;
+    assert!(operator.is_none());
 }
 
 #[track_caller]

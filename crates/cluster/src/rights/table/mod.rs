@@ -42,6 +42,9 @@ const BUNDLES: &[Command] = &[RunBundle, BundleUpgrade];
 /// Consequence if objects of a bundle can neither be recorded nor labeled.
 const LEFT: &str = "cleanup can leave cluster-scoped objects of the bundle";
 
+/// Consequence if the label of objects that are kept cannot be removed.
+const LABELLED: &str = "OLM's Operator object stays while an object that is kept has the package's label";
+
 /// Consequence if catalogs cannot be read.
 const UNASKED: &str = "C7 (a ClusterCatalog has the package) is unknown";
 
@@ -123,6 +126,9 @@ const OLM_V0: &[Right] = rights! {
     &[Cleanup], Cluster, CRDS, ["customresourcedefinitions"], ["get", "delete"], Removed;
     &[Cleanup], Cluster, OLM, ["operators"], ["get", "delete"], Removed;
     &[Cleanup], Cluster, CRDS, ["customresourcedefinitions"], ["patch"], Kept;
+    &[Cleanup], Cluster, RBAC, ["clusterroles"], ["patch", "escalate", "bind"], Better(LABELLED);
+    &[Cleanup], Cluster, RBAC, ["clusterrolebindings"], ["patch"], Better(LABELLED);
+    &[Cleanup], Cluster, SCHEDULING, ["priorityclasses"], ["patch"], Better(LABELLED);
     // OLM itself.
     &[OlmStatus], Olm, OLM,
         ["operatorgroups", "subscriptions", "installplans", "operatorconditions", "catalogsources"], ["list"],

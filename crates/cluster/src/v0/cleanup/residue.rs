@@ -29,6 +29,8 @@ pub struct Residue {
     pub operators: Vec<ObjectRef>,
     /// Cluster-scoped objects from the package's bundles that are kept.
     pub kept: Vec<Kept>,
+    /// Those of them that have OLM's label of the package.
+    pub labelled: Vec<ObjectRef>,
 }
 
 /// Finds the residue. OLM labels the cluster-scoped objects of a CSV, and those in other namespaces, because owner
@@ -93,10 +95,15 @@ async fn of_bundles(cluster: &Cluster, scope: &Scope, options: &Options, residue
             }
             match disposition(&object, &reference, &label, scope) {
                 Disposition::Delete => residue.of_csvs.push(reference),
-                Disposition::Keep(why) => residue.kept.push(Kept {
-                    object: reference,
-                    why: why.to_owned(),
-                }),
+                Disposition::Keep(why) => {
+                    if object
+                        .pointer("/metadata/labels")
+                        .is_some_and(|labels| labels.get(&label).is_some())
+                    {
+                        residue.labelled.push(reference.clone());
+                    }
+                    residue.kept.push(Kept::new(reference, why.to_owned()));
+                }
                 Disposition::Unrelated => {}
             }
         }

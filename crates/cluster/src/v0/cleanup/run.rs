@@ -150,7 +150,7 @@ impl Run<'_, '_> {
         // OLM would create the objects of an unfinished plan again.
         self.remove(&scope.install_plans).await?;
         let residue = residue::find(self.cluster, scope, options).await?;
-        self.report.kept.extend(residue.kept);
+        self.report.kept.extend(residue.kept.iter().cloned());
         let csvs = |csv: &str| scope.csv_names.contains(csv);
         let deployments = operator_pods::deployments(self.cluster, Some(&scope.namespace), csvs).await?;
         let instances = operands::to_delete(self.cluster, scope, options).await?;
@@ -191,21 +191,43 @@ impl Run<'_, '_> {
             }
         }
         // Last, because OLM creates it again while any object has its label.
-        self.unlabel(scope, options).await?;
-        self.remove(&residue.operators).await?;
+        let operators = match self.unlabel(scope, options, &residue.labelled).await? {
+            Some(labelled) => {
+                let why = format!(
+                    "OLM creates it again while {labelled} has its label, and you have no permission to remove that label"
+                );
+                let existing = removal::existing(self.cluster, &residue.operators).await?;
+                let kept = existing.into_iter().map(|operator| Kept::new(operator, why.clone()));
+                self.report.kept.extend(kept);
+                Vec::new()
+            }
+            None => residue.operators,
+        };
+        self.remove(&operators).await?;
         if !self.dry_run && !self.report.removed.is_empty() {
-            self.late(scope, &residue.operators, options).await?;
+            self.late(scope, &operators, options).await?;
         }
         Ok(())
     }
 
-    /// Removes the package's label from CRDs that are kept.
-    async fn unlabel(&self, scope: &Scope, options: &Options) -> Result<(), Error> {
+    /// Removes the package's label from CRDs and other cluster-scoped objects that are kept. Returns an object that
+    /// keeps the label, because the credentials cannot change it: for the API server, changing a ClusterRole requires
+    /// the permission to grant all its rules.
+    async fn unlabel(
+        &self,
+        scope: &Scope,
+        options: &Options,
+        labelled: &[ObjectRef],
+    ) -> Result<Option<ObjectRef>, Error> {
         let label = [names::component_label(&options.package, &scope.namespace)];
-        for crd in scope.labelled_crds.iter().filter(|_| !self.dry_run) {
-            self.cluster.unlabel(crd, &label).await?;
+        let mut left = None;
+        for object in scope.labelled_crds.iter().chain(labelled).filter(|_| !self.dry_run) {
+            match self.cluster.unlabel(object, &label).await {
+                Err(error) if error.code() == Some(403) && labelled.contains(object) => left = Some(object.clone()),
+                other => other?,
+            }
         }
-        Ok(())
+        Ok(left)
     }
 
     /// Removes objects that OLM wrote late: the ClusterRoles of an OperatorGroup, the Operator object, and objects of a
