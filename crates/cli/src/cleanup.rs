@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, value_name = "BOOL|NAME,...", default_value = "false", value_delimiter = ',', num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     delete_crds: Vec<String>,
     /// Delete the custom resources in all namespaces that the operator serves, and wait while the operator cleans up.
-    /// Without this flag, custom resources outside the operator's namespace stay
+    /// Without this flag, custom resources outside the operator's namespace are kept
     #[arg(long)]
     delete_operands: bool,
     /// Also release these finalizers from custom resources that outlive the operator. Those in the CRD's API group are

@@ -113,7 +113,7 @@ fn general(scientific: &str, plain: impl Fn() -> String) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// `strconv.NumError`: why a string is not a number. Prints Go's message and does not allocate before, for callers that
+/// `strconv.NumError`, the error for a string that is not a number. Prints Go's message and does not allocate before, for callers that
 /// only test for a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NumError<'t> {

@@ -38,7 +38,7 @@ const LONGEST: usize = 1 << 10;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The level is not one.
+    /// The text is not a log level.
     #[error(
         "invalid log level {0:?}: expected error, warn, info, debug, trace or off, or directives such as \"info,kube=debug\""
     )]

@@ -27,7 +27,7 @@ pub struct Difference {
     pub second: Option<String>,
 }
 
-/// Compares two images by what a user of them sees. Layer boundaries, times, compression and media types do not count.
+/// Compares the files and settings of two images. Layer boundaries, times, compression and media types do not count.
 pub fn diff(first: (&Layout, &Image), second: (&Layout, &Image)) -> Result<Vec<Difference>, Error> {
     let one = facts(first.0, first.1)?;
     let two = facts(second.0, second.1)?;

@@ -160,7 +160,7 @@ impl Repository {
         Ok(digest == hash.trim())
     }
 
-    /// Runs a command that changes the repository for its user, whose hooks, filters and signatures it uses.
+    /// Runs a command that changes the repository, with the user's hooks, filters and signatures.
     ///
     /// # Errors
     /// As of [`Self::read`].

@@ -49,7 +49,7 @@ pub struct Args {
     /// Build a kustomization with `kustomize` or `kubectl kustomize` and read the result.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["input_dir", "deploy_dir", "crds_dir"])]
     kustomize: Option<PathBuf>,
-    /// Directory with the base CSV, bases/<package>.clusterserviceversion.yaml, used when the manifests hold no CSV.
+    /// Directory with the base CSV, bases/<package>.clusterserviceversion.yaml, used if the manifests contain no CSV.
     #[arg(long, value_name = "DIR", default_value = "config/manifests")]
     kustomize_dir: PathBuf,
     /// Channels of the bundle, comma-separated.

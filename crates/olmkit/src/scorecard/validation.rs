@@ -15,7 +15,7 @@ pub(super) fn check(reading: &Reading, answer: &mut Answer) {
     let format = validate::bundle_format(bundle);
     result.log = format.log();
     if let Some(file) = &format.crash {
-        let error = format!("{file} is empty; operator-sdk crashes on it");
+        let error = format!("{file} is empty. operator-sdk crashes on it");
         let finding = Finding::of(&SC_1, error.clone()).file(file);
         answer
             .findings

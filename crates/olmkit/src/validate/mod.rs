@@ -235,7 +235,7 @@ fn default_rules(context: &Context<'_>, outcome: &mut Outcome) -> bool {
     if let Some(file) = &format.crash {
         outcome.fatal = Some(format!("{file} is empty: operator-sdk crashes on it"));
         let hint = "add a map to the file or remove it";
-        let message = "this metadata file is empty; operator-sdk crashes on it (nil pointer dereference)";
+        let message = "this metadata file is empty. operator-sdk crashes on it (nil pointer dereference)";
         outcome.checked.push(
             Checked::new(&crate::validate::format::FMT_10, message)
                 .in_file(file)

@@ -35,7 +35,7 @@ define_rules! {
         origin: Origin::Lint,
         summary: "Every bundle that a channel has or names should have an upgrade path to the newest one.",
         why: "OLM v0 drops each entry that another entry skips, with its own edges. Installations that only such entries replace or skip \
-              stay where they are.",
+              cannot upgrade.",
         bad: "- name: demo.v1.0.0\n- name: demo.v1.1.0\n  skips: [demo.v1.0.0]\n- name: demo.v1.2.0\n  skips: [demo.v1.1.0]",
         good: "- name: demo.v1.0.0\n- name: demo.v1.1.0\n  skips: [demo.v1.0.0]\n- name: demo.v1.2.0\n  skips: [demo.v1.0.0, demo.v1.1.0]",
         since: "0.1.0",
