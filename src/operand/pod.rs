@@ -24,6 +24,8 @@ const START_SECONDS: i32 = 60;
 const BASE_MEMORY_MEBIBYTES: i64 = 32;
 /// Memory for each connection, in KiB: memcached's read and write buffers.
 const CONNECTION_MEMORY_KIBIBYTES: i64 = 16;
+/// More of it with TLS.
+const TLS_MEMORY_KIBIBYTES: i64 = 32;
 
 /// A rollout that replaces no server for this long is reported as stuck.
 pub fn deadline_seconds(spec: &MemcachedSpec) -> i32 {
@@ -155,13 +157,13 @@ fn arguments(spec: &MemcachedSpec) -> Vec<String> {
         ("-p", Some(spec.container_port.to_string())),
         ("-t", spec.threads.map(|threads| threads.to_string())),
         ("-I", item),
-        ("-e", process::item_file(spec)),
     ];
     let given = options
         .into_iter()
         .filter_map(|(option, value)| Some([option.to_owned(), value?]));
     given
         .flatten()
+        .chain(process::arguments(spec))
         .chain(spec.extra_args.iter().flatten().cloned())
         .collect()
 }
@@ -199,7 +201,8 @@ fn resources(spec: &MemcachedSpec) -> ResourceRequirements {
 /// connections, and the program.
 fn container_memory(spec: &MemcachedSpec) -> Quantity {
     let items = i64::from(spec.memory_limit_megabytes);
-    let connections = (i64::from(spec.max_connections) * CONNECTION_MEMORY_KIBIBYTES + 1023) / 1024;
+    let tls = spec.tls.as_ref().map_or(0, |_| TLS_MEMORY_KIBIBYTES);
+    let connections = (i64::from(spec.max_connections) * (CONNECTION_MEMORY_KIBIBYTES + tls) + 1023) / 1024;
     let besides = i64::from(process::memory_mebibytes(spec)) + connections + BASE_MEMORY_MEBIBYTES;
     Quantity(format!("{}Mi", besides + items / 4))
 }
@@ -286,6 +289,8 @@ mod tests {
             memory(json!({ "resources": { "limits": { "memory": "1Gi" } } })),
             ("1Gi".into(), "1Gi".into())
         );
+        let tls = json!({ "tls": { "secretName": "cert" } });
+        assert_eq!(memory(tls), ("160Mi".into(), "160Mi".into()));
         let both = json!({ "resources": { "limits": { "memory": "1Gi" }, "requests": { "memory": "512Mi" } } });
         assert_eq!(memory(both), ("512Mi".into(), "1Gi".into()));
     }

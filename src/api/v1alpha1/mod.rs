@@ -4,6 +4,7 @@ mod pod_template;
 mod resources;
 mod rules;
 mod status;
+mod tls;
 mod warm_cache;
 mod workload;
 
@@ -15,6 +16,7 @@ pub use disruption::DisruptionBudget;
 pub use pod_template::PodTemplate;
 pub use resources::Resources;
 pub use status::{Binding, MemcachedStatus, Phase};
+pub use tls::Tls;
 pub use warm_cache::WarmCache;
 pub use workload::Workload;
 
@@ -200,6 +202,11 @@ pub struct MemcachedSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("Warm Cache", &[SELECT_WARM_RESTART, ADVANCED])))]
     pub warm_cache: Option<WarmCache>,
+
+    /// Encrypts all connections to the servers. The image must contain a shell, and memcached 1.6.40 or later with TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-olm-descriptor" = descriptor("TLS", &[ADVANCED])))]
+    pub tls: Option<Tls>,
 }
 
 impl Default for MemcachedSpec {
@@ -220,6 +227,7 @@ impl Default for MemcachedSpec {
             warm_up_seconds: DEFAULT_WARM_UP_SECONDS,
             allowed_namespaces: None,
             warm_cache: None,
+            tls: None,
         }
     }
 }

@@ -48,7 +48,7 @@ pub fn memory() -> Rule {
     Rule::new(rule)
         .optional_old_self(true)
         .message(
-            "resources.limits.memory must be at least memoryLimitMegabytes + 32 (in Mi), or + 72 with warmCache: memcached needs memory \
+            "resources.limits.memory must be at least memoryLimitMegabytes + 32 (in Mi), or + 72 with WarmRestart: memcached needs memory \
              besides its items",
         )
         .field_path(".resources")
