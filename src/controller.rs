@@ -124,8 +124,12 @@ impl Reconciler for MemcachedReconciler {
             context.apply_in_turn(deployment, &asked).await?;
         }
         context.apply(operand::service(memcached)).await?;
+        let warming = match memcached.spec.warm_cache {
+            Some(_) => seen(memcached, context).warming(),
+            None => 0,
+        };
         context
-            .apply_if(operand::has_budget(memcached), || operand::budget(memcached))
+            .apply_if(operand::has_budget(memcached), || operand::budget(memcached, warming))
             .await?;
         if let Some(namespaces) = &memcached.spec.allowed_namespaces {
             context.apply(operand::network_policy(memcached, namespaces)).await?;

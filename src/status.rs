@@ -120,6 +120,14 @@ impl Seen {
         self.former.is_some() && !can_take_over
     }
 
+    /// The number of servers that have been ready for less than the warm-up time.
+    pub fn warming(&self) -> i32 {
+        let workloads = [&self.replicas, &self.former].into_iter().flatten();
+        workloads
+            .map(|replicas| (replicas.ready - replicas.available).max(0))
+            .sum()
+    }
+
     /// Names of the pods that clients find.
     fn found(&self) -> BTreeSet<&String> {
         self.endpoints.iter().flat_map(|slice| &slice.0).collect()

@@ -34,6 +34,8 @@ pub const RESOURCE_REQUIREMENTS: &str = "urn:alm:descriptor:com.tectonic.ui:reso
 pub const SELECT_DEPLOYMENT: &str = "urn:alm:descriptor:com.tectonic.ui:select:Deployment";
 /// The OLM console's list of values: a StatefulSet.
 pub const SELECT_STATEFUL_SET: &str = "urn:alm:descriptor:com.tectonic.ui:select:StatefulSet";
+/// The OLM console's list of values: a warm restart.
+pub const SELECT_WARM_RESTART: &str = "urn:alm:descriptor:com.tectonic.ui:select:WarmRestart";
 /// The OLM console folds fields with this mark away.
 pub const ADVANCED: &str = "urn:alm:descriptor:com.tectonic.ui:advanced";
 /// The OLM console's list of conditions.

@@ -5,6 +5,7 @@ mod budget;
 mod deployment;
 mod network_policy;
 mod pod;
+mod process;
 mod service;
 mod stateful_set;
 

@@ -8,7 +8,7 @@ use k8s_openapi::{
     apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
 };
 
-use super::{MEMCACHED, label_selector, labels};
+use super::{MEMCACHED, label_selector, labels, process};
 use crate::api::v1alpha1::{Memcached, MemcachedSpec, PodTemplate};
 
 /// The user of the servers: any but root works.
@@ -24,6 +24,8 @@ const START_SECONDS: i32 = 60;
 const BASE_MEMORY_MEBIBYTES: i64 = 32;
 /// Memory for each connection, in KiB: memcached's read and write buffers.
 const CONNECTION_MEMORY_KIBIBYTES: i64 = 16;
+/// More of it with TLS.
+const TLS_MEMORY_KIBIBYTES: i64 = 32;
 
 /// A rollout that replaces no server for this long is reported as stuck.
 pub fn deadline_seconds(spec: &MemcachedSpec) -> i32 {
@@ -69,6 +71,7 @@ fn pod(memcached: &Memcached, image: &str, revision: &str, given: PodTemplate) -
         service_account_name: given.service_account_name,
         tolerations: given.tolerations,
         topology_spread_constraints: Some(spread.unwrap_or_else(|| vec![over_zones(memcached, revision)])),
+        volumes: process::volumes(&memcached.spec),
         ..PodSpec::default()
     }
 }
@@ -110,7 +113,7 @@ fn container(spec: &MemcachedSpec, image: &str) -> Container {
         name: MEMCACHED.to_owned(),
         image: Some(image.to_owned()),
         image_pull_policy: Some("IfNotPresent".to_owned()),
-        command: Some(vec![MEMCACHED.to_owned()]),
+        command: Some(process::command(spec)),
         args: Some(arguments(spec)),
         ports: Some(vec![ContainerPort {
             name: Some(MEMCACHED.to_owned()),
@@ -118,6 +121,7 @@ fn container(spec: &MemcachedSpec, image: &str) -> Container {
             protocol: Some("TCP".to_owned()),
             ..ContainerPort::default()
         }]),
+        lifecycle: process::lifecycle(spec),
         liveness_probe: Some(probe(10)),
         readiness_probe: Some(probe(5)),
         // The other probes begin when this one has succeeded, so a new server is ready within a second of its start.
@@ -139,6 +143,7 @@ fn container(spec: &MemcachedSpec, image: &str) -> Container {
             run_as_user: Some(USER),
             ..SecurityContext::default()
         }),
+        volume_mounts: process::mounts(spec),
         ..Container::default()
     }
 }
@@ -147,7 +152,7 @@ fn container(spec: &MemcachedSpec, image: &str) -> Container {
 fn arguments(spec: &MemcachedSpec) -> Vec<String> {
     let item = spec.max_item_size_megabytes.map(|size| format!("{size}m"));
     let options = [
-        ("-m", Some(spec.memory_limit_megabytes.to_string())),
+        ("-m", Some(process::memory_mebibytes(spec).to_string())),
         ("-c", Some(spec.max_connections.to_string())),
         ("-p", Some(spec.container_port.to_string())),
         ("-t", spec.threads.map(|threads| threads.to_string())),
@@ -158,6 +163,7 @@ fn arguments(spec: &MemcachedSpec) -> Vec<String> {
         .filter_map(|(option, value)| Some([option.to_owned(), value?]));
     given
         .flatten()
+        .chain(process::arguments(spec))
         .chain(spec.extra_args.iter().flatten().cloned())
         .collect()
 }
@@ -195,8 +201,10 @@ fn resources(spec: &MemcachedSpec) -> ResourceRequirements {
 /// connections, and the program.
 fn container_memory(spec: &MemcachedSpec) -> Quantity {
     let items = i64::from(spec.memory_limit_megabytes);
-    let connections = (i64::from(spec.max_connections) * CONNECTION_MEMORY_KIBIBYTES + 1023) / 1024;
-    Quantity(format!("{}Mi", items + items / 4 + connections + BASE_MEMORY_MEBIBYTES))
+    let tls = spec.tls.as_ref().map_or(0, |_| TLS_MEMORY_KIBIBYTES);
+    let connections = (i64::from(spec.max_connections) * (CONNECTION_MEMORY_KIBIBYTES + tls) + 1023) / 1024;
+    let besides = i64::from(process::memory_mebibytes(spec)) + connections + BASE_MEMORY_MEBIBYTES;
+    Quantity(format!("{}Mi", besides + items / 4))
 }
 
 #[cfg(test)]
@@ -281,6 +289,8 @@ mod tests {
             memory(json!({ "resources": { "limits": { "memory": "1Gi" } } })),
             ("1Gi".into(), "1Gi".into())
         );
+        let tls = json!({ "tls": { "secretName": "cert" } });
+        assert_eq!(memory(tls), ("160Mi".into(), "160Mi".into()));
         let both = json!({ "resources": { "limits": { "memory": "1Gi" }, "requests": { "memory": "512Mi" } } });
         assert_eq!(memory(both), ("512Mi".into(), "1Gi".into()));
     }

@@ -215,7 +215,10 @@ async fn every_field_of_the_service_and_the_budget() {
         disturb(&lab, &operand::service(&memcached)).await,
         ["/spec/clusterIP", "/spec/type"]
     );
-    assert_eq!(disturb(&lab, &operand::budget(&memcached)).await, Vec::<String>::new());
+    assert_eq!(
+        disturb(&lab, &operand::budget(&memcached, 0)).await,
+        Vec::<String>::new()
+    );
 }
 
 #[tokio::test]

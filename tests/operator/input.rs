@@ -94,6 +94,12 @@ async fn bad_input_is_refused_with_the_reason() {
             "requests.memory needs limits.memory",
         ),
         (json!({ "workload": "DaemonSet" }), "spec.workload"),
+        (json!({ "warmCache": "Always" }), "spec.warmCache"),
+        (
+            json!({ "warmCache": "WarmRestart", "resources": { "limits": { "memory": "135Mi" } } }),
+            "or + 72 with WarmRestart",
+        ),
+        (json!({ "tls": {} }), "spec.tls.secretName"),
         (
             json!({ "disruptionBudget": { "maxUnavailable": -1 } }),
             "spec.disruptionBudget.maxUnavailable",
@@ -132,6 +138,10 @@ async fn good_input_is_accepted_and_completed() {
             json!({ "resources": { "limits": { "memory": "96Mi", "cpu": 1 }, "requests": { "cpu": "1000m" } } }),
         ),
         ("b", json!({ "size": 0, "resources": {} })),
+        (
+            "warm",
+            json!({ "warmCache": "WarmRestart", "resources": { "limits": { "memory": "136Mi" } } }),
+        ),
         (
             &"x".repeat(63),
             json!({ "containerPort": 1, "size": 1000, "maxConnections": 32 }),

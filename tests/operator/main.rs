@@ -28,6 +28,7 @@ mod stable;
 mod storms;
 mod unwritable;
 mod upgrade;
+mod warm;
 
 /// True if the control plane has OLM.
 const WITH_OLM: bool = false;

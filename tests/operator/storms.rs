@@ -61,7 +61,7 @@ async fn all_is_as_desired(lab: &Lab) {
     .await;
     are(lab, &wanted, |memcached| Some(operand::service(memcached))).await;
     are(lab, &wanted, |memcached| {
-        (memcached.spec.size > 1).then(|| operand::budget(memcached))
+        (memcached.spec.size > 1).then(|| operand::budget(memcached, 0))
     })
     .await;
 }

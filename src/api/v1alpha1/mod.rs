@@ -4,6 +4,8 @@ mod pod_template;
 mod resources;
 mod rules;
 mod status;
+mod tls;
+mod warm_cache;
 mod workload;
 
 use kube::{CustomResource, KubeSchema};
@@ -14,10 +16,13 @@ pub use disruption::DisruptionBudget;
 pub use pod_template::PodTemplate;
 pub use resources::Resources;
 pub use status::{Binding, MemcachedStatus, Phase};
+pub use tls::Tls;
+pub use warm_cache::WarmCache;
 pub use workload::Workload;
 
 use crate::api::{
-    ADVANCED, NUMBER, POD_COUNT, RESOURCE_REQUIREMENTS, SELECT_DEPLOYMENT, SELECT_STATEFUL_SET, TEXT, descriptor,
+    ADVANCED, NUMBER, POD_COUNT, RESOURCE_REQUIREMENTS, SELECT_DEPLOYMENT, SELECT_STATEFUL_SET, SELECT_WARM_RESTART,
+    TEXT, descriptor,
 };
 
 /// The finalizer: the operator reports the deletion before the object is removed.
@@ -191,6 +196,17 @@ pub struct MemcachedSpec {
     )]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub allowed_namespaces: Option<Vec<String>>,
+
+    /// The change that a server survives with its items. With WarmRestart, memcached keeps its items in a memory-backed volume, so that a
+    /// graceful restart of its container keeps them. The image must contain a shell. Without the field, a restarted server is empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-olm-descriptor" = descriptor("Warm Cache", &[SELECT_WARM_RESTART, ADVANCED])))]
+    pub warm_cache: Option<WarmCache>,
+
+    /// Encrypts all connections to the servers. The image must contain a shell, and memcached 1.6.40 or later with TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-olm-descriptor" = descriptor("TLS", &[ADVANCED])))]
+    pub tls: Option<Tls>,
 }
 
 impl Default for MemcachedSpec {
@@ -210,6 +226,8 @@ impl Default for MemcachedSpec {
             disruption_budget: None,
             warm_up_seconds: DEFAULT_WARM_UP_SECONDS,
             allowed_namespaces: None,
+            warm_cache: None,
+            tls: None,
         }
     }
 }

@@ -30,22 +30,27 @@ pub fn max_item_size() -> Rule {
 }
 
 /// A container that may use less memory than memcached needs is killed as soon as the cache fills. The comparison is one of numbers,
-/// because the API server cannot bound the cost of putting a text together. An update may keep a limit that was valid earlier.
+/// because the API server cannot bound the cost of putting a text together. An update may keep a limit that was valid earlier. The field
+/// warmCache is newer than the rule, so no such object has it.
 pub fn memory() -> Rule {
     let has = |object: &str| {
         format!("has({object}.resources) && has({object}.resources.limits) && 'memory' in {object}.resources.limits")
     };
     let (limit, old) = ("self.resources.limits['memory']", "oldSelf.value()");
     let rule = format!(
-        "!({}) || quantity(string({limit})).asApproximateFloat() >= double(self.memoryLimitMegabytes + 32) * 1048576.0 || \
-         (oldSelf.hasValue() && {old}.memoryLimitMegabytes == self.memoryLimitMegabytes && {} && \
+        "!({}) || quantity(string({limit})).asApproximateFloat() >= \
+         double(self.memoryLimitMegabytes + (has(self.warmCache) ? 72 : 32)) * 1048576.0 || \
+         (oldSelf.hasValue() && !has(self.warmCache) && {old}.memoryLimitMegabytes == self.memoryLimitMegabytes && {} && \
          {old}.resources.limits['memory'] == {limit})",
         has("self"),
         has(old),
     );
     Rule::new(rule)
         .optional_old_self(true)
-        .message("resources.limits.memory must be at least memoryLimitMegabytes + 32 (in Mi): memcached needs memory besides its items")
+        .message(
+            "resources.limits.memory must be at least memoryLimitMegabytes + 32 (in Mi), or + 72 with WarmRestart: memcached needs memory \
+             besides its items",
+        )
         .field_path(".resources")
 }
 

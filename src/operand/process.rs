@@ -1,0 +1,239 @@
+//! The memcached process: its command and its files.
+use k8s_openapi::{
+    api::core::v1::{
+        EmptyDirVolumeSource, Lifecycle, LifecycleHandler, SecretVolumeSource, SleepAction, Volume, VolumeMount,
+    },
+    apimachinery::pkg::api::resource::Quantity,
+};
+
+use super::MEMCACHED;
+use crate::api::v1alpha1::{MemcachedSpec, Tls};
+
+/// Runs memcached as a child process of the shell.
+///
+/// The shell turns the signal of the container runtime into the one with which memcached keeps its items. Memcached rejects the items of
+/// a process that stopped in the same second, so the next one starts a second later. When the kubelet has written another certificate,
+/// a signal makes memcached load it.
+const SCRIPT: &str = r#"[ ! -e /items/memory.meta ] || sleep 1
+last=$(readlink /tls/..data)
+memcached "$@" & server=$!
+trap 'kill -USR1 $server' TERM INT
+[ -z "$last" ] || while sleep 5; do
+  now=$(readlink /tls/..data)
+  [ "$now" = "$last" ] || kill -HUP $server
+  last=$now
+done &
+while kill -0 $server 2> /dev/null; do wait $server; code=$?; done
+exit $code
+"#;
+
+/// A server that is deleted runs this much longer, while clients that resolve the Service stop using it.
+const DRAIN_SECONDS: i64 = 5;
+
+/// Name of the volume of the items. The container has each volume in the directory of its name.
+const ITEMS: &str = "items";
+
+/// Name of the volume of the certificate.
+const TLS: &str = "tls";
+
+/// With a file for its items, memcached allocates a page of 1 MiB for each of its 39 size classes at its start.
+const PAGES_MEBIBYTES: i32 = 40;
+
+/// Memcached's option -m: the memory for items.
+pub(super) fn memory_mebibytes(spec: &MemcachedSpec) -> i32 {
+    let pages = spec.warm_cache.map_or(0, |_| PAGES_MEBIBYTES);
+    spec.memory_limit_megabytes.saturating_add(pages)
+}
+
+/// The command. Its arguments are those of memcached.
+pub(super) fn command(spec: &MemcachedSpec) -> Vec<String> {
+    match volumes(spec) {
+        None => vec![MEMCACHED.to_owned()],
+        Some(_) => ["/bin/sh", "-c", SCRIPT, MEMCACHED].map(str::to_owned).into(),
+    }
+}
+
+/// The arguments about files.
+pub(super) fn arguments(spec: &MemcachedSpec) -> Vec<String> {
+    let items = spec
+        .warm_cache
+        .map(|_| vec!["-e".to_owned(), format!("/{ITEMS}/memory")]);
+    let tls = spec.tls.as_ref().map(|tls| {
+        let verify = match tls.verify_clients {
+            true => format!(",ssl_ca_cert=/{TLS}/ca.crt,ssl_verify_mode=2"),
+            false => String::new(),
+        };
+        let options = format!("ssl_chain_cert=/{TLS}/tls.crt,ssl_key=/{TLS}/tls.key{verify}");
+        vec!["-Z".to_owned(), "-o".to_owned(), options]
+    });
+    items.into_iter().chain(tls).flatten().collect()
+}
+
+/// The volumes, if there are any.
+pub(super) fn volumes(spec: &MemcachedSpec) -> Option<Vec<Volume>> {
+    let items = spec.warm_cache.map(|_| items(spec));
+    let volumes: Vec<Volume> = items.into_iter().chain(spec.tls.as_ref().map(certificate)).collect();
+    (!volumes.is_empty()).then_some(volumes)
+}
+
+/// The volume of the items is memory, which counts as memory of the container.
+fn items(spec: &MemcachedSpec) -> Volume {
+    let directory = EmptyDirVolumeSource {
+        medium: Some("Memory".to_owned()),
+        // Memcached stores its metadata in a second file.
+        size_limit: Some(Quantity(format!("{}Mi", memory_mebibytes(spec).saturating_add(1)))),
+    };
+    Volume {
+        name: ITEMS.to_owned(),
+        empty_dir: Some(directory),
+        ..Volume::default()
+    }
+}
+
+fn certificate(tls: &Tls) -> Volume {
+    Volume {
+        name: TLS.to_owned(),
+        secret: Some(SecretVolumeSource {
+            secret_name: Some(tls.secret_name.clone()),
+            ..SecretVolumeSource::default()
+        }),
+        ..Volume::default()
+    }
+}
+
+/// Where the container has its volumes.
+pub(super) fn mounts(spec: &MemcachedSpec) -> Option<Vec<VolumeMount>> {
+    let mount = |volume: Volume| VolumeMount {
+        mount_path: format!("/{}", volume.name),
+        name: volume.name,
+        read_only: volume.secret.map(|_| true),
+        ..VolumeMount::default()
+    };
+    volumes(spec).map(|volumes| volumes.into_iter().map(mount).collect())
+}
+
+/// The server goes on for a moment when its pod is deleted.
+pub(super) fn lifecycle(spec: &MemcachedSpec) -> Option<Lifecycle> {
+    let sleep = LifecycleHandler {
+        sleep: Some(SleepAction { seconds: DRAIN_SECONDS }),
+        ..LifecycleHandler::default()
+    };
+    spec.warm_cache.map(|_| Lifecycle {
+        pre_stop: Some(sleep),
+        ..Lifecycle::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        os::unix::fs::PermissionsExt as _,
+        path::Path,
+        process::{Command, ExitStatus},
+        thread,
+        time::Duration,
+    };
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::operand::{deployment, fixtures::memcached};
+
+    #[test]
+    fn a_warm_restart_needs_a_volume_and_a_shell() {
+        let spec = json!({ "memoryLimitMegabytes": 1024, "warmCache": "WarmRestart" });
+        let deployment = serde_json::to_value(deployment(&memcached(&spec), "m:1")).unwrap();
+        let pod = &deployment["spec"]["template"]["spec"];
+        let container = &pod["containers"][0];
+        assert_eq!(container["args"].as_array().unwrap()[1], "1064");
+        assert_eq!(
+            container["resources"]["limits"]["memory"], "1368Mi",
+            "40 MiB more than without"
+        );
+        let fields = ["command", "args", "volumeMounts", "lifecycle"].map(|field| (field, &container[field]));
+        insta::assert_json_snapshot!(json!({ "volumes": pod["volumes"], "container": fields }));
+    }
+
+    /// The pod template is the one of earlier versions, or an upgrade of the operator would restart the servers.
+    #[test]
+    fn without_the_field_nothing_changes() {
+        let spec = memcached(&json!({})).spec;
+        assert_eq!(
+            (command(&spec), memory_mebibytes(&spec)),
+            (vec![MEMCACHED.to_owned()], 64)
+        );
+        assert_eq!((arguments(&spec), volumes(&spec)), (Vec::new(), None));
+        assert_eq!((mounts(&spec), lifecycle(&spec)), (None, None));
+    }
+
+    #[test]
+    fn tls_needs_a_secret() {
+        let spec = |tls| memcached(&json!({ "tls": tls })).spec;
+        let plain = spec(json!({ "secretName": "cert" }));
+        assert_eq!(
+            arguments(&plain),
+            ["-Z", "-o", "ssl_chain_cert=/tls/tls.crt,ssl_key=/tls/tls.key"]
+        );
+        let volumes = serde_json::to_value(volumes(&plain)).unwrap();
+        assert_eq!(volumes, json!([{ "name": "tls", "secret": { "secretName": "cert" } }]));
+        let mounts = serde_json::to_value(mounts(&plain)).unwrap();
+        assert_eq!(
+            mounts,
+            json!([{ "name": "tls", "mountPath": "/tls", "readOnly": true }])
+        );
+        assert_eq!((command(&plain).len(), memory_mebibytes(&plain)), (4, 64));
+        let verified = arguments(&spec(json!({ "secretName": "cert", "verifyClients": true })));
+        assert!(
+            verified[2].ends_with(",ssl_ca_cert=/tls/ca.crt,ssl_verify_mode=2"),
+            "{verified:?}"
+        );
+    }
+
+    /// Runs the script with the directory `root` for `/items`, and a program for memcached. Sends SIGTERM when the program has started.
+    fn run(root: &Path, program: &str) -> ExitStatus {
+        let (memcached, directory) = (root.join(MEMCACHED), root.display().to_string());
+        let script = SCRIPT.replace("/items", &directory).replace("/tls", &directory);
+        let script = script.replace("sleep 5", "sleep 0.1");
+        fs::write(&memcached, format!("#!/bin/sh\n{program}\n")).unwrap();
+        fs::set_permissions(&memcached, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:{}", root.display(), std::env::var("PATH").unwrap_or_default());
+        let mut shell = Command::new("/bin/sh");
+        shell
+            .args(["-c", &script, MEMCACHED, "-m", "64"])
+            .env("PATH", path)
+            .current_dir(root);
+        let mut child = shell.spawn().unwrap();
+        while child.try_wait().unwrap().is_none() {
+            if root.join("started").exists() {
+                let pid = child.id().to_string();
+                Command::new("kill").arg(pid).status().unwrap();
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        child.wait().unwrap()
+    }
+
+    #[test]
+    fn the_shell_turns_the_signal_into_that_of_a_warm_restart() {
+        let root = tempfile::tempdir().unwrap();
+        let program = "trap 'echo \"$@\" > stopped; exit 0' USR1; touch started; for i in $(seq 1800); do sleep 0.1; done; exit 99";
+        assert_eq!(run(root.path(), program).code(), Some(0));
+        assert_eq!(fs::read_to_string(root.path().join("stopped")).unwrap(), "-m 64\n");
+    }
+
+    #[test]
+    fn a_changed_certificate_is_loaded() {
+        let root = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("first", root.path().join("..data")).unwrap();
+        let program = "trap 'touch started' HUP; trap 'exit 7' USR1; ln -sfn second ..data; for i in $(seq 1800); do sleep 0.1; done; exit 99";
+        assert_eq!(run(root.path(), program).code(), Some(7));
+    }
+
+    #[test]
+    fn the_shell_ends_with_the_exit_code_of_memcached() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(run(root.path(), "exit 71").code(), Some(71));
+        assert_eq!(run(root.path(), "kill -9 $$").code(), Some(137));
+    }
+}
