@@ -131,7 +131,7 @@ ci: ## Everything that CI runs, side by side: verify, test, e2e
 
 .PHONY: site
 site: ## Build the documentation as a site, in target/site
-	dev/site.sh
+	$(xtask) site
 
 .PHONY: verify
 verify: ## Check format, lints, dependencies, documentation links, and that generated files are current

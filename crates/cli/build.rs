@@ -1,4 +1,4 @@
-//! Hands the linker the list of functions to put side by side (see `dev/layout/hot-functions.sh`).
+//! Hands the linker the list of functions to put side by side (see `cargo xtask hot-functions`).
 
 use std::env::var;
 

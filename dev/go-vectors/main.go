@@ -1,10 +1,11 @@
-// Prints what Go's standard library does with text, for crates/go:
+// Prints what Go's standard library and Kubernetes' quantities do with text, for crates/go:
 //
 //	go run . vectors > ../../crates/go/tests/vectors.json
 //	go run . patterns > ../../crates/cel/tests/patterns.json
+//	go run . quantities > ../../crates/go/tests/quantities.json
 //	go run . tables > ../../crates/go/src/unicode/tables.rs
 //
-// dev/generated-by-go.sh runs both and compares.
+// cargo xtask go-files runs them and compares.
 package main
 
 import (
@@ -36,8 +37,10 @@ func main() {
 		tables(out)
 	case "patterns":
 		patterns(out)
+	case "quantities":
+		quantities(out)
 	default:
-		log.Fatal("usage: go-vectors vectors|tables|patterns")
+		log.Fatal("usage: go-vectors vectors|tables|patterns|quantities")
 	}
 }
 

@@ -1,12 +1,17 @@
 //! The checks of this repository: `cargo xtask --help`.
 
 mod cargo;
+mod command;
+mod dependencies;
+mod generated;
 mod hold;
+mod hot_functions;
 mod job;
 mod lines;
 mod plan;
 mod prose;
 mod ratios;
+mod release;
 mod report;
 mod run;
 mod schedule;
@@ -64,6 +69,41 @@ enum Task {
         #[arg(long, requires = "pages", value_name = "COMMIT")]
         at: Option<String>,
     },
+    /// Check licenses, bans, duplicates and sources of the dependencies with cargo-deny
+    Dependencies {
+        /// Also check advisories: `fetch` downloads their database, a directory contains one that cargo-deny has cloned
+        #[arg(long, value_name = "DIRECTORY|fetch")]
+        advisories: Option<String>,
+    },
+    /// Check the workflows of the repository with actionlint
+    Workflows,
+    /// Compare the files that Go programs print with the committed ones
+    GoFiles {
+        /// Write the files
+        #[arg(long)]
+        write: bool,
+    },
+    /// Render config/, bundle/ and catalog/ in a copy and compare them with the committed files
+    Rendered,
+    /// Write the documentation as a site, and check its links
+    Site {
+        /// Directory to write to, by default target/site
+        directory: Option<PathBuf>,
+    },
+    /// Write the list of functions that the linker places next to each other, or check it
+    HotFunctions {
+        /// Fail if the program lacks many functions of the list
+        #[arg(long, conflicts_with = "bundles")]
+        check: bool,
+        /// Build of olmkit with symbols; for the list, a release build (CARGO_PROFILE_DIST_STRIP=none make build PROFILE=dist)
+        program: PathBuf,
+        /// Bundle directories to validate, the more different the better
+        #[arg(required_unless_present = "check")]
+        bundles: Vec<PathBuf>,
+    },
+    /// Make the files of a release
+    #[command(subcommand)]
+    Release(release::Step),
     /// Print the code lines of the operators in this repository and of a scaffolded one
     Lines,
     /// Run a command and wait for the processes that it leaves behind
@@ -84,6 +124,7 @@ enum Task {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Task::Hold { command } => hold::hold(&command),
+        Task::Release(step) => release::run_step(&step).map(|()| ExitCode::SUCCESS),
         task => Checks::new()
             .and_then(|checks| checks.run(task))
             .map(|passed| ExitCode::from(u8::from(!passed))),
@@ -135,7 +176,18 @@ impl Checks {
             &std::env::current_exe().context("cannot find this program")?,
         );
         match task {
-            Task::Hold { .. } => anyhow::bail!("not a check"),
+            Task::Hold { .. } | Task::Release(_) => anyhow::bail!("not a check"),
+            Task::Dependencies { advisories } => dependencies::check(root, advisories.as_deref()).map(|()| true),
+            Task::Workflows => self.workflows().map(|()| true),
+            Task::GoFiles { write } => generated::go_files(root, write).map(|()| true),
+            Task::Rendered => generated::rendered(root, &self.target).map(|()| true),
+            Task::Site { directory } => self.site(directory).map(|()| true),
+            Task::HotFunctions {
+                check: true, program, ..
+            } => hot_functions::check(root, &program).map(|()| true),
+            Task::HotFunctions { program, bundles, .. } => {
+                hot_functions::write(root, &program, &bundles).map(|()| true)
+            }
             Task::Prose { pages: true, at, .. } => ratios::print(root, at.as_deref()).map(|()| true),
             Task::Prose { list: true, .. } => prose::list(root).map(|()| true),
             Task::Prose { update, .. } => prose::check(root, update).map(|()| true),
@@ -190,6 +242,45 @@ impl Checks {
                 self.execute(jobs, &tests)
             }
         }
+    }
+
+    /// Checks `.github/workflows` with actionlint. The first run builds it from its pinned module (9 seconds).
+    fn workflows(&self) -> anyhow::Result<()> {
+        command::run(
+            Command::new("dev/tools/build.sh")
+                .arg("actionlint")
+                .current_dir(&self.root),
+        )?;
+        let mut lint = Command::new(command::cached_programs()?.join("actionlint"));
+        // Without files, it checks those of the repository in the current directory.
+        command::run(lint.args(["-shellcheck=", "-pyflakes="]).current_dir(&self.root))?;
+        println!("workflows are valid");
+        Ok(())
+    }
+
+    /// Writes the documentation as a site, with mdBook. Fails for a link without a target.
+    fn site(&self, directory: Option<PathBuf>) -> anyhow::Result<()> {
+        let cargo = |task: &str| {
+            let mut cargo = Command::new("cargo");
+            cargo
+                .args([
+                    task,
+                    "-q",
+                    "--locked",
+                    "--manifest-path",
+                    "dev/site/Cargo.toml",
+                    "--target-dir",
+                ])
+                .arg(self.target.join("site-tool"))
+                .current_dir(&self.root);
+            cargo
+        };
+        command::output(&mut cargo("test"))?;
+        let directory = match directory {
+            Some(directory) => std::path::absolute(directory)?,
+            None => self.target.join("site"),
+        };
+        command::run(cargo("run").args(["--", "."]).arg(directory))
     }
 
     /// Paths that differ from a commit, relative to the root.

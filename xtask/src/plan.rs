@@ -99,17 +99,18 @@ pub fn verify(root: &Path, olmkit: &Path, xtask: &Path) -> Vec<Job> {
     let job = |name, command: &str, seconds, cores| {
         Job::new(name, Stage::Verify, command, root, Cost::new(cores, 1000, seconds))
     };
-    let hot = format!("dev/layout/hot-functions.sh --check {}", olmkit.display());
+    let task = |arguments: &str| format!("{} {arguments}", xtask.display());
+    let hot = task(&format!("hot-functions --check {}", olmkit.display()));
     let clippy = format!("cargo clippy {FLAGS} --all-targets -- -D warnings");
     vec![
         job("format", "cargo fmt --all --check", 5, 1.0),
-        job("prose", &format!("{} prose", xtask.display()), 5, 1.0),
-        job("dependencies", "dev/dependencies.sh", 5, 1.0),
-        job("Go vectors", "dev/generated-by-go.sh", 20, 1.5).after(&[GO_JOB]),
-        job("workflows", "dev/lint-workflows.sh", 5, 1.0).after(&[NODE_JOB]),
+        job("prose", &task("prose"), 5, 1.0),
+        job("dependencies", &task("dependencies"), 5, 1.0),
+        job("Go vectors", &task("go-files"), 20, 1.5).after(&[GO_JOB]),
+        job("workflows", &task("workflows"), 5, 1.0).after(&[NODE_JOB]),
         job("lints", &clippy, 120, 2.0).after(&[TESTS_JOB]),
-        job("site", "dev/site.sh", 90, 1.5).after(&[TESTS_JOB]),
-        job(RENDERED_JOB, "dev/rendered.sh", 10, 1.0).after(&[PROGRAMS_JOB]),
+        job("site", &task("site"), 90, 1.5).after(&[TESTS_JOB]),
+        job(RENDERED_JOB, &task("rendered"), 10, 1.0).after(&[PROGRAMS_JOB]),
         job("hot functions", &hot, 5, 1.0).after(&[PROGRAMS_JOB]),
     ]
 }

@@ -6,6 +6,7 @@ pub mod fmt;
 pub mod json;
 pub mod mail;
 pub mod netip;
+pub mod quantity;
 pub mod strconv;
 pub mod time;
 pub mod unicode;

@@ -5,9 +5,8 @@
 //!
 //! This comparison misses fields that are no longer applied. [`fingerprint`] closes that gap: apply it as an annotation,
 //! and a changed configuration is a changed annotation.
+use olmkit_go::quantity;
 use serde_json::{Map, Value};
-
-use crate::quantity;
 
 /// A fingerprint of a configuration: 16 hexadecimal digits (FNV-1a, 64 bits), the same on every machine and in every
 /// build. It identifies configurations and does not protect against forgery.

@@ -65,7 +65,6 @@ pub mod olm;
 pub mod options;
 pub mod packed;
 pub mod probes;
-mod quantity;
 pub mod queue;
 mod readiness;
 pub mod reconcile;

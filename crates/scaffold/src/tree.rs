@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use olmkit::files::create_file;
+use olmkit::files::{Stage, WriteError};
 
 use crate::{Error, Report};
 
@@ -190,14 +190,36 @@ impl Tree {
             self.check(path)?;
         }
         let made_root = !self.root.exists();
-        step()
-            .and_then(|()| fs::create_dir_all(&self.root))
-            .map_err(fail("create", &self.root))?;
-        let result = self.stage_and_move(&paths);
+        let result = self.write_all(&report);
         if result.is_err() && made_root {
             let _ = fs::remove_dir(&self.root);
         }
-        result.map(|()| report)
+        result.map_err(
+            |WriteError {
+                 path,
+                 source,
+                 unrestored,
+             }| match unrestored {
+                None => fail("write", &path)(source),
+                Some(unrestored) => Error::Undo {
+                    path,
+                    source,
+                    undo: unrestored.error,
+                    kept: unrestored.kept,
+                },
+            },
+        )?;
+        Ok(report)
+    }
+
+    fn write_all(&self, report: &Report) -> Result<(), WriteError> {
+        let stage = Stage::inside(&self.root)?;
+        for path in report.created.iter().chain(&report.changed) {
+            if let Some(Some(content)) = self.changes.get(path) {
+                stage.write(path, content)?;
+            }
+        }
+        stage.merge(&report.removed)
     }
 
     /// Rejects paths that lead out of the directory, through `..` or a link.
@@ -217,147 +239,27 @@ impl Tree {
         }
         Ok(())
     }
-
-    fn stage_and_move(&self, paths: &BTreeSet<&PathBuf>) -> Result<(), Error> {
-        let stage = step()
-            .and_then(|()| tempfile::Builder::new().prefix(".olmkit-").tempdir_in(&self.root))
-            .map_err(fail("write in", &self.root))?;
-        for (number, path) in paths.iter().enumerate() {
-            if let Some(Some(content)) = self.changes.get(*path) {
-                create_file(&stage.path().join(format!("new-{number}")), content, step)
-                    .map_err(fail("write", &self.root.join(path)))?;
-            }
-        }
-        let mut undo = Undo::default();
-        for (number, path) in paths.iter().enumerate() {
-            let to = self.root.join(path);
-            let present = matches!(self.changes.get(*path), Some(Some(_)));
-            let Err(source) = move_one(stage.path(), number, &to, present, &mut undo) else {
-                continue;
-            };
-            return Err(match undo.run() {
-                Ok(()) => fail("write", &to)(source),
-                Err(undo) => Error::Undo {
-                    path: to,
-                    source,
-                    undo,
-                    kept: stage.keep(),
-                },
-            });
-        }
-        Ok(())
-    }
 }
-
-/// The completed steps, to be undone in reverse.
-#[derive(Default)]
-struct Undo(Vec<Step>);
-
-enum Step {
-    Folder(PathBuf),
-    Created(PathBuf),
-    Saved { at: PathBuf, from: PathBuf },
-}
-
-impl Undo {
-    fn run(self) -> io::Result<()> {
-        for done in self.0.into_iter().rev() {
-            match done {
-                Step::Folder(path) => fs::remove_dir(path)?,
-                Step::Created(path) => fs::remove_file(path)?,
-                Step::Saved { at, from } => fs::rename(at, from)?,
-            }
-        }
-        Ok(())
-    }
-}
-
-fn move_one(stage: &Path, number: usize, to: &Path, present: bool, undo: &mut Undo) -> io::Result<()> {
-    let new = stage.join(format!("new-{number}"));
-    if to.symlink_metadata().is_ok() {
-        let at = stage.join(format!("old-{number}"));
-        if present && to.is_file() {
-            fs::set_permissions(&new, fs::metadata(to)?.permissions())?;
-        }
-        step()?;
-        fs::rename(to, &at)?;
-        undo.0.push(Step::Saved {
-            at,
-            from: to.to_owned(),
-        });
-    } else {
-        let missing: Vec<&Path> = to.ancestors().skip(1).take_while(|folder| !folder.exists()).collect();
-        for folder in missing.into_iter().rev() {
-            step()?;
-            fs::create_dir(folder)?;
-            undo.0.push(Step::Folder(folder.to_owned()));
-        }
-    }
-    if present {
-        step()?;
-        fs::rename(&new, to)?;
-        undo.0.push(Step::Created(to.to_owned()));
-    }
-    Ok(())
-}
-
-/// Called before every change of a file or directory, so that a test can make each of them fail.
-#[cfg(not(test))]
-#[inline]
-fn step() -> io::Result<()> {
-    Ok(())
-}
-
-#[cfg(test)]
-use test_support::steps::step;
 
 #[cfg(test)]
 mod tests {
-    use test_support::steps::with_steps;
-
     use super::*;
 
-    fn snapshot(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-        let mut found = BTreeMap::new();
-        let mut open = vec![root.to_owned()];
-        while let Some(folder) = open.pop() {
-            for entry in fs::read_dir(folder).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() {
-                    found.insert(path.clone(), Vec::new());
-                    open.push(path);
-                } else {
-                    found.insert(path.clone(), fs::read(path).unwrap());
-                }
-            }
-        }
-        found
-    }
-
     #[test]
-    fn all_or_nothing_whichever_step_fails() {
+    fn the_report_lists_the_changes() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         fs::create_dir(root.join("a")).unwrap();
         fs::write(root.join("a/changed"), "old").unwrap();
         fs::write(root.join("a/removed"), "gone").unwrap();
-        let before = snapshot(root);
         let mut tree = Tree::at(root);
         tree.write("a/changed", "new");
         tree.write("b/c/created", "fresh");
         tree.remove("a/removed");
-        for steps in 0.. {
-            assert!(steps < 100, "no end");
-            let result = with_steps(steps, || tree.clone().commit());
-            if let Ok(report) = result {
-                assert!(steps > 8, "only {steps} steps");
-                assert_eq!(report.created, [PathBuf::from("b/c/created")]);
-                assert_eq!(report.changed, [PathBuf::from("a/changed")]);
-                assert_eq!(report.removed, [PathBuf::from("a/removed")]);
-                break;
-            }
-            assert_eq!(snapshot(root), before, "after {steps} steps");
-        }
+        let report = tree.commit().unwrap();
+        assert_eq!(report.created, [PathBuf::from("b/c/created")]);
+        assert_eq!(report.changed, [PathBuf::from("a/changed")]);
+        assert_eq!(report.removed, [PathBuf::from("a/removed")]);
         assert_eq!(fs::read(root.join("b/c/created")).unwrap(), b"fresh");
         assert!(!root.join("a/removed").exists());
         assert_eq!(fs::read_dir(root).unwrap().count(), 2, "the stage is deleted");
@@ -369,8 +271,8 @@ mod tests {
         let root = folder.path().join("new");
         let mut tree = Tree::at(&root);
         tree.write("a", "b");
-        let result = with_steps(3, || tree.commit());
-        assert!(result.is_err() && !root.exists());
+        tree.write("a/b", "c");
+        assert!(tree.commit().is_err() && !root.exists());
     }
 
     #[test]

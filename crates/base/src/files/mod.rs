@@ -23,12 +23,33 @@ pub use stage::{list, remove_abandoned_below};
 
 /// A file or directory that cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write {path}: {source}; what was there is unchanged", path = path.display())]
+#[error("cannot write {path}: {source}; {state}", path = path.display(), state = state(unrestored.as_deref()))]
 pub struct WriteError {
     /// The path.
     pub path: PathBuf,
     /// The system's error.
     pub source: io::Error,
+    /// Set if the former files could not be restored either.
+    pub unrestored: Option<Box<Unrestored>>,
+}
+
+/// Former files that a failed write could not restore.
+#[derive(Debug)]
+pub struct Unrestored {
+    /// The system's error.
+    pub error: io::Error,
+    /// The directory with the former files.
+    pub kept: PathBuf,
+}
+
+fn state(unrestored: Option<&Unrestored>) -> String {
+    match unrestored {
+        None => "the former content is unchanged".to_owned(),
+        Some(Unrestored { error, kept }) => {
+            let kept = kept.display();
+            format!("and cannot restore the former files: {error}. They are in {kept}")
+        }
+    }
 }
 
 /// Writes one file by renaming a synced temporary one. Its permissions are kept; a file with this content is not
@@ -78,6 +99,7 @@ fn at(path: &Path) -> impl Fn(io::Error) -> WriteError + '_ {
     move |source| WriteError {
         path: path.to_owned(),
         source,
+        unrestored: None,
     }
 }
 
@@ -86,11 +108,8 @@ fn create_folders(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
-/// Creates a file with a content and syncs it. Calls `step` before each change, so that a test can make it fail.
-///
-/// # Errors
-/// The file exists or cannot be written, or `step` fails.
-pub fn create_file(path: &Path, bytes: &[u8], step: impl Fn() -> io::Result<()>) -> io::Result<()> {
+/// Creates a file with a content and syncs it.
+fn create_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     step()?;
     let mut file = File::create_new(path)?;
     step()?;

@@ -10,10 +10,14 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::temporary::Registration;
 
-use super::{PREFIX, WriteError, at, create_file, create_folders, parent, step, sync_folder};
+use super::{PREFIX, Unrestored, WriteError, at, create_file, create_folders, parent, step, sync_folder};
 
 /// The file that is locked while the directory is in use.
 const LOCK: &str = "lock";
+/// The replaced directory or files that could not be restored.
+const OLD: &str = "old";
+/// The replaced files while others are moved.
+const FORMER: &str = "former";
 /// Directories that are written to the disk at the same time.
 const SYNCS: usize = 8;
 /// Age at which a directory without a lock counts as abandoned.
@@ -44,10 +48,22 @@ impl Stage {
             _ => goal.to_owned(),
         };
         let parent = parent(&goal).to_owned();
-        create_folders(&parent).map_err(at(&parent))?;
-        remove_abandoned(&parent);
-        let fail = at(&parent);
-        let (folder, lock, registration) = Registration::of(|| locked_folder(&parent)).map_err(&fail)?;
+        Self::create(&parent, goal)
+    }
+
+    /// An empty stage in the directory `goal`, for [`Stage::merge`]. The directory is created.
+    ///
+    /// # Errors
+    /// The directory cannot be written.
+    pub fn inside(goal: &Path) -> Result<Self, WriteError> {
+        Self::create(goal, goal.to_owned())
+    }
+
+    fn create(parent: &Path, goal: PathBuf) -> Result<Self, WriteError> {
+        create_folders(parent).map_err(at(parent))?;
+        remove_abandoned(parent);
+        let fail = at(parent);
+        let (folder, lock, registration) = Registration::of(|| locked_folder(parent)).map_err(&fail)?;
         let fresh = folder.path().join("new");
         let held = registration.hold().map_err(&fail)?;
         create_folders(&fresh).map_err(&fail)?;
@@ -68,7 +84,7 @@ impl Stage {
     pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<PathBuf, WriteError> {
         let _held = self.hold()?;
         let to = self.place(path)?;
-        create_file(&to, bytes, step).map_err(at(&self.goal.join(path)))?;
+        create_file(&to, bytes).map_err(at(&self.goal.join(path)))?;
         Ok(to)
     }
 
@@ -82,16 +98,20 @@ impl Stage {
         if step().and_then(|()| fs::hard_link(&from, &to)).is_ok() {
             return Ok(());
         }
-        let copy = || {
-            step()?;
-            // Reading a pipe or a device would not end.
-            if !fs::symlink_metadata(&from)?.is_file() {
-                return Err(io::Error::other("not a regular file, and cannot be linked"));
-            }
-            fs::copy(&from, &to)
-        };
-        copy().map_err(at(&from))?;
-        Ok(())
+        step().and_then(|()| copy_file(&from, &to)).map_err(at(&from))
+    }
+
+    /// Moves the written files into the goal, and removes `removed` from it. Other files are untouched. If one cannot be
+    /// moved or removed, the former files are restored.
+    ///
+    /// # Errors
+    /// Something cannot be synced, renamed or removed.
+    pub fn merge(self, removed: &[PathBuf]) -> Result<(), WriteError> {
+        let files = list(&self.fresh).map_err(at(&self.goal))?;
+        let _held = self.hold()?;
+        // The directory is deleted before the program may end.
+        let stage = self;
+        stage.move_files(&files, removed)
     }
 
     /// Replaces the goal by the written files. Everything that was not kept is deleted.
@@ -107,12 +127,12 @@ impl Stage {
         let _held = self.hold()?;
         // The directory is deleted before the program may end.
         let stage = self;
-        let goal = &stage.goal;
+        let goal = stage.goal.clone();
         // A path such as `.` or `a/..` has no last component that could be renamed.
         if goal.file_name().is_none() || stage.swap().is_err() {
             stage.move_files(&files, removed)?;
         }
-        sync_folder(parent(goal)).map_err(at(goal))
+        sync_folder(parent(&goal)).map_err(at(&goal))
     }
 
     /// Keeps the program from ending between two steps, while the result lives. Must not be called while another result
@@ -130,28 +150,74 @@ impl Stage {
             return Ok(());
         }
         // The file system does not support exchange. Between these two calls the goal does not exist.
-        let old = self.folder.path().join("old");
+        let old = self.folder.path().join(OLD);
         fs::rename(&self.goal, &old)?;
         fs::rename(&self.fresh, &self.goal).inspect_err(|_| {
             let _ = fs::rename(&old, &self.goal);
         })
     }
 
-    fn move_files(&self, files: &BTreeSet<PathBuf>, removed: &[PathBuf]) -> Result<(), WriteError> {
-        for path in files {
+    fn move_files(self, files: &BTreeSet<PathBuf>, removed: &[PathBuf]) -> Result<(), WriteError> {
+        let mut undo = Undo::default();
+        let moved = files.iter().map(|path| (path, true));
+        for (path, is_new) in moved.chain(removed.iter().map(|path| (path, false))) {
             let to = self.goal.join(path);
-            self.refuse_links(path)?;
-            create_folders(parent(&to)).map_err(at(&to))?;
-            step()
-                .and_then(|()| fs::rename(self.fresh.join(path), &to))
-                .map_err(at(&to))?;
-            sync_folder(parent(&to)).map_err(at(&to))?;
-        }
-        for path in removed {
-            let path = self.goal.join(path);
-            step().and_then(|()| fs::remove_file(&path)).map_err(at(&path))?;
+            let done = self
+                .refuse_links(path)
+                .and_then(|()| self.move_file(path, is_new, &mut undo).map_err(at(&to)));
+            let Err(failed) = done else { continue };
+            let Err(error) = undo.run() else { return Err(failed) };
+            // The next process does not delete a directory with this name in it.
+            let _ = fs::rename(self.folder.path().join(FORMER), self.folder.path().join(OLD));
+            drop(self.registration);
+            let kept = self.folder.keep();
+            return Err(WriteError {
+                unrestored: Some(Box::new(Unrestored { error, kept })),
+                ..failed
+            });
         }
         Ok(())
+    }
+
+    /// Moves a new file to its place, or removes a file.
+    fn move_file(&self, path: &Path, is_new: bool, undo: &mut Undo) -> io::Result<()> {
+        let (new, to) = (self.fresh.join(path), self.goal.join(path));
+        if let Ok(present) = fs::symlink_metadata(&to) {
+            let former = self.folder.path().join(FORMER).join(undo.0.len().to_string());
+            create_folders(parent(&former))?;
+            step()?;
+            if is_new {
+                // The file always exists for others: a second name for the old one, then an atomic replacement.
+                fs::hard_link(&to, &former).or_else(|_| copy_file(&to, &former))?;
+                if let Ok(followed) = fs::metadata(&to) {
+                    fs::set_permissions(&new, followed.permissions())?;
+                }
+            } else if present.is_dir() {
+                return Err(io::ErrorKind::IsADirectory.into());
+            } else {
+                fs::rename(&to, &former)?;
+            }
+            undo.0.push(Done::Saved {
+                former,
+                path: to.clone(),
+            });
+        } else if is_new {
+            let missing: Vec<&Path> = to.ancestors().skip(1).take_while(|folder| !folder.exists()).collect();
+            for folder in missing.into_iter().rev() {
+                step()?;
+                fs::create_dir(folder)?;
+                undo.0.push(Done::Folder(folder.to_owned()));
+            }
+        } else {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        if is_new {
+            step()?;
+            let is_created = fs::symlink_metadata(&to).is_err();
+            fs::rename(&new, &to)?;
+            undo.0.extend(is_created.then(|| Done::Created(to.clone())));
+        }
+        sync_folder(parent(&to))
     }
 
     /// A link to a directory below the goal could lead anywhere.
@@ -175,6 +241,38 @@ impl Stage {
         let to = self.fresh.join(path);
         create_folders(parent(&to)).map_err(at(&self.goal.join(path)))?;
         Ok(to)
+    }
+}
+
+/// Copies a regular file. Reading a pipe or a device would not end.
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    if !fs::symlink_metadata(from)?.is_file() {
+        return Err(io::Error::other("not a regular file, and cannot be linked"));
+    }
+    fs::copy(from, to).map(drop)
+}
+
+/// The completed steps of a move, to be undone in reverse.
+#[derive(Default)]
+struct Undo(Vec<Done>);
+
+enum Done {
+    Folder(PathBuf),
+    Created(PathBuf),
+    Saved { former: PathBuf, path: PathBuf },
+}
+
+impl Undo {
+    fn run(self) -> io::Result<()> {
+        for done in self.0.into_iter().rev() {
+            match done {
+                Done::Folder(path) => fs::remove_dir(path)?,
+                Done::Created(path) => fs::remove_file(path)?,
+                // Does nothing if both names are still the same file.
+                Done::Saved { former, path } => fs::rename(former, path)?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -277,7 +375,7 @@ pub fn is_stage_in_use(path: &Path) -> bool {
 /// The lock of an abandoned directory, if it has one.
 fn abandoned(folder: &Path) -> Option<Option<File>> {
     // Files that could not be restored are the only copies.
-    if folder.join("old").exists() {
+    if folder.join(OLD).exists() {
         return None;
     }
     match File::open(folder.join(LOCK)) {
@@ -344,6 +442,41 @@ mod tests {
     }
 
     #[test]
+    fn merged_files_are_all_old_or_all_new_whichever_step_fails() {
+        let steps = with_each_step_failing(|steps| {
+            let root = tempfile::tempdir().unwrap();
+            let goal = root.path().join("out");
+            fs::create_dir_all(goal.join("a")).unwrap();
+            for path in ["a/changed", "a/removed", "mine"] {
+                fs::write(goal.join(path), "old").unwrap();
+            }
+            let old = texts(&goal);
+            let merge = || -> Result<(), WriteError> {
+                let stage = Stage::inside(&goal)?;
+                stage.write(Path::new("a/changed"), b"new")?;
+                stage.write(Path::new("b/c/created"), b"new")?;
+                stage.merge(&[PathBuf::from("a/removed")])
+            };
+            let done = merge();
+            let now = texts(&goal);
+            let new = [("a/changed", "new"), ("b/c/created", "new"), ("mine", "old")];
+            let new: Vec<(PathBuf, String)> = new.map(|(path, text)| (path.into(), text.into())).into();
+            assert!(
+                done.is_ok() && now == new || done.is_err() && now == old,
+                "{steps}: {done:?}: {now:?}"
+            );
+            let folders = fs::read_dir(&goal).unwrap().count();
+            assert_eq!(
+                folders,
+                if done.is_ok() { 3 } else { 2 },
+                "{steps}: something is left behind"
+            );
+            done.is_ok()
+        });
+        assert!(steps > 8, "only {steps} steps");
+    }
+
+    #[test]
     fn a_link_to_a_folder_stays_a_link() {
         old_or_new(|root| {
             let link = root.join("link");
@@ -387,8 +520,7 @@ mod tests {
         std::os::unix::fs::symlink(&elsewhere, out.join("manifests")).unwrap();
         let stage = Stage::beside(&out).unwrap();
         stage.write(Path::new("manifests/a"), b"x").unwrap();
-        let files = list(&stage.fresh).unwrap();
-        assert!(stage.move_files(&files, &[]).is_err());
+        assert!(stage.merge(&[]).is_err());
         assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
     }
 }

@@ -9,7 +9,6 @@ mod document;
 mod group_version_kind;
 mod name;
 mod path_part;
-pub mod quantity;
 mod reference;
 mod references_in;
 pub mod scalars;

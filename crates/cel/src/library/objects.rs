@@ -3,12 +3,13 @@
 use std::net::IpAddr;
 use std::rc::Rc;
 
+use olmkit_go::quantity::{self, Quantity, QuantityError};
+
 use super::Found;
 use crate::budget::Failure;
 use crate::runtime::{ITEM, Runtime};
 use crate::value::Value;
 use crate::value::net::{self, Cidr};
-use crate::value::quantity::Quantity;
 
 pub(super) fn call(runtime: &mut Runtime, name: &str, is_member: bool, args: &[Value]) -> Found {
     if let Err(failure) = runtime.budget.allocate(ITEM) {
@@ -20,7 +21,7 @@ pub(super) fn call(runtime: &mut Runtime, name: &str, is_member: bool, args: &[V
     let (target, rest) = args.split_first()?;
     match target {
         Value::Optional(inner) => optional(name, inner.as_ref(), rest),
-        Value::Quantity(own) => quantity(name, *own, rest),
+        Value::Quantity(own) => of_quantity(name, *own, rest),
         Value::Semver(own) => version(name, own, rest),
         Value::Ip(own) => address(name, *own, rest),
         Value::Cidr(own) => network(name, *own, rest),
@@ -40,12 +41,8 @@ fn made(runtime: &mut Runtime, name: &str, args: &[Value]) -> Found {
         ("optional.of", [value]) => Ok(Value::some(value.clone())),
         ("optional.ofNonZeroValue", [value]) => return non_zero(value),
         ("optional.unwrap", [Value::List(_)]) => return super::lists::call(runtime, "unwrapOpt", true, args),
-        ("quantity", [Value::String(text)]) => Quantity::parse(text).map(Value::Quantity),
-        ("isQuantity", [Value::String(text)]) => match Quantity::parse(text) {
-            Ok(_) => Ok(Value::Bool(true)),
-            Err(Failure::Error(_)) => Ok(Value::Bool(false)),
-            Err(other) => Err(other),
-        },
+        ("quantity", [Value::String(text)]) => parse_quantity(text).map(Value::Quantity),
+        ("isQuantity", [Value::String(text)]) => Ok(Value::Bool(quantity::check(text).is_ok())),
         ("sign", [Value::Quantity(own)]) => Ok(Value::Int(own.sign())),
         ("semver", [Value::String(text)]) => parse_version(text, false),
         ("semver", [Value::String(text), Value::Bool(normalize)]) => parse_version(text, *normalize),
@@ -104,20 +101,34 @@ fn optional(name: &str, inner: Option<&Rc<Value>>, rest: &[Value]) -> Found {
     })
 }
 
-fn quantity(name: &str, own: Quantity, rest: &[Value]) -> Found {
-    let large = || Failure::undecided("a very large quantity");
+/// A quantity as the API server parses it, or a failure if the amount has more digits than we compute with.
+fn parse_quantity(text: &str) -> Result<Quantity, Failure> {
+    Quantity::parse(text).map_err(|error| match error {
+        QuantityError::Range => large_quantity(),
+        other => Failure::error(other.to_string()),
+    })
+}
+
+fn large_quantity() -> Failure {
+    Failure::undecided("a very large quantity")
+}
+
+fn of_quantity(name: &str, own: Quantity, rest: &[Value]) -> Found {
     let other = match rest {
         [Value::Quantity(other)] => Some(*other),
-        [Value::Int(other)] if name == "add" || name == "sub" => Some(Quantity::of_int(*other)),
+        [Value::Int(other)] if name == "add" || name == "sub" => Some(Quantity::from_integer(*other)),
         _ => None,
     };
     Some(match (name, other) {
-        ("isGreaterThan", Some(other)) => Ok(Value::Bool(own.nanos() > other.nanos())),
-        ("isLessThan", Some(other)) => Ok(Value::Bool(own.nanos() < other.nanos())),
-        ("compareTo", Some(other)) => Ok(Value::Int(ordinal(own.nanos().cmp(&other.nanos())))),
-        ("add", Some(other)) => own.plus(other).map(Value::Quantity).ok_or_else(large),
-        ("sub", Some(other)) => own.plus(other.negated()).map(Value::Quantity).ok_or_else(large),
-        ("asApproximateFloat", None) => Ok(Value::Double(own.float())),
+        ("isGreaterThan", Some(other)) => Ok(Value::Bool(own > other)),
+        ("isLessThan", Some(other)) => Ok(Value::Bool(own < other)),
+        ("compareTo", Some(other)) => Ok(Value::Int(ordinal(own.cmp(&other)))),
+        ("add", Some(other)) => own.plus(other).map(Value::Quantity).ok_or_else(large_quantity),
+        ("sub", Some(other)) => own
+            .plus(other.negated())
+            .map(Value::Quantity)
+            .ok_or_else(large_quantity),
+        ("asApproximateFloat", None) => Ok(Value::Double(own.approximate_float())),
         ("isInteger", None) => Ok(Value::Bool(own.integer().is_some())),
         ("asInteger", None) => own
             .integer()

@@ -47,7 +47,6 @@ mod tests {
     use crate::library::signature;
     use crate::types::{Shape, Type};
     use crate::value::net::Cidr;
-    use crate::value::quantity::Quantity;
     use crate::value::time::Timestamp;
     use crate::value::{Key, ParsedUrl};
 
@@ -65,7 +64,7 @@ mod tests {
             Type::Duration => Value::Duration(1),
             Type::Opaque("net.IP") => Value::Ip(address),
             Type::Opaque("net.CIDR") => Value::Cidr(Cidr { address, bits: 8 }),
-            Type::Opaque("kubernetes.Quantity") => Value::Quantity(Quantity::of_int(1)),
+            Type::Opaque("kubernetes.Quantity") => Value::Quantity(olmkit_go::quantity::Quantity::from_integer(1)),
             Type::Opaque("kubernetes.Semver") => Value::Semver(Rc::new(semver::Version::new(1, 0, 0))),
             Type::Opaque("kubernetes.URL") => Value::Url(Rc::new(ParsedUrl {
                 text: "/".to_owned(),

@@ -40,7 +40,7 @@ pub(crate) fn equal(left: &Value, right: &Value, budget: &mut Budget) -> Result<
         }
         (Value::Ip(left), Value::Ip(right)) => left == right,
         (Value::Cidr(left), Value::Cidr(right)) => left == right,
-        (Value::Quantity(left), Value::Quantity(right)) => left.nanos() == right.nanos(),
+        (Value::Quantity(left), Value::Quantity(right)) => left == right,
         (Value::Semver(left), Value::Semver(right)) => left.cmp_precedence(right).is_eq(),
         (Value::Format(left), Value::Format(right)) => left == right,
         (Value::Preserved(left), Value::Preserved(right)) => return preserved(left, right, budget),

@@ -2,7 +2,6 @@
 
 pub(crate) mod compare;
 pub mod net;
-pub mod quantity;
 pub mod time;
 
 use std::collections::BTreeMap;
@@ -14,8 +13,8 @@ use serde_json::Value as Json;
 use crate::budget::Failure;
 use crate::lexer::RESERVED;
 use net::Cidr;
+use olmkit_go::quantity::Quantity;
 use olmkit_go::url::Url;
-use quantity::Quantity;
 use time::Timestamp;
 
 /// A value.

@@ -1,12 +1,12 @@
 //! Compares a desired object with the live one, by the kind's schema and the fields that the field manager owns.
 use k8s_openapi::jiff::Timestamp;
+use olmkit_go::quantity;
 use serde_json::{Map, Value};
 
 use super::{
     fields::{Fields, Path},
     schema::{Kind, Merge, Node, Schema},
 };
-use crate::quantity;
 
 /// A field that is not as desired.
 #[derive(Clone, Debug, PartialEq)]

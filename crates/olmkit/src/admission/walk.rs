@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use olmkit_go::quantity;
 use serde_json::{Map, Number, Value};
 
 use super::facts::{Fact, Field, Shape, shape};
 use super::{MOST, Rejection, forms, rules};
-use crate::object::{pointer_part, quantity};
+use crate::object::pointer_part;
 use crate::types::structs::{Custom, Type};
 
 /// The checks that apply to a part of an object.
@@ -422,7 +423,7 @@ fn fact_problem(fact: &Fact, value: &Value) -> Option<(Option<String>, String)> 
             }
         }
         (Fact::Amount, _) => rules::amount(value)
-            .filter(|amount| *amount < 0)
+            .filter(|amount| amount.sign() < 0)
             .map(|_| (None, "must be greater than or equal to 0".to_owned())),
         (Fact::Is(form), Value::String(text)) if !text.is_empty() => own(forms::problem(form, text)?),
         (Fact::Labels, Value::Object(map)) => labels(map),

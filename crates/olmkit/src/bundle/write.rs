@@ -26,6 +26,7 @@ pub fn replace(directory: &Path, files: &BTreeMap<PathBuf, Vec<u8>>, stale: Stal
     let present = list(directory).map_err(|source| WriteError {
         path: directory.to_owned(),
         source,
+        unrestored: None,
     })?;
     let is_stale = |path: &Path| stale == Stale::Remove && (path.starts_with("manifests") || path.starts_with("tests"));
     let (removed, kept): (Vec<PathBuf>, Vec<PathBuf>) = present

@@ -7,8 +7,8 @@
 use serde_json::{Map, Value};
 
 use super::structs::{Custom, Struct, Structs, Type, structs};
-use crate::object::{Version, pointer_part, quantity};
-use olmkit_go::{json, strconv};
+use crate::object::{Version, pointer_part};
+use olmkit_go::{json, quantity, strconv};
 
 /// Why a value does not fit its type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -4,10 +4,10 @@
 //! {}`, `creationTimestamp: null`), lacks empty fields if the type omits those, and has quantities and times in one
 //! spelling. Bundles of the Go tools are full of such forms; printing the same keeps diffs empty when users switch.
 
+use olmkit_go::quantity::canonical;
 use serde_json::{Map, Value};
 
 use super::structs::{Custom, Struct, Structs, Type, structs};
-use crate::object::quantity::canonical;
 use crate::yaml::{self, Node};
 
 /// A tree as a JSON value in which floats remain floats: `1500000.0` becomes the string `1.5e+06` in a string field,

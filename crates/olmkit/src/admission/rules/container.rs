@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use olmkit_go::quantity::Quantity;
 use serde_json::{Map, Value};
 
 use super::{Fields, amount, flag, is_set, list, maps, number, object, text};
@@ -182,15 +183,13 @@ pub(super) fn resources(walk: &mut Walk<'_>, map: &Fields) {
                 walk.reject_at(&[bag, name], problem);
             } else if is_bare && !is_standard && !name.starts_with("hugepages-") {
                 walk.reject_at(&[bag, name], "must be a standard resource for containers");
-            } else if amount(value).is_some_and(|amount| amount < 0) {
+            } else if amount(value).is_some_and(|amount| amount.sign() < 0) {
                 walk.reject_at(&[bag, name], "must be greater than or equal to 0");
             }
         }
     }
     // The API server rounds to thousandths first.
-    let rounded = |value: &Value| {
-        amount(value).map(|amount| amount.div_euclid(1_000_000) + i128::from(amount.rem_euclid(1_000_000) != 0))
-    };
+    let rounded = |value: &Value| amount(value).and_then(Quantity::milli);
     for (name, request) in requests {
         let may_exceed = (!name.contains('/') || name.contains("kubernetes.io/")) && !name.starts_with("hugepages-");
         let Some(limit) = limits.get(name) else {

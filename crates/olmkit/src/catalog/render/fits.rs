@@ -42,7 +42,7 @@ fn custom_fits(value: &Value<'_>, custom: Custom, table: &Structs) -> bool {
             Value::Null,
         ) => true,
         (Custom::IntOrString, Value::Integer(number)) => i32::try_from(*number).is_ok(),
-        (Custom::Quantity, Value::String(text)) => crate::object::quantity::check(text.trim()).is_ok(),
+        (Custom::Quantity, Value::String(text)) => olmkit_go::quantity::check(text.trim()).is_ok(),
         (Custom::SchemaOrBool(at) | Custom::SchemaOrList(at) | Custom::SchemaOrNames(at), Value::Mapping(_)) => {
             certainly(value, &Type::Struct(at), table)
         }
