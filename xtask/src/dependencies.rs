@@ -9,11 +9,21 @@ use crate::command::{self, run};
 
 const VERSION: &str = "0.20.2";
 
+/// Projects outside the workspace. No other check compiles the fuzz targets.
+const OTHER_PROJECTS: [&str; 2] = ["dev/site", "fuzz"];
+
 /// Runs cargo-deny with `deny.toml`. `advisories` is a directory with a database that cargo-deny has cloned, or `fetch`.
 ///
 /// # Errors
-/// If a dependency breaks a rule, or cargo-deny cannot be built.
+/// If a dependency breaks a rule, a lock file is not current, or cargo-deny cannot be built.
 pub fn check(root: &Path, advisories: Option<&str>) -> anyhow::Result<()> {
+    for project in OTHER_PROJECTS {
+        let mut update = Command::new("cargo");
+        update
+            .args(["update", "--quiet", "--workspace", "--locked"])
+            .current_dir(root.join(project));
+        run(&mut update).with_context(|| format!("{project}/Cargo.lock is not current"))?;
+    }
     let program = program()?;
     let deny = |arguments: &[&str]| {
         let mut command = Command::new(&program);
