@@ -74,3 +74,35 @@ fn one_version_needs_no_conversion() {
         Some(1)
     );
 }
+
+#[test]
+fn the_service_in_the_namespace_of_the_reference_is_called() {
+    let other = "---\napiVersion: v1\nkind: Service\nmetadata: {name: webhook-service, namespace: elsewhere}\n\
+                 spec: {selector: {app: other}, ports: [{port: 443, targetPort: 1}]}\n";
+    let directory = Folder::new();
+    let output = directory.generate(&[], &format!("{other}---\n{TWO}"));
+    assert!(output.status.success(), "{}", said(&output));
+    let definition = &definitions(&directory)[0];
+    assert_eq!(definition["deploymentName"], "shop-hooks", "{definition}");
+    assert_eq!(definition["targetPort"], "webhook-server");
+}
+
+#[test]
+fn a_port_that_the_service_lacks_differs_from_a_missing_service() {
+    let directory = Folder::new();
+    let other = TWO.replace("port: 443", "port: 8443");
+    let output = directory.generate(&[], &other);
+    let expected = "calls port 443 of Service webhook-service, which has no such port: OLM does not know the container's port\n  \
+                    Add the port to the Service";
+    assert!(said(&output).contains(expected), "{}", said(&output));
+    let none = TWO.replace(
+        "name: webhook-service, namespace: shop-system}",
+        "name: other, namespace: shop-system}",
+    );
+    let output = directory.generate(&[], &none);
+    assert!(
+        said(&output).contains("calls Service webhook-service, which is not in the input"),
+        "{}",
+        said(&output)
+    );
+}
