@@ -106,3 +106,30 @@ fn a_port_that_the_service_lacks_differs_from_a_missing_service() {
         said(&output)
     );
 }
+
+#[test]
+fn ports_of_init_containers_and_of_udp_serve_no_webhook() {
+    let init = "      initContainers:\n      - name: init\n        image: registry.example.com/shop:v1\n        \
+                ports: [{containerPort: 1, name: webhook-server}]\n      containers:\n";
+    let directory = Folder::new();
+    let first = TWO.replacen("      containers:\n", init, 1);
+    assert_ne!(first, TWO);
+    let output = directory.generate(&[], &first);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(definitions(&directory)[0]["deploymentName"], "shop-hooks");
+    let sidecar = first.replace("- name: init\n", "- name: init\n        restartPolicy: Always\n");
+    let output = directory.generate(&[], &sidecar);
+    assert!(
+        said(&output).contains("selects several Deployments"),
+        "{}",
+        said(&output)
+    );
+    let udp = TWO.replace("name: webhook-server}]", "name: webhook-server, protocol: UDP}]");
+    assert_ne!(udp, TWO);
+    let output = directory.generate(&[], &udp);
+    assert!(
+        said(&output).contains("target port \"webhook-server\" no container"),
+        "{}",
+        said(&output)
+    );
+}

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::collect::{Collection, Webhook};
 use super::typed::Typed;
-use super::{Notice, Origin, Weight, images};
+use super::{Notice, Origin, Weight};
 
 const DEFAULT_PORT: i64 = 443;
 
@@ -251,7 +251,7 @@ fn backend(found: &Collection, service: &Typed, port: i64) -> Backend {
     let with_port: Vec<&Typed> = selected
         .iter()
         .copied()
-        .filter(|deployment| images::containers(&deployment.value).any(|container| has_port(container, &target)))
+        .filter(|deployment| running_containers(&deployment.value).any(|container| has_port(container, &target)))
         .collect();
     if with_port.is_empty() {
         return Backend {
@@ -273,11 +273,27 @@ fn target_port(service: &Typed, port: i64) -> Option<Value> {
     Some(target.cloned().unwrap_or_else(|| port.into()))
 }
 
+/// The containers whose ports a Service can have as targets: not the init containers that end before the others start.
+fn running_containers(deployment: &Value) -> impl Iterator<Item = &Value> {
+    let list = |field: &str| {
+        deployment
+            .pointer(&format!("/spec/template/spec/{field}"))
+            .and_then(Value::as_array)
+    };
+    let sidecars = list("initContainers")
+        .into_iter()
+        .flatten()
+        .filter(|container| container.get("restartPolicy").and_then(Value::as_str) == Some("Always"));
+    list("containers").into_iter().flatten().chain(sidecars)
+}
+
 fn has_port(container: &Value, target: &Value) -> bool {
     let ports = container.get("ports").and_then(Value::as_array);
+    let is_tcp = |port: &&Value| matches!(port.get("protocol").and_then(Value::as_str), None | Some("" | "TCP"));
     ports
         .into_iter()
         .flatten()
+        .filter(is_tcp)
         .any(|port| port.get("name") == Some(target) || port.get("containerPort") == Some(target))
 }
 
