@@ -148,7 +148,7 @@ pub struct AddArgs {
     #[arg(long)]
     create_channel: bool,
     /// Bundle it replaces [default: by version, the head or the next lower bundle].
-    #[arg(long, conflicts_with = "semver")]
+    #[arg(long)]
     replaces: Option<String>,
     /// Bundles it skips.
     #[arg(long, value_delimiter = ',')]
@@ -157,7 +157,7 @@ pub struct AddArgs {
     #[arg(long, default_value = "")]
     skip_range: String,
     /// Compute the upgrade edges from the versions.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["replaces", "skips", "skip_range"])]
     semver: bool,
     /// Migrate bundles to this level.
     #[arg(long, value_enum, value_name = "LEVEL")]

@@ -321,6 +321,32 @@ fn known_defects_of_the_pipeline_differ_unless_its_verdict_is_wanted() {
 }
 
 #[test]
+fn a_range_without_a_supported_version_names_the_supported_ones() {
+    let directory = repository();
+    let root = directory.path();
+    bundle(root, "0.0.3", "  replaces: hello.v0.0.2\n");
+    for range in ["v4.8-v4.10", "v5.1", "v4.22-v4.20"] {
+        let annotations = format!("{ANNOTATIONS}  com.redhat.openshift.versions: {range}\n");
+        write(root, "operators/hello/0.0.3/metadata/annotations.yaml", &annotations);
+        let arguments = [
+            "--operator",
+            "hello",
+            "--bundle",
+            "0.0.3",
+            "--short",
+            "--ocp-versions",
+            "4.20-4.22",
+        ];
+        let (_, out, _) = run(root, &arguments);
+        assert!(out.contains("selects no supported OpenShift version"), "{range}: {out}");
+        assert!(
+            out.contains("include a supported version (4.20 to 4.22); "),
+            "{range}: {out}"
+        );
+    }
+}
+
+#[test]
 fn one_broken_file_is_one_finding_and_waivers_are_shown() {
     let directory = repository();
     let root = directory.path();

@@ -18,11 +18,16 @@ enum Shape {
     Map(&'static [(&'static str, Shape)]),
     /// A list of such items.
     List(&'static Shape),
+    /// Another shape, which may contain this one.
+    See(&'static Shape),
+    /// A property: a map whose type decides about its value.
+    Property,
 }
 
-use Shape::{Any, List, Map};
+use Shape::{Any, List, Map, Property, See};
 
-const PROPERTY: Shape = Map(&[("type", Any), ("value", Any)]);
+const PROPERTY_KEYS: [&str; 2] = ["type", "value"];
+const PROPERTY: Shape = Property;
 const PROPERTIES: Shape = List(&PROPERTY);
 
 const PACKAGE_KEYS: Shape = Map(&[
@@ -70,6 +75,55 @@ const DEPRECATIONS_KEYS: Shape = Map(&[
     ),
 ]);
 
+const GVK: Shape = Map(&[("group", Any), ("kind", Any), ("version", Any)]);
+const REQUIRED_PACKAGE: Shape = Map(&[("packageName", Any), ("versionRange", Any)]);
+static CONSTRAINTS: Shape = Map(&[("constraints", List(&CONSTRAINT))]);
+static CONSTRAINT: Shape = Map(&[
+    ("failureMessage", Any),
+    ("gvk", GVK),
+    ("package", REQUIRED_PACKAGE),
+    ("cel", Map(&[("rule", Any)])),
+    ("all", See(&CONSTRAINTS)),
+    ("any", See(&CONSTRAINTS)),
+    ("not", See(&CONSTRAINTS)),
+]);
+static CSV_METADATA: Shape = Map(&[
+    ("annotations", Any),
+    ("apiServiceDefinitions", Any),
+    ("crdDescriptions", Any),
+    ("description", Any),
+    ("displayName", Any),
+    ("installModes", Any),
+    ("keywords", Any),
+    ("labels", Any),
+    ("links", Any),
+    ("maintainers", Any),
+    ("maturity", Any),
+    ("minKubeVersion", Any),
+    ("nativeAPIs", Any),
+    ("provider", Any),
+]);
+static PACKAGE_VALUE: Shape = Map(&[("packageName", Any), ("version", Any), ("release", Any)]);
+static GVK_VALUE: Shape = GVK;
+static REQUIRED_PACKAGE_VALUE: Shape = REQUIRED_PACKAGE;
+static ANY_VALUE: Shape = Any;
+
+/// The property types that OLM reads, with the shapes of their values.
+static PROPERTY_TYPES: [(&str, &Shape); 12] = [
+    ("olm.package", &PACKAGE_VALUE),
+    ("olm.package.required", &REQUIRED_PACKAGE_VALUE),
+    ("olm.gvk", &GVK_VALUE),
+    ("olm.gvk.required", &GVK_VALUE),
+    ("olm.constraint", &CONSTRAINT),
+    ("olm.csv.metadata", &CSV_METADATA),
+    ("olm.bundle.object", &ANY_VALUE),
+    ("olm.maxOpenShiftVersion", &ANY_VALUE),
+    ("olm.substitutesFor", &ANY_VALUE),
+    ("olm.deprecated", &ANY_VALUE),
+    ("olm.label", &ANY_VALUE),
+    ("olm.label.required", &ANY_VALUE),
+];
+
 /// A key that its blob's schema does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownKey {
@@ -79,6 +133,8 @@ pub struct UnknownKey {
     pub key: String,
     /// The key of the schema that was probably meant.
     pub meant: Option<&'static str>,
+    /// True if the key is correct, and its value is the misspelled type of a property.
+    pub is_type: bool,
 }
 
 /// The unknown keys of a blob, none for a custom schema.
@@ -112,6 +168,7 @@ fn walk(shape: &Shape, value: &Value<'_>, pointer: &mut String, found: &mut Vec<
                         pointer: limits::path(pointer.as_str()),
                         key: limits::name(key.as_ref()),
                         meant: nearest(key, keys.iter().map(|(name, _)| *name)),
+                        is_type: false,
                     }),
                     None => {}
                 }
@@ -125,8 +182,54 @@ fn walk(shape: &Shape, value: &Value<'_>, pointer: &mut String, found: &mut Vec<
                 pointer.truncate(length);
             }
         }
+        (See(shape), value) => walk(shape, value, pointer, found),
+        (Property, Value::Mapping(entries)) => {
+            let kind = entries.iter().find(|(key, _)| names_field(key, "type"));
+            let kind = kind.and_then(|(_, value)| value.as_str()).unwrap_or_default();
+            let known = PROPERTY_TYPES.iter().find(|(name, _)| *name == kind);
+            for (key, value) in entries {
+                pointer.push('/');
+                pointer.push_str(&pointer_part(key));
+                let name = PROPERTY_KEYS.iter().find(|name| names_field(key, name));
+                match (name, known) {
+                    (Some(&"value"), Some((_, shape))) => walk(shape, value, pointer, found),
+                    (Some(&"type"), None) if found.len() < MOST => {
+                        found.extend(meant_type(kind).map(|meant| UnknownKey {
+                            pointer: limits::path(pointer.as_str()),
+                            key: limits::name(kind),
+                            meant: Some(meant),
+                            is_type: true,
+                        }));
+                    }
+                    (None, _) if found.len() < MOST => found.push(UnknownKey {
+                        pointer: limits::path(pointer.as_str()),
+                        key: limits::name(key.as_ref()),
+                        meant: nearest(key, PROPERTY_KEYS.iter().copied()),
+                        is_type: false,
+                    }),
+                    _ => {}
+                }
+                pointer.truncate(length);
+            }
+        }
         _ => {}
     }
+}
+
+/// The property type that was probably meant by another one, which differs in case or in a few characters.
+fn meant_type(kind: &str) -> Option<&'static str> {
+    if kind.len() > LONGEST {
+        return None;
+    }
+    let lower = kind.to_lowercase();
+    let distance = |known: &str| strsim::damerau_levenshtein(&known.to_lowercase(), &lower);
+    let known = PROPERTY_TYPES.iter().map(|(name, _)| (*name, distance(name)));
+    Some(
+        known
+            .filter(|(_, distance)| *distance <= 2)
+            .min_by_key(|(_, distance)| *distance)?
+            .0,
+    )
 }
 
 /// The known schema that was probably meant by another one: it differs in case or in a few characters.
@@ -198,6 +301,29 @@ mod tests {
             [
                 ("/properties/0/typ".to_owned(), Some("type")),
                 ("/relatedImage".to_owned(), Some("relatedImages")),
+            ]
+        );
+        let properties = r#"{"properties": [
+            {"type": "olm.gvk.require", "value": {"group": "a"}},
+            {"type": "olm.package.required", "value": {"packageName": "p", "range": "1.x"}},
+            {"type": "olm.constraint", "value": {"failureMesage": "x", "all": {"constraints": [{"gvk": {"kinds": 1}}]}}},
+            {"type": "olm.csv.metadata", "value": {"displayNam": "x", "annotations": {"any": "y"}}},
+            {"type": "olm.maxopenshiftversion", "value": "4.20"},
+            {"type": "olm.maxOpenShiftVersion", "value": "4.20"},
+            {"type": "example.com/any", "value": {"any": 1}}
+        ]}"#;
+        assert_eq!(
+            found(BUNDLE, properties),
+            [
+                ("/properties/0/type".to_owned(), Some("olm.gvk.required")),
+                ("/properties/1/value/range".to_owned(), None),
+                (
+                    "/properties/2/value/all/constraints/0/gvk/kinds".to_owned(),
+                    Some("kind")
+                ),
+                ("/properties/2/value/failureMesage".to_owned(), Some("failureMessage")),
+                ("/properties/3/value/displayNam".to_owned(), Some("displayName")),
+                ("/properties/4/type".to_owned(), Some("olm.maxOpenShiftVersion")),
             ]
         );
         assert_eq!(

@@ -1,12 +1,13 @@
 //! Places a new bundle in a channel by its version, so that no upgrade lowers the version unless the user requests it.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use super::edit::{Edges, Error};
 use super::graph;
 use super::model::{Bundle, Catalog, ChannelEntry};
 use super::property;
-use crate::object::Version;
+use crate::object::{PreRelease, Version};
 
 /// The upgrade edges of a bundle that is added.
 #[derive(Debug, Clone)]
@@ -83,6 +84,19 @@ fn version(bundle: &Bundle) -> Option<Version> {
     Version::parse(&packages.first()?.version).ok()
 }
 
+/// Compares versions, and the build metadata of equal ones like pre-releases. OLM ignores build metadata, but a bundle that is added
+/// with a lower build number is not newer.
+fn compare(left: &Version, right: &Version) -> Ordering {
+    let build = |version: &Version| -> Vec<PreRelease> {
+        let number = |part: &String| match part.parse() {
+            Ok(number) => PreRelease::Number(number),
+            Err(_) => PreRelease::Word(part.clone()),
+        };
+        version.build.iter().map(number).collect()
+    };
+    left.cmp(right).then_with(|| build(left).cmp(&build(right)))
+}
+
 impl Place<'_> {
     fn given(&self, mut edges: Edges) -> Result<Placement, String> {
         let heads = graph::heads(self.entries);
@@ -93,20 +107,16 @@ impl Place<'_> {
             ([head], _) => *head,
             ([], _) => "",
             (many, None) if !is_named => {
-                return Err(format!(
-                    "channel {} has several heads ({}): choose one with --replaces",
-                    self.channel,
-                    many.join(", ")
-                ));
+                return Err(self.several_heads(many));
             }
             _ => "",
         };
         let lifts_head = edges.skips.iter().any(|skip| skip == head) || edges.replaces.as_deref() == Some(head);
         let is_older = self.version_of(head).zip(self.version.as_ref());
-        let is_older = is_older.is_some_and(|(head, new)| new < head);
+        let is_older = is_older.is_some_and(|(head, new)| compare(new, head).is_lt());
         if is_named {
-            let below = self.below().map(|(name, _)| name.to_owned());
-            edges.replaces = Some(edges.replaces.or(below).unwrap_or_default());
+            let below = self.below().map(|(name, _)| name).unwrap_or_default();
+            edges.replaces = Some(edges.replaces.unwrap_or_else(|| self.not_skipped(below, &edges.skips)));
             return Ok(Placement {
                 edges,
                 ..Placement::default()
@@ -114,15 +124,17 @@ impl Place<'_> {
         }
         if !head.is_empty() && is_older && !lifts_head {
             let above = self.successor(edges.replaces.as_deref())?;
-            let below = self.below().map(|(name, _)| name.to_owned());
-            edges.replaces = Some(edges.replaces.or(below).unwrap_or_default());
+            let below = self.below().map(|(name, _)| name).unwrap_or_default();
+            edges.replaces = Some(edges.replaces.unwrap_or_else(|| self.not_skipped(below, &edges.skips)));
             return Ok(Placement {
                 edges,
                 above: Some(Above::Replaces(above.to_owned())),
                 lowers: None,
             });
         }
-        let replaces = edges.replaces.get_or_insert_with(|| head.to_owned());
+        let replaces = edges
+            .replaces
+            .get_or_insert_with(|| self.not_skipped(head, &edges.skips));
         if !head.is_empty() && !lifts_head && replaces != head {
             return Err(self.two_heads(head, replaces));
         }
@@ -177,9 +189,9 @@ impl Place<'_> {
             .entries
             .iter()
             .filter_map(|entry| Some((self.version_of(&entry.name)?, entry.name.as_str())))
-            .filter(|(version, _)| *version < own)
+            .filter(|(version, _)| compare(version, own).is_lt())
             .collect();
-        below.sort();
+        below.sort_by(|left, right| compare(left.0, right.0).then_with(|| left.1.cmp(right.1)));
         let replaces = below
             .iter()
             .rev()
@@ -209,7 +221,7 @@ impl Place<'_> {
         };
         let found = self.entries.iter().find(|entry| {
             let is_above = self.version_of(&entry.name).zip(self.version.as_ref());
-            let is_above = is_above.is_some_and(|(other, new)| other > new);
+            let is_above = is_above.is_some_and(|(other, new)| compare(other, new).is_gt());
             let is_next = replaces.is_some() || entry.name == next;
             is_above && is_next && entry.replaces == predecessor
         });
@@ -232,6 +244,35 @@ impl Place<'_> {
             "channel {} has no place for {name}, which is older than {next}: {reason}. Add {name} to a separate channel with \
              --channel NAME --create-channel, or add it to `skips` of {next} and repeat the command",
             self.channel
+        )
+    }
+
+    /// The entry that a bundle replaces if it follows an entry and skips some: skipped ones have no edge to what they replace.
+    fn not_skipped(&self, name: &str, skips: &[String]) -> String {
+        let mut name = name;
+        // A chain of `replaces` may be a cycle.
+        for _ in self.entries {
+            match self.entries.iter().find(|entry| entry.name == name) {
+                Some(entry) if skips.contains(&entry.name) => name = &entry.replaces,
+                _ => break,
+            }
+        }
+        name.to_owned()
+    }
+
+    /// The error for a channel with several heads, and the flags that join them: the newest is replaced, the others are skipped.
+    fn several_heads(&self, heads: &[&str]) -> String {
+        let version = |name: &&&str| self.version_of(name).cloned().unwrap_or_default();
+        let newest = heads
+            .iter()
+            .max_by(|left, right| compare(&version(left), &version(right)));
+        let newest = newest.copied().unwrap_or_default();
+        let others: Vec<&str> = heads.iter().copied().filter(|head| *head != newest).collect();
+        format!(
+            "channel {} has several heads ({}); to join them, use --replaces {newest} --skips {}",
+            self.channel,
+            heads.join(", "),
+            others.join(",")
         )
     }
 
@@ -272,22 +313,22 @@ impl Place<'_> {
     fn below(&self) -> Option<(&str, &Version)> {
         let own = self.version.as_ref()?;
         self.versioned()
-            .filter(|(_, version)| *version < own)
-            .max_by(|left, right| left.1.cmp(right.1))
+            .filter(|(_, version)| compare(version, own).is_lt())
+            .max_by(|left, right| compare(left.1, right.1))
     }
 
     /// The entry with the lowest version above the new one.
     fn next_above(&self) -> Option<&str> {
         let own = self.version.as_ref()?;
-        let above = self.versioned().filter(|(_, version)| *version > own);
-        Some(above.min_by(|left, right| left.1.cmp(right.1))?.0)
+        let above = self.versioned().filter(|(_, version)| compare(version, own).is_gt());
+        Some(above.min_by(|left, right| compare(left.1, right.1))?.0)
     }
 
     /// The entry with the highest version, if that is higher than the new one.
     fn newer(&self) -> Option<&str> {
         let own = self.version.as_ref()?;
-        let above = self.versioned().filter(|(_, version)| *version > own);
-        Some(above.max_by(|left, right| left.1.cmp(right.1))?.0)
+        let above = self.versioned().filter(|(_, version)| compare(version, own).is_gt());
+        Some(above.max_by(|left, right| compare(left.1, right.1))?.0)
     }
 }
 
@@ -413,6 +454,46 @@ mod tests {
         assert_eq!(
             placed(&room, "1.1.1", &plain()).unwrap(),
             ("p.v1.1.0".to_owned(), Vec::new(), None)
+        );
+    }
+
+    #[test]
+    fn build_metadata_orders_bundles_of_one_version() {
+        let builds = ["1.0.0+1", "1.0.0+10 replaces 1.0.0+1"];
+        assert_eq!(
+            placed(&builds, "1.0.0+3", &plain()).unwrap(),
+            (
+                "p.v1.0.0+1".to_owned(),
+                Vec::new(),
+                Some(Above::Replaces("p.v1.0.0+10".to_owned()))
+            )
+        );
+        assert_eq!(placed(&builds, "1.0.0+11", &plain()).unwrap().0, "p.v1.0.0+10");
+        assert_eq!(placed(&["1.0.0"], "1.0.0+1", &plain()).unwrap().0, "p.v1.0.0");
+    }
+
+    #[test]
+    fn a_bundle_replaces_the_next_entry_that_it_does_not_skip() {
+        let skipping = |names: &[&str]| {
+            NewEdges::Given(Edges {
+                skips: names.iter().map(|name| (*name).to_owned()).collect(),
+                ..Edges::default()
+            })
+        };
+        let (replaces, _, above) = placed(&CHAIN, "1.1.1", &skipping(&["p.v1.1.0"])).unwrap();
+        assert_eq!(replaces, "p.v1.0.0");
+        assert_eq!(above, Some(Above::Replaces("p.v2.0.0".to_owned())));
+        let all = ["p.v2.0.0", "p.v1.1.0"];
+        assert_eq!(placed(&CHAIN, "2.0.1", &skipping(&all)).unwrap().0, "p.v1.0.0");
+    }
+
+    #[test]
+    fn several_heads_are_joined_by_the_flags_in_the_message() {
+        let error = placed(&["1.0.0", "1.10.0", "1.9.0"], "2.0.0", &plain()).unwrap_err();
+        assert_eq!(
+            error,
+            "channel c has several heads (p.v1.0.0, p.v1.10.0, p.v1.9.0); to join them, use --replaces p.v1.10.0 --skips \
+             p.v1.0.0,p.v1.9.0"
         );
     }
 

@@ -1,5 +1,6 @@
 //! The source of a catalog on disk: finds the file of a package and changes it in place, with [`edit`].
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -7,7 +8,8 @@ use rayon::prelude::*;
 use super::edit;
 use super::model::{Blob, Bundle, Catalog};
 use super::placement::{NewEdges, Placement, place};
-use super::{load, walk, write};
+use super::{load, order, validate, walk, write};
+use crate::diagnostics::Severity;
 use crate::object::shell_word;
 use crate::{files, limits};
 
@@ -55,6 +57,14 @@ pub enum Error {
     /// The change is impossible.
     #[error(transparent)]
     Edit(#[from] edit::Error),
+    /// The catalog would have errors that it does not have yet.
+    #[error("cannot add {bundle}: the catalog would be invalid: {reason}")]
+    Invalid {
+        /// The bundle.
+        bundle: String,
+        /// The errors, joined with semicolons.
+        reason: String,
+    },
     /// The bundle does not print.
     #[error(transparent)]
     Print(#[from] write::Error),
@@ -149,8 +159,33 @@ pub fn add(
         text = edit::add(before, bundle, &blob, channel, &placement)?;
         placements.push(placement);
     }
+    refuse_invalid(known, &text, bundle)?;
     files::write(file, text.as_bytes())?;
     Ok(placements)
+}
+
+/// Rejects a change after which the package has errors that it did not have before.
+fn refuse_invalid(before: Catalog, after: &str, bundle: &Bundle) -> Result<(), Error> {
+    let invalid = |reason: String| Error::Invalid {
+        bundle: bundle.name.clone(),
+        reason,
+    };
+    let after = load::text(after).map_err(|error| invalid(error.message))?;
+    let of_package = |blobs: Vec<Blob>| -> Catalog {
+        let own = blobs.into_iter().filter(|blob| blob.package() == bundle.package);
+        own.collect()
+    };
+    let errors = |catalog: &Catalog| -> BTreeSet<String> {
+        let problems = validate::catalog_verdict(catalog).problems.into_iter();
+        let errors = problems.filter(|problem| problem.severity == Severity::Error);
+        errors.map(|problem| problem.message).collect()
+    };
+    let (before, after) = (errors(&of_package(order::blobs(before))), errors(&of_package(after)));
+    let new: Vec<&str> = after.difference(&before).map(String::as_str).collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    Err(invalid(new.join("; ")))
 }
 
 /// Deprecates a package, channel or bundle in a file of the source; see [`edit::deprecate`].

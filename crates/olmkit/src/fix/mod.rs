@@ -337,6 +337,10 @@ fn blanks(tree: &Tree) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for (path, entry) in tree.walk("") {
         let Entry::File(bytes) = entry else { continue };
+        // The carriage returns of such a file are part of its line ends.
+        if bytes.windows(2).any(|pair| pair == b"\r\n") {
+            continue;
+        }
         let is_clean = bytes.ends_with(b"\n")
             && bytes
                 .split(|byte| *byte == b'\n')

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::read::{Bundle, Object};
 use super::{list, text};
@@ -88,8 +88,17 @@ fn limit(in_bytes: bool) -> &'static Limit {
 /// See [`TooManyPermissions`].
 pub fn summary(old: &Bundle, new: &Bundle) -> Result<Summary, TooManyPermissions> {
     let mut summary = Summary::default();
-    let facts: [fn(&Bundle) -> BTreeSet<String>; 7] =
-        [names, definitions, objects, webhooks, images, modes, deployments];
+    let facts: [fn(&Bundle) -> BTreeSet<String>; 9] = [
+        names,
+        edges,
+        definitions,
+        required,
+        objects,
+        webhooks,
+        images,
+        modes,
+        deployments,
+    ];
     for fact in facts {
         let (before, now) = (fact(old), fact(new));
         summary.gained.extend(now.difference(&before).cloned());
@@ -114,6 +123,40 @@ fn names(bundle: &Bundle) -> BTreeSet<String> {
         names.insert(format!("minimum Kubernetes version {kubernetes}"));
     }
     names
+}
+
+/// The upgrade edges that the ClusterServiceVersion describes.
+fn edges(bundle: &Bundle) -> BTreeSet<String> {
+    let csv = &bundle.csv.value;
+    let skips = list(csv, "/spec/skips").iter().filter_map(Value::as_str);
+    let mut edges: BTreeSet<String> = skips.map(|skip| format!("skips {skip}")).collect();
+    let annotations = csv.pointer("/metadata/annotations");
+    let range = annotations.and_then(|annotations| annotations.get("olm.skipRange")?.as_str());
+    edges.extend(range.map(|range| format!("skipRange {range}")));
+    let replaces = text(csv, "/spec/replaces");
+    if !replaces.is_empty() {
+        edges.insert(format!("replaces {replaces}"));
+    }
+    edges
+}
+
+/// The APIs that other operators or the cluster must serve.
+fn required(bundle: &Bundle) -> BTreeSet<String> {
+    let csv = &bundle.csv.value;
+    let mut required = BTreeSet::new();
+    for definition in list(csv, "/spec/customresourcedefinitions/required") {
+        let (name, version) = (text(definition, "/name"), text(definition, "/version"));
+        required.insert(format!("required CRD {name}, version {version}"));
+    }
+    for service in list(csv, "/spec/apiservicedefinitions/required") {
+        let (version, group) = (text(service, "/version"), text(service, "/group"));
+        required.insert(format!("required APIService {version}.{group}"));
+    }
+    for api in list(csv, "/spec/nativeAPIs") {
+        let (group, version, kind) = (text(api, "/group"), text(api, "/version"), text(api, "/kind"));
+        required.insert(format!("required API {kind}.{version}.{group}"));
+    }
+    required
 }
 
 fn definitions(bundle: &Bundle) -> BTreeSet<String> {
@@ -186,7 +229,89 @@ fn deployments(bundle: &Bundle) -> BTreeSet<String> {
         .collect()
 }
 
-/// Items in both bundles with other content: further objects, and the number of replicas.
+/// The items of two lists with the same name.
+fn pairs<'a>(
+    old: &'a Bundle,
+    new: &'a Bundle,
+    pointer: &str,
+    name: fn(&Value) -> String,
+) -> Vec<(String, &'a Value, &'a Value)> {
+    let earlier: BTreeMap<String, &Value> = list(&old.csv.value, pointer)
+        .iter()
+        .map(|item| (name(item), item))
+        .collect();
+    let now = list(&new.csv.value, pointer).iter();
+    now.filter_map(|item| Some((name(item), *earlier.get(&name(item))?, item)))
+        .collect()
+}
+
+/// The keys of two maps whose values differ, except some.
+fn differing<'a>(old: Option<&'a Value>, new: Option<&'a Value>, except: &[&str]) -> Vec<&'a str> {
+    let [before, now] = [old, new].map(|map| map.and_then(Value::as_object));
+    let keys: BTreeSet<&str> = [before, now]
+        .into_iter()
+        .flatten()
+        .flat_map(|map| map.keys().map(String::as_str))
+        .collect();
+    let of = |map: Option<&'a Map<String, Value>>, key: &str| map.and_then(|map| map.get(key));
+    keys.into_iter()
+        .filter(|key| !except.contains(key) && of(before, key) != of(now, key))
+        .collect()
+}
+
+/// The parts of a Deployment that differ. Images are listed separately.
+fn deployment_parts(old: &Value, new: &Value) -> Vec<String> {
+    let both = |pointer: &str| (old.pointer(pointer), new.pointer(pointer));
+    let mut parts = Vec::new();
+    if both("/label").0 != both("/label").1 {
+        parts.push("labels".to_owned());
+    }
+    let replicas = |deployment: &Value| {
+        // The API server's default.
+        let replicas = deployment.pointer("/spec/replicas").and_then(Value::as_i64);
+        replicas.unwrap_or(1)
+    };
+    let (before, now) = (replicas(old), replicas(new));
+    if before != now {
+        parts.push(format!("{before} -> {now} replicas"));
+    }
+    let mut fields = |(old, new), except: &[&str], prefix: &str| {
+        parts.extend(
+            differing(old, new, except)
+                .iter()
+                .map(|field| format!("{prefix}{field}")),
+        );
+    };
+    fields(both("/spec"), &["replicas", "template"], "");
+    fields(both("/spec/template/metadata"), &["creationTimestamp"], "pod ");
+    fields(both("/spec/template/spec"), &["containers", "initContainers"], "");
+    for kind in ["containers", "initContainers"] {
+        let pointer = format!("/spec/template/spec/{kind}");
+        let by_name = |deployment: &'_ Value| -> BTreeMap<String, Value> {
+            let containers = list(deployment, &pointer).iter();
+            containers
+                .map(|container| (text(container, "/name").to_owned(), container.clone()))
+                .collect()
+        };
+        let (before, now) = (by_name(old), by_name(new));
+        for (name, container) in &now {
+            match before.get(name) {
+                Some(earlier) => {
+                    let fields = differing(Some(earlier), Some(container), &["image"]);
+                    if !fields.is_empty() {
+                        parts.push(format!("{} of container {name}", fields.join(", ")));
+                    }
+                }
+                None => parts.push(format!("new container {name}")),
+            }
+        }
+        let removed = before.keys().filter(|name| !now.contains_key(*name));
+        parts.extend(removed.map(|name| format!("removed container {name}")));
+    }
+    parts
+}
+
+/// Items in both bundles with other content: further objects, Deployments, webhooks and API services.
 fn changed(old: &Bundle, new: &Bundle) -> Vec<String> {
     let before: BTreeMap<String, &Object> = old.others.iter().map(|object| (described(object), object)).collect();
     let mut changed: Vec<String> = new
@@ -196,18 +321,22 @@ fn changed(old: &Bundle, new: &Bundle) -> Vec<String> {
         .filter(|(name, object)| before.get(name).is_some_and(|earlier| earlier.value != object.value))
         .map(|(name, _)| name)
         .collect();
-    let replicas = |bundle: &Bundle| -> BTreeMap<String, i64> {
-        let of = |deployment: &Value| {
-            let count = deployment.pointer("/spec/replicas").and_then(Value::as_i64);
-            // The API server's default.
-            (text(deployment, "/name").to_owned(), count.unwrap_or(1))
-        };
-        list(&bundle.csv.value, DEPLOYMENTS).iter().map(of).collect()
-    };
-    let earlier = replicas(old);
-    for (name, now) in replicas(new) {
-        if let Some(before) = earlier.get(&name).filter(|before| **before != now) {
-            changed.push(format!("Deployment {name}: {before} -> {now} replicas"));
+    for (name, earlier, now) in pairs(old, new, DEPLOYMENTS, |deployment| text(deployment, "/name").to_owned()) {
+        let parts = deployment_parts(earlier, now);
+        if !parts.is_empty() {
+            changed.push(format!("Deployment {name}: {}", parts.join("; ")));
+        }
+    }
+    let described_webhook = |webhook: &Value| format!("{} {}", text(webhook, "/type"), text(webhook, "/generateName"));
+    let described_service =
+        |service: &Value| format!("APIService {}.{}", text(service, "/version"), text(service, "/group"));
+    let of_csv = pairs(old, new, "/spec/webhookdefinitions", described_webhook)
+        .into_iter()
+        .chain(pairs(old, new, "/spec/apiservicedefinitions/owned", described_service));
+    for (name, earlier, now) in of_csv {
+        let fields = differing(Some(earlier), Some(now), &["description", "displayName"]);
+        if !fields.is_empty() {
+            changed.push(format!("{name}: {}", fields.join(", ")));
         }
     }
     changed.sort();
@@ -424,6 +553,46 @@ mod tests {
             &[config, role, ("Service", "old", "")],
         );
         assert!(super::summary(&old, &explicit).unwrap().is_empty(), "1 is the default");
+    }
+
+    #[test]
+    fn edges_required_apis_webhooks_and_parts_of_deployments_are_compared() {
+        let with = |pod: &str, more: &str| {
+            let deployment =
+                format!("      deployments: [{{name: manager, spec: {{template: {{spec: {{{pod}}}}}}}}}]\n");
+            bundle("shop.v1.0.0", &format!("{deployment}{more}"), &[])
+        };
+        let old = with(
+            "containers: [{name: a, image: r.io/a:1, args: [x]}, {name: b}]",
+            "  webhookdefinitions: [{type: ValidatingAdmissionWebhook, generateName: w, sideEffects: None}]\n  replaces: shop.v0.9.0\n",
+        );
+        let new = with(
+            "hostNetwork: true, containers: [{name: a, image: r.io/a:2, args: [z], env: [{name: E}]}, {name: c}]",
+            "  webhookdefinitions: [{type: ValidatingAdmissionWebhook, generateName: w, sideEffects: Some}]\n  skips: [shop.v0.9.0]\n  \
+             customresourcedefinitions: {required: [{name: as.b.io, version: v1}]}\n  \
+             apiservicedefinitions: {required: [{group: b.io, version: v1}]}\n  nativeAPIs: [{group: apps, version: v1, kind: \
+             Deployment}]\n",
+        );
+        let summary = summary(&old, &new).unwrap();
+        assert_eq!(
+            summary.gained,
+            [
+                "skips shop.v0.9.0",
+                "required API Deployment.v1.apps",
+                "required APIService v1.b.io",
+                "required CRD as.b.io, version v1",
+                "image r.io/a:2"
+            ]
+        );
+        assert_eq!(summary.lost, ["replaces shop.v0.9.0", "image r.io/a:1"]);
+        assert_eq!(
+            summary.changed,
+            [
+                "Deployment manager: hostNetwork; args, env of container a; new container c; removed container b",
+                "ValidatingAdmissionWebhook w: sideEffects"
+            ]
+        );
+        assert!(super::summary(&new, &new).unwrap().is_empty());
     }
 
     fn with_rules(rules: &str) -> Bundle {

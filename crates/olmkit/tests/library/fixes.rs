@@ -433,3 +433,23 @@ fn findings(tree: &Tree) -> (bool, Vec<Place>) {
     let findings = findings.map(|finding| (finding.rule.to_string(), finding.object.clone(), finding.path.clone()));
     (outcome.passed(), findings.collect())
 }
+
+#[test]
+fn line_ends_of_windows_are_kept() {
+    let before = CSV.replace('\n', "\r\n");
+    let fixed = fix(&bundle(&before), "bundle", SAFE);
+    let titles = titles(&fixed);
+    assert!(
+        titles.contains(&"spell capabilities as in \"Basic Install\""),
+        "{fixed:#?}"
+    );
+    for file in fixed.files.iter().filter(|file| file.before.contains('\r')) {
+        assert_eq!(
+            file.after.matches('\n').count(),
+            file.after.matches("\r\n").count(),
+            "{}",
+            file.after
+        );
+    }
+    assert!(fixed.files.iter().any(|file| file.before.contains('\r')));
+}

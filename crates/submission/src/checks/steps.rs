@@ -7,6 +7,7 @@ use crate::bundle::{MANIFESTS, METADATA, OPENSHIFT};
 use crate::python::Raise;
 use crate::python::text::shown;
 use crate::repository::Operator;
+use crate::versions::Release;
 
 pub(super) static CHECKS: &[Check] = &[
     Check::new(Suite::Common, &READ_CONFIG, Run::Operator(read_config)).step(),
@@ -70,6 +71,18 @@ static DOCKERFILE: Rule = rule(
      operators.operatorframework.io.bundle.metadata.v1: metadata/",
 );
 
+/// The fix for a range that ends before the supported versions, or starts after them.
+fn supported_versions(context: &BundleContext<'_>) -> String {
+    let supported = context.options.platforms.supported();
+    let name = |release: &Release| format!("{}.{}", release.major, release.minor);
+    let range = match supported.as_slice() {
+        [newest, .., oldest] => format!("{} to {}", name(oldest), name(newest)),
+        [only] => name(only),
+        [] => "none".to_owned(),
+    };
+    format!("include a supported version ({range}); --ocp-versions and --platforms change the supported versions")
+}
+
 fn versions(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
     let annotation = context.bundle.annotations()?.get(OPENSHIFT)?;
     // A repository that does not name its organization may be a community repository.
@@ -80,18 +93,18 @@ fn versions(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise>
             return Ok(());
         }
         let hint = "add it to metadata/annotations.yaml, such as v4.16 for that version and all later ones";
-        (format!("the annotation {OPENSHIFT} is missing"), hint)
+        (format!("the annotation {OPENSHIFT} is missing"), hint.to_owned())
     } else {
         let range = shown(annotation.node);
         match context.options.platforms.selected(Some(&range)) {
             Some(versions) if !versions.is_empty() => return Ok(()),
             Some(_) => (
                 format!("{OPENSHIFT} {range:?} selects no supported OpenShift version"),
-                "include a later version; --ocp-versions and --platforms change the supported versions",
+                supported_versions(context),
             ),
             None => (
                 format!("{OPENSHIFT} {range:?} is not a range of versions"),
-                "write v4.16, =v4.16 or v4.16-v4.20",
+                "write v4.16, =v4.16 or v4.16-v4.20".to_owned(),
             ),
         }
     };

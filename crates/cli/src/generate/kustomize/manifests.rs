@@ -49,7 +49,9 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let project = ProjectFile::read(Path::new("."))?.unwrap_or_default();
+    let found = ProjectFile::read(Path::new("."))?;
+    let has_project = found.is_some();
+    let project = found.unwrap_or_default();
     let is_go = project.layout.split(',').any(|plugin| plugin.starts_with("go"));
     let package = match args
         .package
@@ -58,6 +60,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .filter(|name| !name.is_empty())
     {
         Some(package) => package,
+        None if has_project => directory_name()?,
         None => bail!("no PROJECT file with a projectName here; set the package with --package"),
     };
     let name = format!("{package}.clusterserviceversion.yaml");
@@ -84,6 +87,31 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     note!("Kustomize files written to {}", args.output_dir.display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// The package of a PROJECT file without a projectName, as in layouts before version 3: the directory's name.
+fn directory_name() -> anyhow::Result<String> {
+    let directory = std::env::current_dir().context("cannot read the current directory")?;
+    let name = directory
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_lowercase();
+    let is_label = |name: &str| {
+        let is_inner =
+            |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-';
+        name.chars().all(is_inner)
+            && !name.is_empty()
+            && name.len() <= 63
+            && !name.starts_with('-')
+            && !name.ends_with('-')
+    };
+    if is_label(&name) {
+        return Ok(name);
+    }
+    bail!(
+        "the PROJECT file has no projectName, and the directory's name {name:?} is not a DNS label; set the package with --package"
+    )
 }
 
 /// The base to write: the present one with new answers, or a new one.

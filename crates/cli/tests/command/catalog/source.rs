@@ -297,6 +297,21 @@ fn an_addition_leaves_a_catalog_that_olm_takes() {
     add(&["--channel", "alpha", "--replaces", "memcached-operator.v0.0.9"])
         .refused("the channel has no entry memcached-operator.v0.0.9; use --replaces memcached-operator.v0.1.0");
     add(&["--channel", "alpha", "--replaces", OLD]).refused("would have two heads");
+    add(&["--channel", "alpha", "--skip-range", "none"])
+        .refused("cannot add memcached-operator.v0.2.0: the catalog would be invalid: invalid skipRange \"none\"");
+    let both = add(&["--channel", "alpha", "--semver", "--skips", OLD]);
+    assert_eq!(both.code, 2, "{}", both.err);
+    // A second bundle with the version of the first, and an image reference that does not exist.
+    let renamed = desk
+        .text(csv)
+        .replace("memcached-operator.v0.2.0", "memcached-operator.hotfix")
+        .replace("version: 0.2.0", "version: 0.1.0");
+    let original = desk.text(csv);
+    std::fs::write(desk.path(csv), renamed).unwrap();
+    add(&["--channel", "alpha"]).refused("duplicate versions found in bundles");
+    std::fs::write(desk.path(csv), original.replace("version: 0.2.0", "version: 0.2.0+1")).unwrap();
+    add(&["--channel", "alpha"]).refused("invalid image pull spec");
+    std::fs::write(desk.path(csv), original).unwrap();
     assert_eq!(desk.text(SOURCE), before);
     // An entry that bypasses the head must skip it.
     add(&[

@@ -35,3 +35,28 @@ fn owned_kinds_come_from_the_definitions_of_a_go_project() {
     assert_eq!(run("go.kubebuilder.io/v4"), json!({ "owned": owned }));
     assert_eq!(run("go.kubebuilder.io/v4"), json!({ "owned": owned }), "once");
 }
+
+#[test]
+fn a_project_without_a_name_is_named_after_its_directory() {
+    let directory = Folder::new();
+    directory.write(
+        "Shop-Operator/PROJECT",
+        "layout:\n- helm.sdk.operatorframework.io/v1\nversion: \"3\"\n",
+    );
+    directory.write(
+        "not_a_label/PROJECT",
+        "layout:\n- helm.sdk.operatorframework.io/v1\nversion: \"3\"\n",
+    );
+    let run = |below: &str| {
+        let mut command = assert_cmd::Command::cargo_bin("olmkit").unwrap();
+        command.args(["generate", "kustomize", "manifests"]);
+        command.current_dir(directory.path(below)).output().unwrap()
+    };
+    let output = run("Shop-Operator");
+    assert!(output.status.success(), "{}", said(&output));
+    let base = "Shop-Operator/config/manifests/bases/shop-operator.clusterserviceversion.yaml";
+    assert!(directory.path(base).is_file());
+    let output = run("not_a_label");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("is not a DNS label"), "{}", said(&output));
+}

@@ -138,3 +138,182 @@ fn a_certificate_mount_that_olm_replaces_is_no_loss() {
         said(&output)
     );
 }
+
+const DEPLOYMENT: &str = "kind: Deployment\nmetadata:\n  name: manager\n";
+const OTHER_SUBJECT: &str =
+    "subjects:\n- kind: Group\n  name: admins\n  apiGroup: rbac.authorization.k8s.io\n- kind: ServiceAccount\n";
+
+/// The example operator with one change.
+#[track_caller]
+fn changed(from: &str, to: &str) -> String {
+    let input = OPERATOR.replacen(from, to, 1);
+    assert_ne!(input, OPERATOR, "{from}");
+    input
+}
+
+#[test]
+fn an_account_without_rules_is_reported() {
+    let (before, rest) = OPERATOR.split_once("---\napiVersion: rbac").unwrap();
+    let (_, rest) = rest.split_once("---\napiVersion: apps/v1").unwrap();
+    let input = format!("{before}---\napiVersion: apps/v1{rest}");
+    let directory = Folder::new();
+    let output = directory.generate(&["--strict"], &input);
+    assert!(output.status.success(), "{}", said(&output));
+    let expected = "ServiceAccount manager: is left out: OLM creates only service accounts with rules";
+    assert!(said(&output).contains(expected), "{}", said(&output));
+    let output = directory.generate(&["--strict", "--allow-dropped", "ServiceAccount"], &input);
+    assert!(!said(&output).contains(expected), "{}", said(&output));
+}
+
+#[test]
+fn a_role_that_also_binds_others_stays_an_object_in_strict_mode() {
+    let input = changed("subjects:\n- kind: ServiceAccount\n", OTHER_SUBJECT);
+    let directory = Folder::new();
+    let output = directory.generate(&[], &input);
+    assert!(output.status.success(), "{}", said(&output));
+    let lost =
+        "Role own: is left out and only its rules are kept: the other subjects of RoleBinding own get no permissions";
+    assert!(said(&output).contains(lost), "{}", said(&output));
+    let role = "bundle/manifests/own_rbac.authorization.k8s.io_v1_role.yaml";
+    assert!(!directory.path(role).exists(), "as operator-sdk");
+    let output = directory.generate(&["--strict"], &input);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(directory.path(role).exists());
+    let binding = directory.manifest("bundle/manifests/own_rbac.authorization.k8s.io_v1_rolebinding.yaml");
+    assert_eq!(binding["subjects"].as_array().unwrap().len(), 1, "{binding}");
+    assert_eq!(binding["subjects"][0]["name"], "admins");
+}
+
+#[test]
+fn a_role_that_another_one_aggregates_stays_an_object_in_strict_mode() {
+    let roles = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: part, labels: {shop: view}}\n\
+                 rules: [{apiGroups: [''], resources: [nodes], verbs: [get]}]\n---\n\
+                 apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: whole}\n\
+                 aggregationRule: {clusterRoleSelectors: [{matchExpressions: [{key: shop, operator: In, values: [view, edit]}]}]}\n";
+    let file = "bundle/manifests/part_rbac.authorization.k8s.io_v1_clusterrole.yaml";
+    let directory = Folder::new();
+    let output = directory.generate(&["--strict"], &format!("{OPERATOR}{roles}{}", binding("part")));
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(directory.path(file).exists());
+    let edited = roles.replace("values: [view, edit]", "values: [edit]");
+    let directory = Folder::new();
+    let output = directory.generate(&["--strict"], &format!("{OPERATOR}{edited}{}", binding("part")));
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(!directory.path(file).exists());
+}
+
+#[test]
+fn bindings_to_accounts_of_a_fixed_namespace_are_reported() {
+    let role = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: other}\n\
+                rules: [{apiGroups: [''], resources: [nodes], verbs: [get]}]\n";
+    let elsewhere = binding("other").replace("example-system", "elsewhere");
+    let lines = losses(&format!("{OPERATOR}{role}{elsewhere}"));
+    assert_named(
+        &lines,
+        "ClusterRoleBinding other",
+        "is for service account elsewhere/manager",
+    );
+    let account = "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: scraper, namespace: example-system}\n";
+    let input = format!(
+        "{OPERATOR}{role}{account}{}",
+        binding("other").replace("name: manager", "name: scraper")
+    );
+    let lines = losses(&input);
+    assert_named(
+        &lines,
+        "ClusterRoleBinding other",
+        "grants nothing outside namespace example-system",
+    );
+    let directory = Folder::new();
+    let output = directory.generate(&["--strict", "--extra-service-accounts", "scraper"], &input);
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+#[test]
+fn two_objects_of_one_name_and_metadata_of_webhook_configurations_are_losses() {
+    let map = |namespace: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: config, namespace: {namespace}}}\ndata: {{a: {namespace}}}\n"
+        )
+    };
+    let lines = losses(&format!("{OPERATOR}{}{}", map("example-system"), map("elsewhere")));
+    assert_named(
+        &lines,
+        "ConfigMap config",
+        "has the kind and name of an object before it",
+    );
+    let (_, deployment) = OPERATOR.split_once("---\napiVersion: apps/v1").unwrap();
+    let (deployment, _) = deployment.split_once("---\n").unwrap();
+    let second = deployment
+        .replace("example-system", "elsewhere")
+        .replace("app: example", "app: second");
+    let lines = losses(&format!("{OPERATOR}---\napiVersion: apps/v1{second}"));
+    assert_named(
+        &lines,
+        "Deployment manager",
+        "conflicts with another Deployment of the same name",
+    );
+    let hook = "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata:\n  name: v\n  \
+                annotations: {cert-manager.io/inject-ca-from: a/b}\n  labels: {admissions.enforcer/disabled: \"true\"}\nwebhooks: \
+                [{name: v.example.com, clientConfig: {service: {name: s, namespace: example-system}}}]\n";
+    let lines = losses(&format!("{OPERATOR}{hook}"));
+    assert_named(
+        &lines,
+        "ValidatingWebhookConfiguration v",
+        "labels admissions.enforcer/disabled",
+    );
+    assert!(!lines.iter().any(|line| line.contains("annotations")), "{lines:#?}");
+}
+
+#[test]
+fn a_revision_limit_that_olm_sets_itself_is_noted() {
+    let input = changed(
+        "spec:\n  selector:\n    matchLabels:\n",
+        "spec:\n  revisionHistoryLimit: 5\n  selector:\n    matchLabels:\n",
+    );
+    let directory = Folder::new();
+    let arguments = [
+        "generate",
+        "bundle",
+        "--package",
+        "example-operator",
+        "--version",
+        "0.0.1",
+        "--strict",
+    ];
+    let output = directory.olmkit(&arguments, &input);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(
+        said(&output).contains("revisionHistoryLimit 5: OLM sets 1"),
+        "{}",
+        said(&output)
+    );
+    let input = changed(DEPLOYMENT, &format!("{DEPLOYMENT}  finalizers: [a.example.com/b]\n"));
+    assert_named(&losses(&input), "Deployment manager", "finalizers a.example.com/b");
+}
+
+#[test]
+fn fields_that_a_type_does_not_have_are_losses() {
+    let input = changed(
+        "      containers:\n",
+        "      hostnameOverride: x\n      tolerations: []\n      containers:\n",
+    );
+    let lines = losses(&input.replace(
+        "name: manager\n      serviceAccountName",
+        "name: manager\n        imagePullPolcy: Always\n      serviceAccountName",
+    ));
+    let expected =
+        "loses spec.template.spec.containers[0].imagePullPolcy, spec.template.spec.hostnameOverride: the type";
+    assert_named(&lines, "Deployment manager", expected);
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+    let directory = Folder::new();
+    let base = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: example-operator.v0.0.0}\n\
+                spec: {displayname: Example, maturty: alpha}\n";
+    directory.write(
+        "config/manifests/bases/example-operator.clusterserviceversion.yaml",
+        base,
+    );
+    let output = directory.generate(&[], OPERATOR);
+    let expected = "loses spec.maturty: the type of the kind has no such field";
+    assert!(said(&output).contains(expected), "{}", said(&output));
+}

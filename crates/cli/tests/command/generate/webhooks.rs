@@ -74,3 +74,62 @@ fn one_version_needs_no_conversion() {
         Some(1)
     );
 }
+
+#[test]
+fn the_service_in_the_namespace_of_the_reference_is_called() {
+    let other = "---\napiVersion: v1\nkind: Service\nmetadata: {name: webhook-service, namespace: elsewhere}\n\
+                 spec: {selector: {app: other}, ports: [{port: 443, targetPort: 1}]}\n";
+    let directory = Folder::new();
+    let output = directory.generate(&[], &format!("{other}---\n{TWO}"));
+    assert!(output.status.success(), "{}", said(&output));
+    let definition = &definitions(&directory)[0];
+    assert_eq!(definition["deploymentName"], "shop-hooks", "{definition}");
+    assert_eq!(definition["targetPort"], "webhook-server");
+}
+
+#[test]
+fn a_port_that_the_service_lacks_differs_from_a_missing_service() {
+    let directory = Folder::new();
+    let other = TWO.replace("port: 443", "port: 8443");
+    let output = directory.generate(&[], &other);
+    let expected = "calls port 443 of Service webhook-service, which has no such port: OLM does not know the container's port\n  \
+                    Add the port to the Service";
+    assert!(said(&output).contains(expected), "{}", said(&output));
+    let none = TWO.replace(
+        "name: webhook-service, namespace: shop-system}",
+        "name: other, namespace: shop-system}",
+    );
+    let output = directory.generate(&[], &none);
+    assert!(
+        said(&output).contains("calls Service webhook-service, which is not in the input"),
+        "{}",
+        said(&output)
+    );
+}
+
+#[test]
+fn ports_of_init_containers_and_of_udp_serve_no_webhook() {
+    let init = "      initContainers:\n      - name: init\n        image: registry.example.com/shop:v1\n        \
+                ports: [{containerPort: 1, name: webhook-server}]\n      containers:\n";
+    let directory = Folder::new();
+    let first = TWO.replacen("      containers:\n", init, 1);
+    assert_ne!(first, TWO);
+    let output = directory.generate(&[], &first);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(definitions(&directory)[0]["deploymentName"], "shop-hooks");
+    let sidecar = first.replace("- name: init\n", "- name: init\n        restartPolicy: Always\n");
+    let output = directory.generate(&[], &sidecar);
+    assert!(
+        said(&output).contains("selects several Deployments"),
+        "{}",
+        said(&output)
+    );
+    let udp = TWO.replace("name: webhook-server}]", "name: webhook-server, protocol: UDP}]");
+    assert_ne!(udp, TWO);
+    let output = directory.generate(&[], &udp);
+    assert!(
+        said(&output).contains("target port \"webhook-server\" no container"),
+        "{}",
+        said(&output)
+    );
+}

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Options;
 use super::collect::{Collection, RBAC};
@@ -79,6 +79,9 @@ pub(super) struct Split {
     /// Names of ClusterRoles that the operator may bind to other accounts, or that extend other ClusterRoles. Strict
     /// mode keeps the objects.
     pub shared: BTreeSet<String>,
+    /// Roles whose rules are in the CSV and that a remaining binding binds to other subjects, each with the binding. Strict mode keeps
+    /// the objects.
+    pub bound_to_others: Vec<(Typed, Typed)>,
     /// Bindings to an account of the CSV whose role is not in the input.
     pub dangling: Vec<Typed>,
     /// Bindings that a bundle loses: they have no subject.
@@ -138,25 +141,56 @@ pub(super) fn split(found: &Collection, options: &Options) -> Split {
     split.shared = split
         .absorbed
         .iter()
-        .filter(|role| (may_bind && !grants_binding(role)) || extends_others(role))
+        .filter(|role| {
+            (may_bind && !grants_binding(role)) || extends_others(role) || is_aggregated(role, &found.cluster_roles)
+        })
         .map(|role| role.name().to_owned())
         .collect();
-    if options.strict {
-        used.retain(|name| !split.shared.contains(*name));
-    }
-    split.files.extend(remaining(&found.roles, &roles, &in_roles));
-    split
-        .files
-        .extend(remaining(&found.cluster_roles, &cluster_roles, &used));
-    let left = namespaced.left(&found.role_bindings).into_iter();
-    split.files.extend(left.map(|binding| {
+    let place = |binding: Typed| {
         if is_for_own_namespace(&binding) {
             in_any_namespace(binding, &accounts)
         } else {
             binding
         }
-    }));
-    split.files.extend(clusterwide.left(&found.cluster_role_bindings));
+    };
+    let left = namespaced.left(&found.role_bindings);
+    let mut bindings: Vec<Typed> = left.into_iter().map(place).collect();
+    bindings.extend(clusterwide.left(&found.cluster_role_bindings));
+    for binding in &bindings {
+        let role = match kind_of(binding) {
+            Some(Kind::Role) => roles
+                .get(role_name(binding))
+                .filter(|role| in_roles.contains(role.name())),
+            Some(Kind::ClusterRole) => {
+                let role = cluster_roles.get(role_name(binding));
+                role.filter(|role| used.contains(role.name()) && !split.shared.contains(role.name()))
+            }
+            None => None,
+        };
+        if let Some(role) = role {
+            split.bound_to_others.push(((*role).clone(), binding.clone()));
+        }
+    }
+    let mut absorbed_roles = in_roles.clone();
+    if options.strict {
+        used.retain(|name| !split.shared.contains(*name));
+        for (role, binding) in &split.bound_to_others {
+            match kind_of(binding) {
+                Some(Kind::Role) => absorbed_roles.remove(role.name()),
+                _ => used.remove(role.name()),
+            };
+        }
+        for binding in &mut bindings {
+            if !is_for_own_namespace(binding) {
+                without_accounts(binding, &roles, &cluster_roles, &accounts);
+            }
+        }
+    }
+    split.files.extend(remaining(&found.roles, &roles, &absorbed_roles));
+    split
+        .files
+        .extend(remaining(&found.cluster_roles, &cluster_roles, &used));
+    split.files.extend(bindings);
     split.files.extend(
         found
             .service_accounts
@@ -201,6 +235,67 @@ fn extends_others(role: &Typed) -> bool {
         .into_iter()
         .flatten()
         .any(|(key, _)| key.starts_with("rbac.authorization.k8s.io/aggregate-to-"))
+}
+
+/// Removes the accounts whose rules are in the CSV from a binding that remains for its other subjects. A binding whose role is not in
+/// the input is the only source of its rules.
+fn without_accounts(
+    binding: &mut Typed,
+    roles: &BTreeMap<&str, &Typed>,
+    cluster_roles: &BTreeMap<&str, &Typed>,
+    accounts: &BTreeSet<String>,
+) {
+    let known = match kind_of(binding) {
+        Some(Kind::Role) => roles.contains_key(role_name(binding)),
+        Some(Kind::ClusterRole) => cluster_roles.contains_key(role_name(binding)),
+        None => false,
+    };
+    let Some(subjects) = binding.value.get_mut("subjects").and_then(Value::as_array_mut) else {
+        return;
+    };
+    if known {
+        subjects.retain(|subject| {
+            let text = |field: &str| subject.get(field).and_then(Value::as_str).unwrap_or_default();
+            text("kind") != "ServiceAccount" || !accounts.contains(text("name"))
+        });
+    }
+}
+
+/// Returns true if a ClusterRole of the input collects the rules of another one by its labels.
+fn is_aggregated(role: &Typed, cluster_roles: &[Typed]) -> bool {
+    let labels = role.value.pointer("/metadata/labels").and_then(Value::as_object);
+    let Some(labels) = labels.filter(|labels| !labels.is_empty()) else {
+        return false;
+    };
+    let others = cluster_roles.iter().filter(|other| other.name() != role.name());
+    others
+        .flat_map(|other| other.list("/aggregationRule/clusterRoleSelectors"))
+        .any(|selector| selects(selector, labels))
+}
+
+/// Returns true if a label selector matches labels.
+fn selects(selector: &Value, labels: &Map<String, Value>) -> bool {
+    let exact = selector.get("matchLabels").and_then(Value::as_object);
+    let expressions = selector.get("matchExpressions").and_then(Value::as_array);
+    let is_met = |expression: &Value| {
+        let key = expression.get("key").and_then(Value::as_str).unwrap_or_default();
+        let values = expression.get("values").and_then(Value::as_array);
+        let has_value = labels
+            .get(key)
+            .is_some_and(|label| values.is_some_and(|values| values.contains(label)));
+        match expression.get("operator").and_then(Value::as_str) {
+            Some("In") => has_value,
+            Some("NotIn") => !has_value,
+            Some("Exists") => labels.contains_key(key),
+            Some("DoesNotExist") => !labels.contains_key(key),
+            _ => false,
+        }
+    };
+    exact
+        .into_iter()
+        .flatten()
+        .all(|(key, value)| labels.get(key) == Some(value))
+        && expressions.into_iter().flatten().all(is_met)
 }
 
 fn by_name(list: &[Typed]) -> BTreeMap<&str, &Typed> {

@@ -9,7 +9,7 @@ use super::files::{Names, supported};
 use super::typed::Typed;
 use super::{
     Error, Input, Notice, OPERATOR_SDK_BUILDER, Options, accounts, almexamples, base, definitions, images, strict,
-    webhooks,
+    unknown_fields, webhooks,
 };
 use crate::object::{PathPart, SetAt as _};
 use crate::types::encode;
@@ -23,6 +23,7 @@ pub(super) fn assemble(input: Input, options: &Options, notices: &mut Vec<Notice
         return Err(Error::Empty);
     }
     let found = collect(input, notices)?;
+    unknown_fields::report(&found, notices);
     let mut csv = base::choose(&found, project_base.as_ref(), options, notices)?;
     let kept = strict::Kept::of(&csv);
     let related = images::related(&found, notices)?;

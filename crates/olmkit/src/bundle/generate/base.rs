@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::collect::Collection;
 use super::typed::Typed;
-use super::{Error, Notice, Options, Weight};
+use super::{Error, Notice, Options, Weight, unknown_fields};
 use crate::crd::display_name;
 use crate::types::encode;
 
@@ -31,10 +31,12 @@ pub(super) fn choose(
                 },
                 message,
             })?;
-        candidates.push(Typed {
+        let base = Typed {
             document: document.clone(),
             value,
-        });
+        };
+        notices.extend(unknown_fields::notice(&base));
+        candidates.push(base);
     }
     let chosen = candidates.iter().position(|csv| csv.name().starts_with(&prefix));
     for (at, csv) in candidates.iter().enumerate() {

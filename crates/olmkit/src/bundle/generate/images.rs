@@ -38,7 +38,7 @@ pub(super) fn related(found: &Collection, notices: &mut Vec<Notice>) -> Result<V
 }
 
 /// Containers first, then init containers: the order decides which name comes first.
-pub(super) fn containers(deployment: &Value) -> impl Iterator<Item = &Value> {
+fn containers(deployment: &Value) -> impl Iterator<Item = &Value> {
     ["containers", "initContainers"].into_iter().flat_map(move |field| {
         deployment
             .pointer(&format!("/spec/template/spec/{field}"))

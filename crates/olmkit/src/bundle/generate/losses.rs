@@ -11,13 +11,18 @@ use super::{Document, Notice, Options, Weight};
 use crate::bundle::kinds::{self, Scope};
 
 /// Annotations in which tools record data about an object. They do not affect the running system.
-const BOOKKEEPING: [&str; 5] = [
+const BOOKKEEPING: [&str; 7] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     "deployment.kubernetes.io/",
     "config.kubernetes.io/",
     "internal.config.kubernetes.io/",
     "config.k8s.io/",
+    "meta.helm.sh/",
+    "argocd.argoproj.io/",
 ];
+
+/// Annotations of webhook configurations that request a certificate. OLM writes its own certificates.
+const CERTIFICATES: [&str; 2] = ["cert-manager.io/inject-", "service.beta.openshift.io/inject-cabundle"];
 
 /// Labels that describe an object for people and dashboards.
 const DESCRIPTIVE: [&str; 2] = ["app.kubernetes.io/", "helm.sh/"];
@@ -33,7 +38,22 @@ pub(super) fn report(found: &Collection, split: &Split, options: &Options, notic
             &lost,
             "OLM makes the Deployment without them",
         ));
+        let finalizers = texts(deployment, "/metadata/finalizers");
+        notices.extend(losses.of(
+            &deployment.document,
+            "finalizers",
+            &finalizers,
+            "OLM makes the Deployment without them",
+        ));
+        let limit = deployment.value.pointer("/spec/revisionHistoryLimit");
+        if let Some(limit) = limit.filter(|limit| limit.as_i64() != Some(1)) {
+            let message = format!("has revisionHistoryLimit {limit}: OLM sets 1");
+            notices.push(deployment.notice(Weight::Note, message, ""));
+        }
     }
+    configurations(found, &losses, notices);
+    unused_accounts(found, split, options, notices);
+    fixed_namespaces(found, split, options, notices);
     let accounts = accounts::accounts(found, options);
     for account in found
         .service_accounts
@@ -41,6 +61,9 @@ pub(super) fn report(found: &Collection, split: &Split, options: &Options, notic
         .filter(|account| accounts.contains(account.name()))
     {
         service_account(account, &losses, notices);
+    }
+    for (role, binding) in &split.bound_to_others {
+        bound_to_others(role, binding, options, notices);
     }
     for role in &split.absorbed {
         cluster_role(role, split, options, notices);
@@ -88,6 +111,123 @@ fn keys(object: &Typed, pointer: &str, except: &[&str]) -> Vec<String> {
         .filter(|key| !except.iter().any(|prefix| key.starts_with(prefix)))
         .cloned()
         .collect()
+}
+
+/// The strings of a list.
+fn texts(object: &Typed, pointer: &str) -> Vec<String> {
+    let texts = object.list(pointer).iter().filter_map(Value::as_str);
+    texts.map(str::to_owned).collect()
+}
+
+/// Labels and annotations of webhook configurations, which OLM makes from the ClusterServiceVersion.
+fn configurations(found: &Collection, losses: &Losses<'_>, notices: &mut Vec<Notice>) {
+    for hook in found.validating.iter().chain(&found.mutating) {
+        let typed = Typed {
+            document: hook.configuration.clone(),
+            value: hook.configuration.value.clone(),
+        };
+        let annotations: Vec<&str> = BOOKKEEPING.iter().chain(&CERTIFICATES).copied().collect();
+        for (field, except) in [
+            ("annotations", annotations.as_slice()),
+            ("labels", DESCRIPTIVE.as_slice()),
+        ] {
+            let lost = keys(&typed, &format!("/metadata/{field}"), except);
+            let reason = "OLM makes the configuration without them";
+            notices.extend(losses.of(&typed.document, field, &lost, reason));
+        }
+    }
+}
+
+/// Service accounts without rules: OLM creates only the accounts that have permissions in the ClusterServiceVersion, and the bundle
+/// format forbids objects for those of Deployments.
+fn unused_accounts(found: &Collection, split: &Split, options: &Options, notices: &mut Vec<Notice>) {
+    let with_rules: BTreeSet<&str> = split
+        .permissions
+        .iter()
+        .chain(&split.cluster_permissions)
+        .filter_map(|entry| entry.get("serviceAccountName")?.as_str())
+        .collect();
+    let accounts = accounts::accounts(found, options);
+    let is_lost = |name: &str| name != "default" && accounts.contains(name) && !with_rules.contains(name);
+    for account in found.service_accounts.iter().filter(|account| is_lost(account.name())) {
+        let is_allowed = options
+            .allow_dropped
+            .iter()
+            .any(|kind| kind.eq_ignore_ascii_case("ServiceAccount"));
+        notices.push(account.notice(
+            if is_allowed { Weight::Note } else { Weight::Warning },
+            "is left out: OLM creates only service accounts with rules, and no pod starts without its account",
+            "Bind a role to it, or remove serviceAccountName from the Deployment. To accept this, pass --allow-dropped ServiceAccount.",
+        ));
+    }
+}
+
+/// Bindings to service accounts in a namespace: OLM creates the accounts in the namespace of the operator.
+fn fixed_namespaces(found: &Collection, split: &Split, options: &Options, notices: &mut Vec<Notice>) {
+    let homes: BTreeSet<&str> = found.deployments.iter().map(Typed::namespace).collect();
+    if homes.is_empty() || homes.contains("") {
+        return;
+    }
+    let accounts = accounts::accounts(found, options);
+    let text = |subject: &Value, field: &str| {
+        subject
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let in_namespace =
+        |subject: &&Value| text(subject, "kind") == "ServiceAccount" && !text(subject, "namespace").is_empty();
+    for binding in found.role_bindings.iter().chain(&found.cluster_role_bindings) {
+        for subject in binding.list("/subjects").iter().filter(in_namespace) {
+            let (name, namespace) = (text(subject, "name"), text(subject, "namespace"));
+            let is_extra = options.extra_service_accounts.contains(&name);
+            if accounts.contains(&name) && !is_extra && !homes.contains(namespace.as_str()) {
+                notices.push(binding.notice(
+                    Weight::Loss,
+                    format!("is for service account {namespace}/{name}: the bundle gives its rules to the operator's {name} instead"),
+                    "Rename one of the accounts.",
+                ));
+            }
+        }
+    }
+    let is_moved = |name: &str| {
+        split
+            .files
+            .iter()
+            .any(|file| file.document.kind() == "ServiceAccount" && file.name() == name)
+    };
+    for binding in split
+        .files
+        .iter()
+        .filter(|file| file.document.kind() == "ClusterRoleBinding")
+    {
+        for subject in binding.list("/subjects").iter().filter(in_namespace) {
+            let (name, namespace) = (text(subject, "name"), text(subject, "namespace"));
+            if is_moved(&name) && homes.contains(namespace.as_str()) {
+                notices.push(binding.notice(
+                    Weight::Loss,
+                    format!("grants nothing outside namespace {namespace}: OLM creates service account {name} in the namespace of the operator"),
+                    format!("Pass --extra-service-accounts {name}, so that its rules are in the ClusterServiceVersion."),
+                ));
+            }
+        }
+    }
+}
+
+/// A role whose rules are in the ClusterServiceVersion, and a binding to other subjects that remains.
+fn bound_to_others(role: &Typed, binding: &Typed, options: &Options, notices: &mut Vec<Notice>) {
+    let binding = binding.document.object();
+    if options.strict {
+        let message = format!("stays an object as well: {binding} binds it to other subjects");
+        notices.push(role.notice(Weight::Note, message, ""));
+        return;
+    }
+    notices.push(role.notice(
+        Weight::Loss,
+        format!("is left out and only its rules are kept: the other subjects of {binding} get no permissions"),
+        "Use --strict to keep the object as well.",
+    ));
 }
 
 /// OLM creates the service accounts of the ClusterServiceVersion from their names. The bundle format forbids objects

@@ -27,6 +27,7 @@ pub mod present;
 mod project_file;
 mod strict;
 mod typed;
+mod unknown_fields;
 mod webhooks;
 
 use std::collections::BTreeMap;

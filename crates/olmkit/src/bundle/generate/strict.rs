@@ -218,7 +218,7 @@ fn points_into(argument: &str, paths: &[String]) -> bool {
 /// A file name that two objects claim.
 pub(super) fn doubled(object: &Typed, name: &str) -> Notice {
     object.notice(
-        Weight::Warning,
+        Weight::Loss,
         format!("has the kind and name of an object before it; it is written to {name}"),
         "OLM applies both under one name, the later one wins. Keep one.",
     )
@@ -257,6 +257,7 @@ pub(super) fn report(
         ("ClusterRole", &found.cluster_roles),
         ("RoleBinding", &found.role_bindings),
         ("ClusterRoleBinding", &found.cluster_role_bindings),
+        ("Deployment", &found.deployments),
     ] {
         let mut seen = BTreeSet::new();
         for object in list

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::collect::{Collection, Webhook};
 use super::typed::Typed;
-use super::{Notice, Origin, Weight, images};
+use super::{Notice, Origin, Weight};
 
 const DEFAULT_PORT: i64 = 443;
 
@@ -77,16 +77,24 @@ fn admission(found: &Collection, hook: &Webhook, kind: &str, notices: &mut Vec<N
     };
     if let Some(reference) = hook.value.pointer("/clientConfig/service") {
         let service_name = reference.get("name").and_then(Value::as_str).unwrap_or_default();
-        let service = found.services.iter().find(|service| service.name() == service_name);
+        let service = service_of(found, reference);
         let port = reference.get("port").and_then(Value::as_i64).unwrap_or(DEFAULT_PORT);
-        if !service.is_some_and(|service| set_ports(&mut definition, service, port)) {
-            notice(
+        match service.map(|service| set_ports(&mut definition, service, port)) {
+            Some(true) => {}
+            Some(false) => notice(
                 Weight::Warning,
                 format!(
-                    "calls Service {service_name} on port {port}, which is not in the input: the port of the container is not known"
+                    "calls port {port} of Service {service_name}, which has no such port: OLM does not know the container's port"
+                ),
+                "Add the port to the Service, or set clientConfig.service.port to one that it has.",
+            ),
+            None => notice(
+                Weight::Warning,
+                format!(
+                    "calls Service {service_name}, which is not in the input: OLM does not know the container's port"
                 ),
                 "Add the Service to the input.",
-            );
+            ),
         }
         let backend = service
             .filter(|service| selects(service))
@@ -133,6 +141,14 @@ fn admission(found: &Collection, hook: &Webhook, kind: &str, notices: &mut Vec<N
         );
     }
     Value::Object(definition)
+}
+
+/// The Service of a reference. If several namespaces have one of its name, the namespace decides.
+fn service_of<'a>(found: &'a Collection, reference: &Value) -> Option<&'a Typed> {
+    let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
+    let mut named = found.services.iter().filter(|service| service.name() == text("name"));
+    let exact = named.clone().find(|service| service.namespace() == text("namespace"));
+    exact.or_else(|| named.next())
 }
 
 /// `containerPort` is the Service's port and `targetPort` that of the container; OLM creates a Service with both.
@@ -235,7 +251,7 @@ fn backend(found: &Collection, service: &Typed, port: i64) -> Backend {
     let with_port: Vec<&Typed> = selected
         .iter()
         .copied()
-        .filter(|deployment| images::containers(&deployment.value).any(|container| has_port(container, &target)))
+        .filter(|deployment| running_containers(&deployment.value).any(|container| has_port(container, &target)))
         .collect();
     if with_port.is_empty() {
         return Backend {
@@ -257,11 +273,27 @@ fn target_port(service: &Typed, port: i64) -> Option<Value> {
     Some(target.cloned().unwrap_or_else(|| port.into()))
 }
 
+/// The containers whose ports a Service can have as targets: not the init containers that end before the others start.
+fn running_containers(deployment: &Value) -> impl Iterator<Item = &Value> {
+    let list = |field: &str| {
+        deployment
+            .pointer(&format!("/spec/template/spec/{field}"))
+            .and_then(Value::as_array)
+    };
+    let sidecars = list("initContainers")
+        .into_iter()
+        .flatten()
+        .filter(|container| container.get("restartPolicy").and_then(Value::as_str) == Some("Always"));
+    list("containers").into_iter().flatten().chain(sidecars)
+}
+
 fn has_port(container: &Value, target: &Value) -> bool {
     let ports = container.get("ports").and_then(Value::as_array);
+    let is_tcp = |port: &&Value| matches!(port.get("protocol").and_then(Value::as_str), None | Some("" | "TCP"));
     ports
         .into_iter()
         .flatten()
+        .filter(is_tcp)
         .any(|port| port.get("name") == Some(target) || port.get("containerPort") == Some(target))
 }
 
@@ -301,7 +333,9 @@ fn conversions(found: &Collection, service: &Typed, notices: &mut Vec<Notice>) -
             continue;
         };
         let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
-        if text("name") != service.name() {
+        if text("name") != service.name()
+            || !service_of(found, reference).is_some_and(|found| std::ptr::eq(found, service))
+        {
             continue;
         }
         let beta = definition.document.group_version().1 == "v1beta1";

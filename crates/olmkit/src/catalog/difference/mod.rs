@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::graph;
-use super::model::{Bundle, Catalog, ChannelEntry, PROPERTY_GVK, PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE_REQUIRED};
+use super::model::{
+    Bundle, Catalog, ChannelEntry, PROPERTY_GVK, PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE_REQUIRED, Property,
+};
 use super::property;
 use crate::limits;
 use crate::object::UntrustedText;
@@ -40,10 +42,24 @@ pub enum Thing {
     Description,
     /// Its icon.
     Icon,
+    /// A property of the package.
+    PackageProperty {
+        /// The property's type.
+        #[serde(rename = "type")]
+        property: String,
+    },
     /// A channel.
     Channel {
         /// Its name.
         channel: String,
+    },
+    /// A property of a channel.
+    ChannelProperty {
+        /// The channel.
+        channel: String,
+        /// The property's type.
+        #[serde(rename = "type")]
+        property: String,
     },
     /// The head of a channel.
     Head {
@@ -101,6 +117,13 @@ pub enum Thing {
         /// Its name, empty for the package.
         name: String,
     },
+    /// The blobs of a custom schema with one name.
+    CustomBlob {
+        /// The schema.
+        schema: String,
+        /// Their name, which may be empty.
+        name: String,
+    },
 }
 
 impl Thing {
@@ -123,6 +146,8 @@ impl std::fmt::Display for Thing {
             Thing::DefaultChannel => formatter.write_str("default channel"),
             Thing::Description => formatter.write_str("description"),
             Thing::Icon => formatter.write_str("icon"),
+            Thing::PackageProperty { property } => write!(formatter, "{property} of the package"),
+            Thing::ChannelProperty { channel, property } => write!(formatter, "{property} of channel {channel}"),
             Thing::Channel { channel } => write!(formatter, "channel {channel}"),
             Thing::Head { channel } => write!(formatter, "head of {channel}"),
             Thing::Entry { channel, entry } => write!(formatter, "entry {entry} in {channel}"),
@@ -140,6 +165,7 @@ impl std::fmt::Display for Thing {
                 let text = format!("deprecation of {} {name}", schema.trim_start_matches("olm."));
                 formatter.write_str(text.trim_end())
             }
+            Thing::CustomBlob { schema, name } => formatter.write_str(format!("blob {schema} {name}").trim_end()),
         }
     }
 }
@@ -163,7 +189,7 @@ pub struct Change {
 
 impl std::fmt::Display for Change {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (package, what) = (&self.package, self.what.to_string());
+        let (package, what) = (title(&self.package), self.what.to_string());
         let (package, what) = (UntrustedText::new(package), UntrustedText::new(&what));
         write!(formatter, "{} {package}: {what}", self.change.sign())?;
         match (self.change, &self.before, &self.after) {
@@ -255,6 +281,15 @@ pub fn between(old: &Catalog, new: &Catalog) -> Vec<Change> {
     changes
 }
 
+/// The name of a package in text. Custom blobs may have none.
+fn title(package: &str) -> &str {
+    if package.is_empty() {
+        "without a package"
+    } else {
+        package
+    }
+}
+
 fn shown(text: &str) -> &str {
     if text.is_empty() { "nothing" } else { text }
 }
@@ -276,15 +311,24 @@ fn facts(catalog: &Catalog) -> Facts {
         add(Thing::DefaultChannel, &package.default_channel);
         add(Thing::Description, &package.description);
         let icon = package.icon.as_ref();
-        add(
-            Thing::Icon,
-            icon.and_then(|icon| icon.data.as_deref()).unwrap_or_default(),
-        );
+        let icon = icon.map(|icon| format!("{} {}", icon.data.as_deref().unwrap_or_default(), icon.media_type));
+        add(Thing::Icon, icon.unwrap_or_default().trim());
+        for (kind, values) in properties(&package.properties) {
+            let property = named(kind);
+            add(Thing::PackageProperty { property }, &values.join(" "));
+        }
     }
     for channel in &catalog.channels {
         let name = || named(&channel.name);
         let mut add = |what, value: &str| facts.insert((named(&channel.package), what), Fact::of(value));
         add(Thing::Channel { channel: name() }, "");
+        for (kind, values) in properties(&channel.properties) {
+            let what = Thing::ChannelProperty {
+                channel: name(),
+                property: named(kind),
+            };
+            add(what, &values.join(" "));
+        }
         add(
             Thing::Head { channel: name() },
             &graph::heads(channel.entries()).join(", "),
@@ -315,7 +359,7 @@ fn facts(catalog: &Catalog) -> Facts {
         let mut add = |what, value: &str| facts.insert((named(&bundle.package), what), Fact::of(value));
         add(Thing::Bundle { bundle: own() }, &version(bundle));
         add(Thing::Image { bundle: own() }, &bundle.image);
-        for (kind, values) in properties(bundle) {
+        for (kind, values) in properties(&bundle.properties) {
             let property = |value| Thing::Property {
                 bundle: own(),
                 property: named(kind),
@@ -352,6 +396,19 @@ fn facts(catalog: &Catalog) -> Facts {
             facts.insert((named(&blob.package), what), Fact::of(&entry.message));
         }
     }
+    let mut customs: BTreeMap<(&str, &str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for blob in &catalog.customs {
+        let key = (blob.package.as_str(), blob.schema.as_str(), blob.name.as_str());
+        customs.entry(key).or_default().insert(&blob.json);
+    }
+    for ((package, schema, name), blobs) in customs {
+        let what = Thing::CustomBlob {
+            schema: named(schema),
+            name: named(name),
+        };
+        let text: Vec<&str> = blobs.into_iter().collect();
+        facts.insert((named(package), what), Fact::Long(sha256(&text.join("\n"))));
+    }
     facts
 }
 
@@ -372,10 +429,10 @@ fn version(bundle: &Bundle) -> String {
     packages.first().map(|own| own.version.clone()).unwrap_or_default()
 }
 
-/// Values of a bundle's properties by their type, sorted.
-fn properties(bundle: &Bundle) -> BTreeMap<&str, Vec<&str>> {
+/// Values of properties by their type, sorted.
+fn properties(list: &[Property]) -> BTreeMap<&str, Vec<&str>> {
     let mut properties: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for property in &bundle.properties {
+    for property in list {
         let values = properties.entry(&property.kind).or_default();
         values.push(property.value.as_deref().unwrap_or_default());
     }
@@ -413,6 +470,39 @@ mod tests {
             ]
         );
         assert_eq!(between(&read(OLD), &read(OLD)), []);
+    }
+
+    #[test]
+    fn custom_blobs_and_properties_differ_too() {
+        let old: Catalog = load::text(OLD).unwrap().into_iter().collect();
+        let with = |rest: &str| -> Vec<String> {
+            let new: Catalog = load::text(&format!("{OLD}{rest}")).unwrap().into_iter().collect();
+            between(&old, &new).iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(
+            with(
+                "{\"schema\":\"x.lifecycle\",\"package\":\"p\",\"name\":\"l\",\"end\":1}{\"schema\":\"x.all\",\"end\":1}"
+            ),
+            ["+ without a package: blob x.all", "+ p: blob x.lifecycle l"]
+        );
+        let replaced = |from: &str, to: &str| -> Vec<String> {
+            let text = OLD.replace(from, to);
+            assert_ne!(text, OLD);
+            let new: Catalog = load::text(&text).unwrap().into_iter().collect();
+            between(&old, &new).iter().map(ToString::to_string).collect()
+        };
+        let property = "\"properties\":[{\"type\":\"x\",\"value\":1}]";
+        assert_eq!(
+            replaced(
+                "\"defaultChannel\":\"c\"",
+                &format!("\"defaultChannel\":\"c\",{property}")
+            ),
+            ["+ p: x of the package"]
+        );
+        assert_eq!(
+            replaced("\"entries\"", &format!("{property},\"entries\"")),
+            ["+ p: x of channel c"]
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{Change, Kind, Thing, between, named, version};
+use super::{Change, Kind, Thing, between, named, title, version};
 use crate::catalog::model::{Bundle, Catalog};
 use crate::diagnostics::counted;
 use crate::limits;
@@ -269,7 +269,7 @@ pub fn write_summary(packages: &[PackageChange], all: bool, out: &mut dyn Write)
             out,
             "{} {}",
             package.change.sign(),
-            UntrustedText::new(&package.package)
+            UntrustedText::new(title(&package.package))
         )?;
         for line in package.lines(if all { usize::MAX } else { LISTED }) {
             writeln!(out, "    {}", UntrustedText::new(&line))?;
@@ -299,6 +299,7 @@ impl PackageChange {
                 .filter(|(thing, _)| changed(thing))
                 .map(|(_, name)| format!("{name} changed")),
         );
+        lines.extend(self.other_lines(listed));
         let images: Vec<&str> = self.new_images.iter().map(String::as_str).collect();
         lines.extend(list("new image", &images, listed));
         // Removed images are only counted, because mirrors do not need them.
@@ -309,6 +310,37 @@ impl PackageChange {
             ));
         }
         lines
+    }
+
+    /// Custom blobs, and properties of the package and its channels.
+    fn other_lines(&self, listed: usize) -> Vec<String> {
+        let of = |kind: Kind| -> Vec<String> {
+            let changes = self.changes.iter().filter(|change| change.change == kind);
+            let is_other = |thing: &&Thing| {
+                matches!(
+                    thing,
+                    Thing::CustomBlob { .. } | Thing::PackageProperty { .. } | Thing::ChannelProperty { .. }
+                )
+            };
+            let others = changes.map(|change| &change.what).filter(is_other);
+            others.map(ToString::to_string).collect()
+        };
+        [
+            (Kind::Added, "new"),
+            (Kind::Removed, "removed"),
+            (Kind::Changed, "changed"),
+        ]
+        .into_iter()
+        .filter_map(|(kind, word)| {
+            let items = of(kind);
+            let shown: Vec<&str> = items.iter().take(listed).map(String::as_str).collect();
+            let rest = match items.len().saturating_sub(listed) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            (!items.is_empty()).then(|| format!("{word}: {}{rest}", shown.join(", ")))
+        })
+        .collect()
     }
 
     fn bundle_lines(&self, listed: usize) -> Vec<String> {

@@ -120,7 +120,11 @@ fn unknown_keys(origin: &Origin, schema: &str, object: String, problems: &mut Ve
             1 => String::new(),
             more => format!(", {more} times"),
         };
-        let message = format!("OLM ignores the key {key:?}{times}: {schema} has no such key at this place");
+        let message = if first.is_type {
+            format!("OLM ignores the property{times}: it does not know the type {key:?}")
+        } else {
+            format!("OLM ignores the key {key:?}{times}: {schema} has no such key at this place")
+        };
         let problem = Problem::warning(&UNKNOWN_KEY, message, origin)
             .at(&first.pointer)
             .of(&object);

@@ -27,7 +27,7 @@ define_rules! {
 }
 
 /// Prefixes of generated placeholders, in lowercase.
-const BEGINNINGS: [&str; 12] = [
+const BEGINNINGS: [&str; 17] = [
     "describe here ",
     "describe your operator",
     "description here",
@@ -40,6 +40,49 @@ const BEGINNINGS: [&str; 12] = [
     "your operator description",
     "replace this ",
     "write a description",
+    "add your description",
+    "description of your operator",
+    "a description of your operator",
+    "put your description",
+    "put description",
+];
+
+/// Strings that describe nothing, in lowercase.
+const EMPTY: [&str; 8] = [
+    "description",
+    "n/a",
+    "xxx",
+    "test",
+    "foo",
+    "bar",
+    "changeme",
+    "change me",
+];
+
+/// Words after a "TODO" that names an application for tasks, in lowercase.
+const TASKS: [&str; 10] = [
+    "list",
+    "lists",
+    "app",
+    "apps",
+    "application",
+    "applications",
+    "item",
+    "items",
+    "task",
+    "tasks",
+];
+
+/// Path segments that generators and templates contain instead of an organization or a repository.
+const SEGMENTS: [&str; 8] = [
+    "your-org",
+    "your-organization",
+    "your-repo",
+    "your-username",
+    "your-user",
+    "your-project",
+    "your_org",
+    "your_repo",
 ];
 
 /// Words that mark an unfinished text, as whole words in this spelling.
@@ -172,16 +215,28 @@ fn is_placeholder(text: &str) -> bool {
     let lower = text.get(..text.len().min(SHORT)).unwrap_or(text).to_lowercase();
     let begins = BEGINNINGS.iter().any(|beginning| lower.starts_with(beginning));
     // `TODO(user): …` is kubebuilder's.
-    let is_word = |word: &str| {
+    let is_mark = |word: &str| {
         let word = word.split(['(', ':']).next().unwrap_or_default();
         MARKS.contains(&word.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '_'))
     };
-    begins || text.len() <= SHORT && text.split_whitespace().any(is_word)
+    let words: Vec<&str> = text.split_whitespace().take(SHORT).collect();
+    let is_marked = words.iter().enumerate().any(|(at, word)| {
+        let next = words.get(at + 1).map(|next| next.to_lowercase()).unwrap_or_default();
+        let is_task = TASKS.contains(&next.trim_matches(|c: char| !c.is_ascii_alphanumeric()));
+        is_mark(word) && !(*word == "TODO" && is_task)
+    });
+    begins || is_slot(text) || EMPTY.contains(&lower.as_str()) || text.len() <= SHORT && is_marked
+}
+
+/// Returns true if a text is only a name in angle brackets, such as `<description>`.
+fn is_slot(text: &str) -> bool {
+    let inner = text.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
+    inner.is_some_and(|inner| !inner.is_empty() && inner.len() <= 40 && !inner.contains(['<', '>', '/']))
 }
 
 fn is_name(name: &str) -> bool {
     let name = name.trim().to_lowercase();
-    NAMES.contains(&name.as_str()) || MARKS.contains(&name.to_uppercase().as_str())
+    NAMES.contains(&name.as_str()) || MARKS.contains(&name.to_uppercase().as_str()) || is_slot(&name)
 }
 
 fn is_email(email: &str) -> bool {
@@ -198,7 +253,11 @@ fn is_url(url: &str) -> bool {
     let Some((_, rest)) = url.split_once("://") else {
         return false;
     };
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let mut parts = rest.split(['/', '?', '#']);
+    let host = parts.next().unwrap_or_default();
+    if parts.any(|part| SEGMENTS.contains(&part) || is_slot(part)) || MARKS.contains(&host.to_uppercase().as_str()) {
+        return true;
+    }
     let host = host.rsplit('@').next().unwrap_or_default();
     is_made_up(host.split(':').next().unwrap_or_default())
 }
@@ -227,6 +286,10 @@ mod tests {
             "FIXME: describe",
             "Your operator description goes here",
             "Lorem ipsum dolor sit amet",
+            "Add your description here",
+            "<description>",
+            "N/A",
+            "Test",
         ] {
             assert!(is_placeholder(text), "{text}");
         }
@@ -234,7 +297,16 @@ mod tests {
             "{} TODO lists are managed by this operator.",
             "Manages work. ".repeat(20)
         );
-        for text in ["Manages to-do lists.", "Runs a todo app.", "Todoist", "", &long] {
+        for text in [
+            "Manages to-do lists.",
+            "Runs a todo app.",
+            "A TODO list operator",
+            "Runs TODO apps.",
+            "Tests <things> and <others>",
+            "Todoist",
+            "",
+            &long,
+        ] {
             assert!(!is_placeholder(text), "{text}");
         }
     }
@@ -256,6 +328,9 @@ mod tests {
             "https://cache-operator.domain",
             "https://your.domain",
             "http://example.com/docs?a=b",
+            "https://github.com/your-org/your-repo",
+            "https://github.com/<org>/demo",
+            "http://TODO",
         ] {
             assert!(is_url(url), "{url}");
         }

@@ -228,10 +228,15 @@ fn missing_port(csv: &Csv<'_>, webhook: &Value, pointer: &str) -> Option<Checked
     let mut deployments = csv.deployments().iter();
     let deployment = deployments.find(|deployment| field(deployment, "name") == name)?;
     let pod = deployment.pointer("/spec/template/spec")?;
-    let mut ports = ["containers", "initContainers"]
-        .into_iter()
-        .flat_map(|list| items(pod, list))
-        .flat_map(|container| items(container, "ports"));
+    // A Service ignores the ports of init containers that end before the others start.
+    let sidecars = items(pod, "initContainers")
+        .iter()
+        .filter(|container| field(container, "restartPolicy") == "Always");
+    let mut ports = items(pod, "containers")
+        .iter()
+        .chain(sidecars)
+        .flat_map(|container| items(container, "ports"))
+        .filter(|found| matches!(field(found, "protocol"), "" | "TCP"));
     if ports.any(|found| field(found, "name") == port) {
         return None;
     }
