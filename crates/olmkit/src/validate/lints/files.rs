@@ -198,15 +198,28 @@ fn object(object: &Object, bytes_of_file: &[u8]) -> Vec<Checked> {
     findings
 }
 
-/// Bytes of an object as JSON; 0 where its file is so small that they cannot be too many.
+/// Bytes of an object as JSON. 0 if its file is so small that they cannot be too many.
 fn json_size(object: &Object, bytes_of_file: &[u8]) -> usize {
-    // Most that a byte of YAML becomes, if nothing is repeated by an anchor: `<,` in a flow map is `"\u003c":null,`.
-    const MOST_TIMES: usize = 8;
+    // An anchor can repeat anything.
     let repeats = memchr::memchr(b'&', bytes_of_file).is_some();
-    if object.node.is_null() || (!repeats && bytes_of_file.len() < MOST_REQUEST_BYTES / MOST_TIMES) {
+    if object.node.is_null() || (!repeats && most_json_bytes(bytes_of_file) < MOST_REQUEST_BYTES) {
         return 0;
     }
     json::marshal_len(&object.value)
+}
+
+/// At least the bytes of a YAML file without anchors as JSON. This is faster than a count of the exact bytes.
+fn most_json_bytes(file: &[u8]) -> usize {
+    /// A node becomes at most `"":null,`, or a number such as 1e20 with all its digits.
+    const NODE: usize = 28;
+    /// `<` becomes `\u003c`, and the escape sequence `\0` becomes `\u0000`.
+    const ESCAPED: usize = 5;
+    let more = |byte: &u8| match byte {
+        b'\n' | b',' | b':' | b'[' | b'{' | b'-' => NODE,
+        b'<' | b'>' | b'&' | b'\\' | b'"' | 0..b' ' | 0x7f.. => ESCAPED,
+        _ => 0,
+    };
+    NODE + file.iter().map(|byte| 1 + more(byte)).sum::<usize>()
 }
 
 fn annotations(context: &Context<'_>) -> Vec<Checked> {
@@ -284,4 +297,32 @@ fn properties(context: &Context<'_>) -> Option<Checked> {
         .iter()
         .find(|item| item.get("type").and_then(yaml::Node::as_str).is_none() || item.get("value").is_none());
     incomplete.and_then(|item| problem("this property has no `type` or `value`".to_string(), Some(item.start)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_has_at_most_the_estimated_bytes() {
+        let escapes = format!("a: \"{}\"\n", "\\0\\L\\x3c\\e".repeat(100));
+        let hyphens = format!("a:\n{}", "- - - -\n".repeat(50));
+        let cases = [
+            "{a,b,c,d}".to_owned(),
+            format!("[{}]", "<,".repeat(100)),
+            format!("[{}]", "1e20,".repeat(100)),
+            format!("a: [{}]", "[],{},~,".repeat(100)),
+            format!("a: |\n  {}\n", "<>\u{2028}\t".repeat(100)),
+            format!("a: '{}'", "\"'' <".repeat(100)),
+            "a:\nb:\n\"\":\n\"c\":\n".to_owned(),
+            escapes,
+            hyphens,
+        ];
+        for text in cases {
+            let node = yaml::parse(text.as_bytes()).unwrap();
+            let value = node.to_json().unwrap();
+            let (exact, most) = (json::marshal_len(&value), most_json_bytes(text.as_bytes()));
+            assert!(exact <= most, "{text:?}: {exact} of {most}");
+        }
+    }
 }

@@ -270,12 +270,21 @@ fn unsupported(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
 
 /// Visits the schemas below a schema that declare fields: properties, items, additionalProperties.
 fn each_below(schema: &Value, path: &Path<'_>, visit: &mut dyn FnMut(&Value, &Path<'_>)) {
-    for name in ["items", "additionalProperties"] {
-        if let Some(below) = schema.get(name).filter(|below| below.is_object()) {
+    let (mut items, mut others, mut fields) = (None, None, None);
+    for (keyword, value) in schema.as_object().into_iter().flatten() {
+        match keyword.as_str() {
+            "items" => items = Some(value),
+            "additionalProperties" => others = Some(value),
+            "properties" => fields = value.as_object(),
+            _ => {}
+        }
+    }
+    for (name, below) in [("items", items), ("additionalProperties", others)] {
+        if let Some(below) = below.filter(|below| below.is_object()) {
             visit(below, &Path::Keyword(path, name));
         }
     }
-    for (name, below) in properties(schema) {
+    for (name, below) in fields.into_iter().flatten() {
         visit(below, &Path::Property(path, name));
     }
 }
