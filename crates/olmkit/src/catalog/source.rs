@@ -58,10 +58,10 @@ pub enum Error {
     #[error(transparent)]
     Edit(#[from] edit::Error),
     /// The catalog would have errors that it does not have yet.
-    #[error("cannot add {bundle}: the catalog would be invalid: {reason}")]
+    #[error("cannot {change}: the catalog would be invalid: {reason}")]
     Invalid {
-        /// The bundle.
-        bundle: String,
+        /// The change, such as `add shop.v1.0.0`.
+        change: String,
         /// The errors, joined with semicolons.
         reason: String,
     },
@@ -140,7 +140,8 @@ pub fn add(
     edges: &NewEdges,
     new: NewChannels,
 ) -> Result<Vec<Placement>, Error> {
-    let mut text = read(file)?;
+    let original = read(file)?;
+    let mut text = original.clone();
     let mut blob = String::new();
     write::blob(&Blob::Bundle(bundle.clone()), write::Format::Yaml, &mut blob)?;
     let known: Catalog = load::file(file)?.into_iter().collect();
@@ -159,20 +160,21 @@ pub fn add(
         text = edit::add(before, bundle, &blob, channel, &placement)?;
         placements.push(placement);
     }
-    refuse_invalid(known, &text, bundle)?;
-    files::write(file, text.as_bytes())?;
+    let change = format!("add {}", bundle.name);
+    refuse_invalid(known, &text, &bundle.package, &change)?;
+    files::write(file, with_line_ends(&original, text).as_bytes())?;
     Ok(placements)
 }
 
 /// Rejects a change after which the package has errors that it did not have before.
-fn refuse_invalid(before: Catalog, after: &str, bundle: &Bundle) -> Result<(), Error> {
+fn refuse_invalid(before: Catalog, after: &str, package: &str, change: &str) -> Result<(), Error> {
     let invalid = |reason: String| Error::Invalid {
-        bundle: bundle.name.clone(),
+        change: change.to_owned(),
         reason,
     };
     let after = load::text(after).map_err(|error| invalid(error.message))?;
     let of_package = |blobs: Vec<Blob>| -> Catalog {
-        let own = blobs.into_iter().filter(|blob| blob.package() == bundle.package);
+        let own = blobs.into_iter().filter(|blob| blob.package() == package);
         own.collect()
     };
     let errors = |catalog: &Catalog| -> BTreeSet<String> {
@@ -193,8 +195,20 @@ fn refuse_invalid(before: Catalog, after: &str, bundle: &Bundle) -> Result<(), E
 /// # Errors
 /// When the file cannot be read, changed or written; it is unchanged then.
 pub fn deprecate(file: &Path, package: &str, schema: &str, name: &str, message: &str) -> Result<(), Error> {
-    let text = edit::deprecate(&read(file)?, package, schema, name, message)?;
-    Ok(files::write(file, text.as_bytes())?)
+    let original = read(file)?;
+    let text = edit::deprecate(&original, package, schema, name, message)?;
+    let known: Catalog = load::file(file)?.into_iter().collect();
+    let object = if name.is_empty() { package } else { name };
+    refuse_invalid(known, &text, package, &format!("deprecate {object}"))?;
+    Ok(files::write(file, with_line_ends(&original, text).as_bytes())?)
+}
+
+/// The string with the line ends of the original file.
+fn with_line_ends(original: &str, text: String) -> String {
+    if original.contains("\r\n") {
+        return text.replace("\r\n", "\n").replace('\n', "\r\n");
+    }
+    text
 }
 
 /// An unknown channel is most often misspelled.

@@ -18,10 +18,12 @@ pub fn describe_types(base: &mut Value, directory: &Path, kinds: &[GroupVersionK
     let mut described = go_markers::describe(directory, kinds)?;
     for kind in kinds {
         if !described.iter().any(|description| description.kind == *kind) {
-            eprintln!(
-                "warning: no Go type for {kind} below {}; its entry is unchanged",
-                directory.display()
-            );
+            let effect = if owned(base).iter().any(|entry| kind_of(entry) == *kind) {
+                "its entry is unchanged"
+            } else {
+                "it gets no entry"
+            };
+            eprintln!("warning: no Go type for {kind} below {}; {effect}", directory.display());
         }
     }
     let others: Vec<Description> = (0..)

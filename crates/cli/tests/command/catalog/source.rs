@@ -313,6 +313,18 @@ fn an_addition_leaves_a_catalog_that_olm_takes() {
     add(&["--channel", "alpha"]).refused("invalid image pull spec");
     std::fs::write(desk.path(csv), original).unwrap();
     assert_eq!(desk.text(SOURCE), before);
+    desk.run(&["catalog", "deprecate", "memcached-operator", "-m", ""])
+        .refused("cannot deprecate memcached-operator: the catalog would be invalid: invalid deprecation: message must be set");
+    assert_eq!(desk.text(SOURCE), before);
+    // Line ends are kept.
+    std::fs::write(desk.path(SOURCE), before.replace('\n', "\r\n")).unwrap();
+    add(&["--channel", "alpha"]).ok();
+    desk.run(&["catalog", "deprecate", "memcached-operator", "-m", "x", "--bundle", OLD])
+        .ok();
+    let text = desk.text(SOURCE);
+    assert_eq!(text.matches('\n').count(), text.matches("\r\n").count());
+    desk.run(&["catalog", "validate", "catalog"]).ok();
+    std::fs::write(desk.path(SOURCE), &before).unwrap();
     // An entry that bypasses the head must skip it.
     add(&[
         "--channel",

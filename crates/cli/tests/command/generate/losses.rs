@@ -317,3 +317,24 @@ fn fields_that_a_type_does_not_have_are_losses() {
     let expected = "loses spec.maturty: the type of the kind has no such field";
     assert!(said(&output).contains(expected), "{}", said(&output));
 }
+
+#[test]
+fn labels_of_a_namespace_that_pods_depend_on_are_reported() {
+    let namespace = |labels: &str| {
+        format!(
+            "{OPERATOR}---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: example-system, labels: {{{labels}}}}}\n"
+        )
+    };
+    let directory = Folder::new();
+    let run = |labels: &str| {
+        let output = directory.generate(&["--strict"], &namespace(labels));
+        assert!(output.status.success(), "{}", said(&output));
+        said(&output)
+    };
+    let text = run("pod-security.kubernetes.io/enforce: privileged, openshift.io/cluster-monitoring: \"true\", a: b");
+    let expected =
+        "is left out with its labels openshift.io/cluster-monitoring, pod-security.kubernetes.io/enforce: users";
+    assert!(text.contains(expected), "{text}");
+    let text = run("control-plane: x, pod-security.kubernetes.io/enforce: restricted");
+    assert!(!text.contains("left out with its labels"), "{text}");
+}

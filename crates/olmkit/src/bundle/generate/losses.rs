@@ -138,6 +138,64 @@ fn configurations(found: &Collection, losses: &Losses<'_>, notices: &mut Vec<Not
     }
 }
 
+/// Prefixes of namespace labels that change how the cluster treats the operator's pods.
+const NAMESPACE_LABELS: [&str; 4] = [
+    "pod-security.kubernetes.io/",
+    "security.openshift.io/",
+    "openshift.io/",
+    "istio-injection",
+];
+
+/// Annotations of a ClusterServiceVersion from which consoles create the namespace of an operator.
+const SUGGESTIONS: [&str; 2] = [
+    "operatorframework.io/suggested-namespace-template",
+    "operatorframework.io/cluster-monitoring",
+];
+
+/// Labels of namespaces, which the users of a bundle create.
+pub(super) fn namespace_labels(found: &Collection, csv: &Value, notices: &mut Vec<Notice>) {
+    let annotations = csv.pointer("/metadata/annotations");
+    if SUGGESTIONS
+        .iter()
+        .any(|key| annotations.is_some_and(|annotations| annotations.get(key).is_some()))
+    {
+        return;
+    }
+    for namespace in found
+        .others
+        .iter()
+        .filter(|other| other.kind() == "Namespace" && other.group_version().0.is_empty())
+    {
+        let labels = namespace.value.pointer("/metadata/labels").and_then(Value::as_object);
+        let lost: Vec<&str> = labels
+            .into_iter()
+            .flatten()
+            .filter(|(key, value)| {
+                // The pods of an operator should run under this standard anyway.
+                NAMESPACE_LABELS.iter().any(|prefix| key.starts_with(prefix)) && value.as_str() != Some("restricted")
+            })
+            .map(|(key, _)| key.as_str())
+            .filter(|key| !key.starts_with("pod-security") || !key.ends_with("-version"))
+            .collect();
+        if lost.is_empty() {
+            continue;
+        }
+        notices.push(Notice {
+            weight: Weight::Warning,
+            origin: namespace.origin.clone(),
+            object: namespace.object(),
+            message: format!(
+                "is left out with its labels {}: users create the namespace",
+                lost.join(", ")
+            ),
+            hint: format!(
+                "Write the namespace into the annotation {} of the base ClusterServiceVersion.",
+                SUGGESTIONS[0]
+            ),
+        });
+    }
+}
+
 /// Service accounts without rules: OLM creates only the accounts that have permissions in the ClusterServiceVersion, and the bundle
 /// format forbids objects for those of Deployments.
 fn unused_accounts(found: &Collection, split: &Split, options: &Options, notices: &mut Vec<Notice>) {

@@ -249,6 +249,7 @@ pub(super) fn report(
     others(found, &unserved, options, notices);
     permissions(found, split, options, notices);
     losses::report(found, split, options, notices);
+    losses::namespace_labels(found, csv, notices);
     if !options.strict {
         certificates(found, csv, notices);
     }
