@@ -18,7 +18,7 @@ const SCRIPT: &str = r#"[ ! -e /items/memory.meta ] || sleep 1
 last=$(readlink /tls/..data)
 memcached "$@" & server=$!
 trap 'kill -USR1 $server' TERM INT
-[ -z "$last" ] || while sleep 5; do
+[ -z "$last" ] || while sleep 5 && kill -0 $server; do
   now=$(readlink /tls/..data)
   [ "$now" = "$last" ] || kill -HUP $server
   last=$now
