@@ -294,7 +294,7 @@ fn check(source: &str, layers: &[&[&str]]) {
             .trim_end_matches(".rs")
             .trim_end_matches("_tests")
             .to_owned();
-        // The roots may use everything; other programs are users of the library.
+        // The roots may use everything. Other programs are users of the library.
         if ["lib", "main", "bin"].contains(&module.as_str()) {
             continue;
         }

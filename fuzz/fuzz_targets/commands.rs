@@ -80,7 +80,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(names.len(), 1, "{command} wrote outside its directory: {names:?}");
 });
 
-/// A line `@ path` begins a file; everything before the first is a catalog.
+/// A line `@ path` begins a file. Everything before the first is a catalog.
 fn write(work: &Path, data: &[u8]) {
     let mut files = vec![(PathBuf::from("catalog.yaml"), Vec::new())];
     for line in data.split_inclusive(|byte| *byte == b'\n') {

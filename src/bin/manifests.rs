@@ -25,7 +25,7 @@ struct Args {
     /// Image of the memcached servers.
     #[arg(long, default_value = "docker.io/library/memcached:1.6.45-alpine")]
     operand_image: String,
-    /// Directory to render into; package.yaml is read from it.
+    /// Directory to render into. Package.yaml is read from it.
     #[arg(long, default_value = "config")]
     directory: PathBuf,
 }
@@ -69,7 +69,7 @@ fn labels() -> Value {
     })
 }
 
-/// Where Prometheus finds the metrics; `monitoring/service_monitor.yaml` selects it.
+/// Where Prometheus finds the metrics. `monitoring/service_monitor.yaml` selects it.
 fn metrics_service() -> Value {
     json!({
         "apiVersion": "v1",

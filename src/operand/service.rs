@@ -8,7 +8,7 @@ use super::{MEMCACHED, metadata, selector};
 use crate::api::v1alpha1::Memcached;
 
 /// The headless Service: its name resolves to the addresses of all servers. A client that spreads keys over servers by
-/// consistent hashing needs each address; behind a single virtual address it would ask the wrong server.
+/// consistent hashing needs each address. Behind a single virtual address it would ask the wrong server.
 pub fn service(memcached: &Memcached) -> Service {
     let port = ServicePort {
         name: Some(MEMCACHED.to_owned()),

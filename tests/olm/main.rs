@@ -1,7 +1,7 @@
 //! The operator as the Operator Lifecycle Manager installs it: from our bundles, served inline by our catalog server, in
 //! all four install modes and through an upgrade that waits for a rollout.
 //!
-//! No node runs here. OLM makes the Deployment, the ServiceAccount and the roles; the test starts the program with the
+//! No node runs here. OLM makes the Deployment, the ServiceAccount and the roles. The test starts the program with the
 //! arguments and variables of that Deployment, authenticated as that ServiceAccount.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -71,7 +71,7 @@ fn copy_with_permissions(from: &Path, to: &Path) {
     }
 }
 
-/// Serves the bundles in these directories, each of which replaces the one before; returns the address.
+/// Serves the bundles in these directories, each of which replaces the one before. Returns the address.
 async fn serve(folders: &[&str]) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut catalog = Catalog::default();
@@ -364,7 +364,7 @@ async fn uninstall(lab: &Lab, version: &str) {
         .delete("ours", &now)
         .await
         .unwrap();
-    // An InstallPlan that OLM still works on writes the version once more; the garbage collector learns of custom
+    // An InstallPlan that OLM still works on writes the version once more. The garbage collector learns of custom
     // resources every 30 seconds only.
     within(Duration::from_secs(180), "the Deployment is deleted", async || {
         let _ = versions(lab).delete(version, &now).await;

@@ -139,7 +139,7 @@ async fn without_the_finalizer_objects_can_be_deleted_when_the_operator_is_unins
     .await;
 }
 
-/// After a deletion with `--cascade=orphan` the Deployment stays without an owner; the operator may adopt it.
+/// After a deletion with `--cascade=orphan` the Deployment stays without an owner. The operator may adopt it.
 #[tokio::test]
 async fn an_orphaned_deployment_is_adopted_by_its_next_memcached() {
     let lab = Lab::new("orphans").await;
@@ -160,7 +160,7 @@ async fn an_orphaned_deployment_is_adopted_by_its_next_memcached() {
     );
 }
 
-/// Events cannot be created in a namespace that is being deleted; the finalizer must not wait for one.
+/// Events cannot be created in a namespace that is being deleted. The finalizer must not wait for one.
 #[tokio::test]
 async fn a_deleted_namespace_goes() {
     let (lab, elsewhere) = (Lab::new("doomed").await, Lab::new("undertaker").await);

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::lab::{IMAGE, Lab, create, eventually, image, within};
 
-/// A webhook that admits no Deployment in the lab's namespace; removed with [`Lab::remove_webhook`].
+/// A webhook that admits no Deployment in the lab's namespace. Removed with [`Lab::remove_webhook`].
 pub async fn block_deployments(lab: &Lab, webhook: &DeadWebhook) {
     let hook = json!({ "name": "dead.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
         "failurePolicy": "Fail", "timeoutSeconds": 10, "clientConfig": { "url": webhook.url() },
@@ -57,7 +57,7 @@ async fn unblock_deployments(lab: &Lab) {
         .unwrap();
 }
 
-/// The text of the error has another port each time; that must not make it news.
+/// The text of the error has another port each time. That must not make it news.
 #[tokio::test]
 async fn a_webhook_that_resets_connections_does_not_make_a_hot_loop() {
     let lab = Lab::new("reset-webhook").await;
@@ -79,7 +79,7 @@ async fn a_webhook_that_resets_connections_does_not_make_a_hot_loop() {
     let count = |what: &str| writes.iter().filter(|write| write.starts_with(what)).count();
     // 100 ms, doubled each time, in 15 s and a bit: at most ten passes, with jitter of a half.
     assert!((3..=12).contains(&count("deployments")), "{writes:#?}");
-    // A connection that is reset shows as one of several errors, and each may be reported; the back-off bounds that too.
+    // A connection that is reset shows as one of several errors, and each may be reported. The back-off bounds that too.
     let passes = count("deployments");
     assert!(count("memcacheds status") <= passes + 1, "{writes:#?}");
     assert!(count("events") <= count("memcacheds status"), "{writes:#?}");
@@ -364,7 +364,7 @@ async fn a_new_default_image_rolls_out_one_by_one() {
 }
 
 /// A watch on which nothing arrives any more, not even its end. An API server sends a bookmark each minute, and the operator
-/// waits 95 seconds for one; here less, so that the test need not.
+/// waits 95 seconds for one. Here less, so that the test need not.
 #[tokio::test]
 async fn half_open_watches_are_opened_again() {
     let lab = Lab::new("half-open").await;

@@ -153,12 +153,12 @@ where
 /// How long tests wait for something that must happen. Long, since other tests may occupy the processors.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// Repeats `probe` until it has an answer; fails after [`LIMIT`].
+/// Repeats `probe` until it has an answer. Fails after [`LIMIT`].
 pub async fn eventually<T>(what: &str, probe: impl AsyncFnMut() -> Option<T>) -> T {
     within(LIMIT, what, probe).await
 }
 
-/// Repeats `probe` until it has an answer; fails after `limit`.
+/// Repeats `probe` until it has an answer. Fails after `limit`.
 pub async fn within<T>(limit: Duration, what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
     let end = Instant::now() + limit;
     loop {
@@ -497,7 +497,7 @@ pub fn image(deployment: &Deployment) -> String {
         .unwrap()
 }
 
-/// A running operator; killed on drop.
+/// A running operator. Killed on drop.
 pub struct Operator {
     process: Child,
     folder: TempDir,

@@ -293,7 +293,7 @@ async fn replica(lab: &Lab, proxies: &[FaultProxy; 2], index: usize) -> Operator
 }
 
 /// Checks on the record of both proxies that only the process that held the lease wrote. `started` has the times at which the
-/// processes of each replica were started; one ends before the next begins.
+/// processes of each replica were started. One ends before the next begins.
 fn one_writes_at_a_time(proxies: &[FaultProxy; 2], started: &[Vec<Instant>]) -> usize {
     let mut record = Vec::new();
     for (replica, proxy) in proxies.iter().enumerate() {
@@ -343,7 +343,7 @@ async fn a_storm() {
 
 /// The fast form: many short storms side by side on one control plane. Prints the seeds that failed.
 ///
-/// `STORMS=2000 cargo test --test operator many_storms -- --ignored --nocapture`; `STORMS_FROM` is the first seed,
+/// `STORMS=2000 cargo test --test operator many_storms -- --ignored --nocapture`. `STORMS_FROM` is the first seed,
 /// `STORMS_AT_ONCE` limits parallel storms.
 #[tokio::test]
 #[ignore = "two seconds for each storm on two idle cores"]

@@ -154,7 +154,7 @@ fn tracked(root: &Path) -> anyhow::Result<Vec<String>> {
         .collect())
 }
 
-/// The crate or directory that a file belongs to; `None` if its text is not checked.
+/// The crate or directory that a file belongs to. `None` if its text is not checked.
 fn area(path: &str) -> Option<String> {
     let is_checked = (path.ends_with(".rs") || path.ends_with(".md"))
         && !path.starts_with("CHANGELOG")

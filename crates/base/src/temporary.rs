@@ -90,7 +90,7 @@ pub fn on_first_use(action: fn()) {
 pub struct Ended(#[expect(dead_code, reason = "held for its lock")] RwLockWriteGuard<'static, ()>);
 
 /// Deletes all temporary files of this process, for a process that ends without dropping its values. Writes and moves
-/// in progress finish first; no new file is created until the result is dropped.
+/// in progress finish first. No new file is created until the result is dropped.
 pub fn remove_all() -> Ended {
     let ended = Ended(GATE.write().unwrap_or_else(PoisonError::into_inner));
     let mut state = state();
@@ -157,7 +157,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Makes an empty directory; `purpose` begins its name.
+    /// Makes an empty directory. `purpose` begins its name.
     ///
     /// # Errors
     /// The system's directory for temporary files (`TMPDIR`, else `/tmp`) cannot be written.
@@ -279,7 +279,7 @@ impl File {
     /// Renames the file, replacing an existing one. All users may read it then.
     ///
     /// # Errors
-    /// The file cannot be written to disk, or renamed; nothing has changed then.
+    /// The file cannot be written to disk, or renamed. Nothing has changed then.
     pub fn persist(mut self, path: &Path, durability: Durability) -> io::Result<fs::File> {
         use std::os::unix::fs::PermissionsExt as _;
         let Some(file) = self.file.take() else {
@@ -302,7 +302,7 @@ fn name(
     durability: Durability,
     permissions: fs::Permissions,
 ) -> io::Result<fs::File> {
-    // Temporary files are private; some file systems have no modes.
+    // Temporary files are private. Some file systems have no modes.
     let _ = file.as_file().set_permissions(permissions);
     if durability == Durability::Synced {
         file.as_file().sync_all()?;

@@ -100,7 +100,7 @@ impl Budget {
 pub enum Failure {
     /// The API server's evaluation fails too, with this message.
     Error(String),
-    /// The API server's behavior is unknown; the reason.
+    /// The API server's behavior is unknown. The reason.
     Undecided(String),
     /// The budget is exhausted.
     Exhausted,

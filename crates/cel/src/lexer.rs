@@ -4,7 +4,7 @@ use crate::error::ParseError;
 use crate::literal;
 use crate::token::Token;
 
-/// Words that are kept for languages around CEL; they may name fields, but no variables.
+/// Words that are kept for languages around CEL. They may name fields, but no variables.
 pub(crate) const RESERVED: [&str; 18] = [
     "as",
     "break",

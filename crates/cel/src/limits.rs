@@ -4,7 +4,7 @@
 pub const EXPRESSION_CHARACTERS: usize = 100_000;
 
 /// Maximum depth of an expression's tree, which bounds every recursion over it. This depth fits into a stack of one MiB
-/// in debug builds. Rules of public operators have a depth of 11 at most. cel-go's limit is 250; depths between the two
+/// in debug builds. Rules of public operators have a depth of 11 at most. cel-go's limit is 250. Depths between the two
 /// are undecided.
 pub const DEPTH: usize = 64;
 

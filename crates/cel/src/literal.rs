@@ -2,7 +2,7 @@
 
 use crate::token::Token;
 
-/// A quoted literal at the start of `rest` and its length; `None` when there is none.
+/// A quoted literal at the start of `rest` and its length. `None` when there is none.
 pub(crate) fn quoted(rest: &str) -> Result<Option<(Token, usize)>, String> {
     let bytes = rest.as_bytes();
     let mut at = 0;

@@ -41,7 +41,7 @@ impl Program {
         Self::compiled(env, text, None).map(|(program, _)| program)
     }
 
-    /// As [`Program::compile`], with the API server's estimate of the maximum cost; `None` if only the server can
+    /// As [`Program::compile`], with the API server's estimate of the maximum cost. `None` if only the server can
     /// compute it. `sizes` supplies the sizes of values, see [`Sizes`].
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl Program {
         Ok((program, cost))
     }
 
-    /// The type of the value; [`Type::Unknown`] if only the API server can determine it.
+    /// The type of the value. [`Type::Unknown`] if only the API server can determine it.
     pub fn result(&self) -> &Type {
         &self.result
     }

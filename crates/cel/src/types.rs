@@ -63,7 +63,7 @@ pub enum Shape {
 pub struct ObjectType {
     /// Path of the object in its schema.
     pub name: String,
-    /// The fields by their escaped names; see [`crate::escape`].
+    /// The fields by their escaped names. See [`crate::escape`].
     pub fields: BTreeMap<String, Type>,
 }
 
@@ -74,7 +74,7 @@ impl PartialEq for ObjectType {
 }
 
 impl Type {
-    /// A parameterized type; [`Type::Unknown`] if it becomes too large.
+    /// A parameterized type. [`Type::Unknown`] if it becomes too large.
     pub fn of(shape: Shape, args: Vec<Type>) -> Self {
         let (mut size, mut depth) = (1, 1);
         for arg in &args {

@@ -63,7 +63,7 @@ pub fn print_causes(causes: &[Cause]) {
 }
 
 /// Ends an operation that a failed request stopped: with the cause if the error concerns the cluster, as JSON if
-/// requested; otherwise with the error itself.
+/// requested. Otherwise with the error itself.
 ///
 /// # Errors
 /// The error itself, without its causes.

@@ -44,7 +44,7 @@ pub fn each<I: Sync, R: Send>(
         sink: |result: anyhow::Result<R>| sink(result?),
         failure: None,
     });
-    // A bridge returns the items one by one and in order; a parallel iterator would also start in the middle.
+    // A bridge returns the items one by one and in order. A parallel iterator would also start in the middle.
     items.iter().enumerate().par_bridge().for_each(|(at, item)| {
         if stop.load(Ordering::Relaxed) {
             return;

@@ -1,5 +1,5 @@
 //! The command line: one file for each command group. A file turns flags into one library call and its result into
-//! output; no logic lives here.
+//! output. No logic lives here.
 
 #[macro_use]
 mod terminal;
@@ -46,7 +46,7 @@ mod subscribe;
 mod update;
 mod version;
 
-/// The commands of `olmkit bundle`, one file each; [`BundleCommand`] lists them.
+/// The commands of `olmkit bundle`, one file each. [`BundleCommand`] lists them.
 mod bundle {
     pub mod diff;
     pub mod output;
@@ -143,7 +143,7 @@ pub struct Cli {
     color: terminal::Color,
 }
 
-/// One variant for each command group; the variant's type lives in the group's file.
+/// One variant for each command group. The variant's type lives in the group's file.
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum Command {
@@ -303,7 +303,7 @@ fn exit<P: Parser>(error: &clap::Error, is_operator_sdk: bool) -> ! {
     terminal::exit(error)
 }
 
-/// Runs the program that the binary's name or its first argument selects; `None` when neither is known.
+/// Runs the program that the binary's name or its first argument selects. `None` when neither is known.
 fn run_in_pod(arguments: &[OsString]) -> Option<anyhow::Result<ExitCode>> {
     for skipped in 0..2 {
         let name = arguments
@@ -334,7 +334,7 @@ fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
     })
 }
 
-/// An error and its causes on one line. Most messages contain the message of their cause already; those are not
+/// An error and its causes on one line. Most messages contain the message of their cause already. Those are not
 /// repeated.
 fn error_message(error: &anyhow::Error) -> String {
     let mut message = String::new();

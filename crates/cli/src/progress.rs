@@ -38,7 +38,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Starts a progress display; `verb` names the activity, such as `validating`.
+    /// Starts a progress display. `verb` names the activity, such as `validating`.
     pub fn begin(verb: &'static str, unit: Unit) -> Self {
         let done = Arc::new(AtomicU64::new(0));
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());

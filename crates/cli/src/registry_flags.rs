@@ -82,7 +82,7 @@ impl RegistryFlags {
     }
 }
 
-/// Bars on a terminal; otherwise one line for each finished transfer, and one every ten seconds in between.
+/// Bars on a terminal. Otherwise one line for each finished transfer, and one every ten seconds in between.
 fn progress() -> Arc<dyn Progress> {
     if terminal::is_quiet() {
         Arc::new(NoProgress)

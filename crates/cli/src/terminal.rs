@@ -1,4 +1,4 @@
-//! The only access to standard output and standard error. Output contains untrusted names and messages; they cannot
+//! The only access to standard output and standard error. Output contains untrusted names and messages. They cannot
 //! control the terminal, or the workflow that runs the command.
 //!
 //! `println!` and its kin are those of this file in every module of the crate.
@@ -271,7 +271,7 @@ impl<W: Write> Text<W> {
         {
             safe.push_str(&UntrustedText::lines(before).to_string());
             let (numbers, tail) = after.split_at(end);
-            // Sequences for colors and weights end in an m; all others move the cursor, query or answer.
+            // Sequences for colors and weights end in an m. All others move the cursor, query or answer.
             if let Some(tail) = tail.strip_prefix('m') {
                 safe.push_str("\u{1b}[");
                 safe.push_str(numbers);

@@ -1,7 +1,7 @@
 //! Commands on a cluster: install and remove OLM, run a bundle, upgrade, clean up, diagnose.
 //!
 //! Decisions are pure functions from an observation ([`Observation`]) to causes ([`Cause`]), to objects to create
-//! (`v0::intent`) and to objects to delete; only [`Cluster`] sends requests.
+//! (`v0::intent`) and to objects to delete. Only [`Cluster`] sends requests.
 //!
 //! This example is compiled but not run, because it needs a cluster:
 //!

@@ -20,7 +20,7 @@ pub(crate) const SPARE_DESCRIPTORS: u64 = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Connections that are open at a time. For a further one, the connection is closed that has been of no use for the
-    /// longest time; a connection whose request is being answered is not, so the further one may have to wait.
+    /// longest time. A connection whose request is being answered is not, so the further one may have to wait.
     pub connections: usize,
     /// Maximum unread answer bytes over all connections. When they are used up, the connection whose client has not
     /// read for the longest time is closed.

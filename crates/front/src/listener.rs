@@ -77,7 +77,7 @@ impl fmt::Debug for Wire {
 }
 
 impl Listener {
-    /// Listens on `address`; port 0 takes a free one.
+    /// Listens on `address`. Port 0 takes a free one.
     ///
     /// # Errors
     /// When the address is in use or not assigned to this machine.

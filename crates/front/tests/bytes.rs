@@ -93,7 +93,7 @@ async fn floods_take_little_and_give_it_back() {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // The test's inputs remain allocated; the server's memory must not.
+    // The test's inputs remain allocated. The server's memory must not.
     let stays = HEAP
         .allocated()
         .saturating_sub(before + 415_000 + 50_000_000 + (1 << 20));

@@ -89,7 +89,7 @@ impl Operand<'_> {
     }
 }
 
-/// Integers remain integers, as in the untyped objects of Kubernetes; plain `encoding/json` makes floats of them.
+/// Integers remain integers, as in the untyped objects of Kubernetes. Plain `encoding/json` makes floats of them.
 impl<'a> From<&'a Value> for Operand<'a> {
     fn from(value: &'a Value) -> Self {
         match value {

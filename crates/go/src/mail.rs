@@ -6,7 +6,7 @@ use crate::{base64, netip};
 /// A mail address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Address {
-    /// The name before the address or in a comment after it; may be empty.
+    /// The name before the address or in a comment after it. May be empty.
     pub name: String,
     /// `user@domain`
     pub address: String,
@@ -217,7 +217,7 @@ impl<'a> Parser<'a> {
         Err("mail: unclosed quoted-string".to_owned())
     }
 
-    /// A word with dots; `permissive` allows them at its ends and next to each other.
+    /// A word with dots. `permissive` allows them at its ends and next to each other.
     fn atom(&mut self, permissive: bool) -> Result<&'a str, String> {
         let end = self.rest.find(|c| !is_atom_text(c)).unwrap_or(self.rest.len());
         if end == 0 {
@@ -288,7 +288,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Decodes `=?charset?encoding?text?=`; `None` for every other word, including malformed ones.
+/// Decodes `=?charset?encoding?text?=`. `None` for every other word, including malformed ones.
 ///
 /// # Errors
 /// The charset is not one of the three that Go supports.

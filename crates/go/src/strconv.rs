@@ -171,7 +171,7 @@ pub fn parse_int(text: &str, base: u32) -> Result<i64, NumError<'_>> {
 /// `strconv.ParseUint(text, base, 64)`.
 ///
 /// # Errors
-/// As of [`parse_int`]; a sign is an error too.
+/// As of [`parse_int`]. A sign is an error too.
 pub fn parse_uint(text: &str, base: u32) -> Result<u64, NumError<'_>> {
     magnitude(text, base).map_err(|reason| NumError {
         function: "ParseUint",

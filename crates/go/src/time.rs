@@ -103,7 +103,7 @@ impl Parser<'_> {
         Ok(number)
     }
 
-    /// Digits after a point or a comma; those below nanoseconds are dropped.
+    /// Digits after a point or a comma. Those below nanoseconds are dropped.
     fn fraction(&mut self) -> u32 {
         let [b'.' | b',', behind @ ..] = self.rest else {
             return 0;

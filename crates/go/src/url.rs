@@ -7,7 +7,7 @@ use crate::strconv::{quote, quote_bytes};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Url {
-    /// In lower case; empty for a relative reference.
+    /// In lower case. Empty for a relative reference.
     pub scheme: String,
     /// The part after the scheme if it does not start with `/`.
     pub opaque: String,

@@ -30,13 +30,13 @@ pub enum Scope {
 /// One line of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// API group; empty for the core group.
+    /// API group. Empty for the core group.
     pub group: Cow<'static, str>,
     /// Plural name of the resource, with the subresource after a slash: `memcacheds/status`.
     pub resource: Cow<'static, str>,
     /// RBAC verbs.
     pub verbs: Vec<Cow<'static, str>>,
-    /// Names of the only objects that are granted; empty for all.
+    /// Names of the only objects that are granted. Empty for all.
     pub resource_names: Vec<String>,
     /// The namespaces.
     pub scope: Scope,

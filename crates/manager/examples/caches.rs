@@ -98,7 +98,7 @@ impl Applied {
     }
 }
 
-/// Lists twice into a `Store`; returns the number of objects and the memory after each list.
+/// Lists twice into a `Store`. Returns the number of objects and the memory after each list.
 async fn store<K, S>(list: impl Fn() -> S) -> Result<(usize, u64, u64)>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + Send + 'static,
@@ -123,7 +123,7 @@ where
     ))
 }
 
-/// Lists twice into a `Cache`; returns the number of objects and the memory after each list.
+/// Lists twice into a `Cache`. Returns the number of objects and the memory after each list.
 async fn cache<K, T, P>(api: &Api<K>, project: P) -> Result<(usize, u64, u64)>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,

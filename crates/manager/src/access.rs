@@ -11,17 +11,17 @@ use crate::{explain, namespaces::Namespaces};
 /// A permission that the operator needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Need {
-    /// API group; empty for the core group.
+    /// API group. Empty for the core group.
     pub group: String,
     /// Plural name of the resource.
     pub resource: String,
-    /// Subresource; empty for the resource itself.
+    /// Subresource. Empty for the resource itself.
     pub subresource: String,
     /// RBAC verb.
     pub verb: String,
-    /// Name of the object; empty for all objects.
+    /// Name of the object. Empty for all objects.
     pub name: String,
-    /// Namespace; empty for all namespaces.
+    /// Namespace. Empty for all namespaces.
     pub namespace: String,
 }
 

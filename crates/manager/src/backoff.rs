@@ -14,7 +14,7 @@ pub struct Backoff {
 }
 
 impl Default for Backoff {
-    /// 100 ms to 5 minutes; each delay is between half and full length.
+    /// 100 ms to 5 minutes. Each delay is between half and full length.
     fn default() -> Self {
         Self {
             base: Duration::from_millis(100),

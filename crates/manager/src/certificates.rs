@@ -128,7 +128,7 @@ impl Certificates {
         })
     }
 
-    /// Reads the files again. Returns whether there is a new certificate; one that cannot be used leaves the old one.
+    /// Reads the files again. Returns whether there is a new certificate. One that cannot be used leaves the old one.
     ///
     /// # Errors
     /// As [`Certificates::from_files`].

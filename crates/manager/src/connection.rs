@@ -19,7 +19,7 @@ use tower::{BoxError, ServiceExt as _, util::option_layer};
 /// (`TCP_NODELAY`, which kube does not set). And `NO_PROXY` exempts servers from the proxy of the environment, as does being this
 /// machine. Through a proxy, or with kube's [retries](Config::default_retry), the client is kube's own.
 ///
-/// The time limits come from `config`, by default for connecting and writing; see also
+/// The time limits come from `config`, by default for connecting and writing. See also
 /// [`transport::limited`](crate::transport::limited).
 ///
 /// # Errors

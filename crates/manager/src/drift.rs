@@ -1,7 +1,7 @@
 //! Drift: whether the applied fields of an object have changed.
 //!
 //! Applying again would show this at the cost of a request. These functions show it from a watched object: every applied
-//! field must be present with its value; fields of other owners are ignored.
+//! field must be present with its value. Fields of other owners are ignored.
 //!
 //! This comparison misses fields that are no longer applied. [`fingerprint`] closes that gap: apply it as an annotation,
 //! and a changed configuration is a changed annotation.
@@ -20,10 +20,10 @@ pub fn fingerprint(configuration: &Value) -> String {
     format!("{hash:016x}")
 }
 
-/// The path of the first field of `applied` that is not in `live` with the same value; `None` if all are.
+/// The path of the first field of `applied` that is not in `live` with the same value. `None` if all are.
 ///
 /// Lists are compared as server-side apply merges them: entries that have a `name`, a `uid` or a `type` are matched by
-/// it and further entries are ignored; all other lists must be equal. Quantities are equal if their values are: the API server
+/// it and further entries are ignored. All other lists must be equal. Quantities are equal if their values are: the API server
 /// stores `1024Mi` as `1Gi`. A field that was applied with an empty value may be missing.
 ///
 /// ```

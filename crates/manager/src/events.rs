@@ -36,7 +36,7 @@ use crate::{explain, shutdown::CancellationToken};
 /// Two equal events closer than this are one event with a higher count.
 const SERIES: Duration = Duration::from_mins(6);
 
-/// Capacity of the queue of events; further events are dropped. An operator publishes on changes only, so a full queue
+/// Capacity of the queue of events. Further events are dropped. An operator publishes on changes only, so a full queue
 /// means that the API server does not keep up, and reconciling matters more than events then.
 const QUEUE_CAPACITY: usize = 1024;
 
@@ -80,7 +80,7 @@ pub struct Event {
     pub note: String,
 }
 
-/// Publishes events; clones share the record of published events.
+/// Publishes events. Clones share the record of published events.
 #[derive(Clone)]
 pub struct Publisher {
     client: Client,

@@ -79,9 +79,9 @@ pub struct Follow<T, P, C> {
 pub struct Source<T, P, C> {
     /// The cache to feed. Several watches may feed one cache if their scopes do not overlap.
     pub cache: Cache<T>,
-    /// The namespace that is watched; `None` for all.
+    /// The namespace that is watched. `None` for all.
     pub scope: Option<String>,
-    /// Projects an object; `None` treats it as absent.
+    /// Projects an object. `None` treats it as absent.
     pub project: P,
     /// Called after each change of the cache.
     pub changed: C,

@@ -8,7 +8,7 @@ use crate::ObjectKey;
 
 /// A key of a queue.
 pub trait QueueKey: Clone + Eq + Hash {
-    /// Among whose keys workers alternate; empty if the key has none.
+    /// Among whose keys workers alternate. Empty if the key has none.
     fn tenant(&self) -> &str {
         ""
     }
@@ -55,7 +55,7 @@ impl<K: QueueKey> Lanes<K> {
         self.keys.insert(tenant.to_owned(), VecDeque::from([key]));
     }
 
-    /// The oldest key of the next tenant that is `free`; the tenant moves to the end.
+    /// The oldest key of the next tenant that is `free`. The tenant moves to the end.
     pub(crate) fn pop(&mut self, free: impl Fn(&str) -> bool) -> Option<K> {
         let turn = self.turns.iter().position(|tenant| free(tenant))?;
         let tenant = self.turns.remove(turn)?;

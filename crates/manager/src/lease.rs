@@ -31,7 +31,7 @@ pub struct Config {
     pub name: String,
     /// Namespace of the Lease.
     pub namespace: String,
-    /// Unique name of this candidate; must change when the container restarts.
+    /// Unique name of this candidate. Must change when the container restarts.
     pub identity: String,
     /// A candidate takes over this long after it last saw the Lease change. Client-go: 15 s.
     pub lease_duration: Duration,
@@ -57,11 +57,11 @@ impl Config {
 
 /// Storage of the Lease: the API server, or memory in tests.
 pub trait Store {
-    /// Reads the Lease; `None` if it does not exist.
+    /// Reads the Lease. `None` if it does not exist.
     fn get(&self) -> impl Future<Output = Result<Option<Lease>, Error>> + Send;
-    /// Creates the Lease; [`Error::Conflict`] if it exists.
+    /// Creates the Lease. [`Error::Conflict`] if it exists.
     fn create(&self, lease: &Lease) -> impl Future<Output = Result<Lease, Error>> + Send;
-    /// Replaces the Lease; [`Error::Conflict`] if its resource version is not that of `lease`.
+    /// Replaces the Lease. [`Error::Conflict`] if its resource version is not that of `lease`.
     fn replace(&self, lease: &Lease) -> impl Future<Output = Result<Lease, Error>> + Send;
 }
 
@@ -180,7 +180,7 @@ impl<S: Store> Election<S> {
         }
     }
 
-    /// The holder when the Lease was last read; empty if there is none.
+    /// The holder when the Lease was last read. Empty if there is none.
     pub fn holder(&self) -> &str {
         self.observed.as_ref().map(Observed::holder).unwrap_or_default()
     }
@@ -210,7 +210,7 @@ impl<S: Store> Election<S> {
         }
     }
 
-    /// Renews the lease; returns when leadership is lost. The caller must then stop its work at once.
+    /// Renews the lease. Returns when leadership is lost. The caller must then stop its work at once.
     pub async fn hold(&mut self) {
         // A period is counted from when an attempt begins: answers may be late.
         let mut next = self.renewed + self.config.retry_period;
@@ -244,7 +244,7 @@ impl<S: Store> Election<S> {
     /// Releases the lease, so that another candidate can take over at once. Does nothing if this candidate does not lead.
     ///
     /// # Errors
-    /// When the Lease could not be written within `limit`; other candidates then wait for the lease duration.
+    /// When the Lease could not be written within `limit`. Other candidates then wait for the lease duration.
     pub async fn release(&mut self, limit: Duration) -> Result<(), Error> {
         timeout(limit, self.try_release())
             .await
@@ -355,7 +355,7 @@ impl<S: Store> Election<S> {
             .map_or(self.config.lease_duration, Duration::from_secs)
     }
 
-    /// Records `lease`; the observation time changes only with its content.
+    /// Records `lease`. The observation time changes only with its content.
     fn observe(&mut self, lease: Lease) {
         match &mut self.observed {
             Some(observed) if observed.lease.spec == lease.spec => observed.lease = lease,

@@ -212,7 +212,7 @@ async fn a_leader_whose_lease_was_taken_stops() {
     assert_eq!(leader.holder(), "thief");
 }
 
-/// A write that keeps the holder (kubectl annotate) is a conflict; the leader must not stop.
+/// A write that keeps the holder (kubectl annotate) is a conflict. The leader must not stop.
 #[tokio::test(start_paused = true)]
 async fn a_conflict_with_an_unrelated_write_is_survived() {
     let memory = Memory::default();
@@ -311,7 +311,7 @@ async fn an_unanswered_renewal_leaves_time_for_another() {
     assert!(held.is_err(), "still leads");
 }
 
-/// At shutdown the renewal in flight is dropped; the API server may have stored it.
+/// At shutdown the renewal in flight is dropped. The API server may have stored it.
 #[tokio::test(start_paused = true)]
 async fn a_lease_whose_renewal_was_cut_off_is_released() {
     let memory = Memory::default();

@@ -5,7 +5,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`manager`] | caches, leader election, workers, servers and an orderly end; controllers |
+//! | [`manager`] | caches, leader election, workers, servers and an orderly end. Controllers |
 //! | [`options`] | flags and environment variables, as arguments of clap (feature `flags`) |
 //! | `log` | the log, whose level can be changed at run time (feature `log`) |
 //! | [`reconcile`] | reconcilers: apply, ownership, deletion, finalizer, conditions, status and events from one function |
@@ -22,7 +22,7 @@
 //! | [`finalizer`] | keeps an object until the operator has cleaned up |
 //! | [`lease`] | leader election by the rules of client-go |
 //! | [`drift`] | detects from a watched object whether an applied field has changed |
-//! | [`events`] | publishes events about objects; repeated events increase a count |
+//! | [`events`] | publishes events about objects. Repeated events increase a count |
 //! | [`explain`] | formats errors on one line |
 //! | [`access`] | checks at start that the operator has the permissions it needs |
 //! | [`probes`] | liveness, readiness and metrics over HTTP |
@@ -86,10 +86,10 @@ pub use manager::Manager;
 #[doc = include_str!("../README.md")]
 struct ReadMe;
 
-/// Namespace and name of an object; the namespace of a cluster-scoped one is empty.
+/// Namespace and name of an object. The namespace of a cluster-scoped one is empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
-    /// Namespace; empty for cluster-scoped objects.
+    /// Namespace. Empty for cluster-scoped objects.
     pub namespace: String,
     /// Name.
     pub name: String,

@@ -52,7 +52,7 @@ impl Listing {
         }
     }
 
-    /// Reads all pages and passes each object on. Returns the resource version of the list; empty if the API server sent none.
+    /// Reads all pages and passes each object on. Returns the resource version of the list. Empty if the API server sent none.
     pub(crate) async fn each<K: DeserializeOwned>(&self, mut take: impl FnMut(K)) -> Result<String, Error> {
         let mut next = None;
         loop {

@@ -82,7 +82,7 @@ pub struct RequestMetrics {
 }
 
 impl RequestMetrics {
-    /// Counts a request; `code` is `<error>` if there was no answer.
+    /// Counts a request. `code` is `<error>` if there was no answer.
     pub fn count(&self, code: &str, method: &str) {
         let labels = RequestLabels {
             code: code.to_owned(),
@@ -96,7 +96,7 @@ impl RequestMetrics {
 /// Metrics of the queue of one controller.
 #[derive(Clone)]
 pub struct QueueMetrics {
-    /// Keys in the queue; none before the first is taken.
+    /// Keys in the queue. None before the first is taken.
     pub depth: Gauge,
     /// Keys added to the queue.
     pub adds: Counter,
@@ -346,7 +346,7 @@ impl Metrics {
     pub fn render(&self) -> String {
         let mut text = String::new();
         let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
-        // Writing to a String does not fail; a scraper would notice an empty response.
+        // Writing to a String does not fail. A scraper would notice an empty response.
         if encode(&mut text, &registry).is_err() {
             text.clear();
         }

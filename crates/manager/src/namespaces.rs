@@ -74,7 +74,7 @@ impl Namespaces {
         }
     }
 
-    /// The namespaces to watch; `None` means a cluster-wide watch.
+    /// The namespaces to watch. `None` means a cluster-wide watch.
     pub fn scopes(&self) -> Vec<Option<String>> {
         match self {
             Self::All => vec![None],

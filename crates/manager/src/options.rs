@@ -29,7 +29,7 @@ use std::{
 
 use crate::namespaces::Namespaces;
 
-/// Address of a server; `None` disables it.
+/// Address of a server. `None` disables it.
 pub type BindAddress = Option<SocketAddr>;
 
 /// The options that users of an operator set.
@@ -46,7 +46,7 @@ pub struct Options {
     #[cfg_attr(feature = "flags", arg(long, value_name = "NAME"))]
     pub leader_election_id: Option<String>,
 
-    /// Namespace of the leader election Lease; defaults to the operator's namespace.
+    /// Namespace of the leader election Lease. Defaults to the operator's namespace.
     #[cfg_attr(feature = "flags", arg(long, env = "POD_NAMESPACE", value_name = "NAMESPACE"))]
     pub leader_election_namespace: Option<String>,
 
@@ -58,7 +58,7 @@ pub struct Options {
     #[cfg_attr(feature = "flags", arg(long, default_value = "0", value_name = "ADDRESS", value_parser = bind_address))]
     pub metrics_bind_address: BindAddress,
 
-    /// Serve /metrics over TLS, to accounts that may get it; otherwise over plain HTTP, to everybody.
+    /// Serve /metrics over TLS, to accounts that may get it. Otherwise over plain HTTP, to everybody.
     #[cfg_attr(feature = "flags", arg(long, num_args = 0..=1, require_equals = true, default_value_t = true,
         default_missing_value = "true", action = clap::ArgAction::Set))]
     pub metrics_secure: bool,
@@ -75,7 +75,7 @@ pub struct Options {
     #[cfg_attr(feature = "flags", arg(long, default_value = "tls.key", value_name = "FILE"))]
     pub metrics_cert_key: String,
 
-    /// Comma-separated list of namespaces to watch; empty for all.
+    /// Comma-separated list of namespaces to watch. Empty for all.
     #[cfg_attr(
         feature = "flags",
         arg(
@@ -98,7 +98,7 @@ pub struct Options {
     #[cfg_attr(feature = "flags", arg(long, default_value_t = 6, value_name = "SECONDS"))]
     pub graceful_shutdown_timeout: u64,
 
-    /// Path of the kubeconfig; only needed outside of a cluster, and then KUBECONFIG will do.
+    /// Path of the kubeconfig. Only needed outside of a cluster, and then KUBECONFIG will do.
     #[cfg_attr(feature = "flags", arg(long, value_name = "FILE"))]
     pub kubeconfig: Option<PathBuf>,
 
@@ -141,7 +141,7 @@ pub struct Options {
     )]
     pub operator_name: Option<String>,
 
-    /// Name of the operator's pod, which identifies the replica; defaults to the host name.
+    /// Name of the operator's pod, which identifies the replica. Defaults to the host name.
     #[cfg_attr(feature = "flags", arg(long, env = "POD_NAME", value_name = "NAME", hide = true))]
     pub pod_name: Option<String>,
 

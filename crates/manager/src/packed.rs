@@ -27,8 +27,8 @@ use crate::{ObjectKey, cache::Cache};
 
 /// A value that can be [`Packed`]: it reads from JSON what it writes.
 pub trait Sample: Serialize + DeserializeOwned {
-    /// JSON that most values contain, at most 64 KiB of it. The better it matches, the smaller are the packed values;
-    /// nothing else depends on it.
+    /// JSON that most values contain, at most 64 KiB of it. The better it matches, the smaller are the packed values.
+    /// Nothing else depends on it.
     const SAMPLE: &'static str;
 }
 
@@ -50,7 +50,7 @@ impl<T: Sample> Packed<T> {
         }
     }
 
-    /// The value; `None` if `T` does not read what it writes.
+    /// The value. `None` if `T` does not read what it writes.
     pub fn unpack(&self) -> Option<T> {
         let text = block::decompress_size_prepended_with_dict(&self.bytes, T::SAMPLE.as_bytes()).ok()?;
         serde_json::from_slice(&text).ok()

@@ -69,7 +69,7 @@ impl Server {
         Ok(self)
     }
 
-    /// Answers only users with permission to `get` the path; the API server decides.
+    /// Answers only users with permission to `get` the path. The API server decides.
     #[must_use]
     pub fn with_reviews(mut self, reviews: Reviews) -> Self {
         self.reviews = Some(Arc::new(reviews));

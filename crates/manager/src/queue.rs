@@ -8,7 +8,7 @@
 //! The queue is fair: [tenants](QueueKey::tenant) (for objects their namespaces) take turns, and
 //! [`with_share`](WorkQueue::with_share) or [`fair`](WorkQueue::fair) keeps one tenant from occupying all workers. Keys of
 //! changes go before keys of the [first list](WorkQueue::add_listed), and those before keys that were added
-//! [last](WorkQueue::add_last); each eighth key is one of those that have to wait. Keys that were added last occupy at most an
+//! [last](WorkQueue::add_last). Each eighth key is one of those that have to wait. Keys that were added last occupy at most an
 //! eighth of the workers, so that the API server is not busy with them when a change comes.
 //!
 //! The back-off of a key ends with [`succeeded`](WorkQueue::succeeded) and with nothing else. As in client-go, a change

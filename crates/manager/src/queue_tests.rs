@@ -127,7 +127,7 @@ async fn a_tenant_that_hangs_leaves_workers_to_others() {
     assert_eq!(queue.next().now_or_never(), Some(Some(object("hangs", "3"))));
 }
 
-/// Number of keys that `workers` take from each namespace in `namespaces`; each has ten.
+/// Number of keys that `workers` take from each namespace in `namespaces`. Each has ten.
 fn taken(queue: &WorkQueue<ObjectKey>, workers: usize, namespaces: &[&str]) -> Vec<usize> {
     queue.begin(workers);
     for namespace in namespaces {

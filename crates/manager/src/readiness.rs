@@ -221,7 +221,7 @@ impl Readiness {
         if failed { Err(text) } else { Ok(text) }
     }
 
-    /// One part of `probe` by its name; `None` if it does not exist.
+    /// One part of `probe` by its name. `None` if it does not exist.
     pub(crate) fn part(&self, probe: Probe, name: &str) -> Option<Result<(), String>> {
         let (_, passes, fault) = self.parts(probe).into_iter().find(|(known, ..)| known == name)?;
         let fault = fault.filter(|_| !passes);

@@ -87,7 +87,7 @@ impl Pace {
         }
     }
 
-    /// Waits for a turn; false if too many wait.
+    /// Waits for a turn. False if too many wait.
     async fn turn(&self) -> bool {
         let turn = {
             let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);

@@ -58,7 +58,7 @@ impl Default for Limits {
 struct Silent(Duration);
 
 /// A client that sends through `client` and waits no longer than `limits` say. Requests are counted in `metrics` as
-/// client-go does; the delay that the API server asks for when it is busy is kept for [`retry_after`].
+/// client-go does. The delay that the API server asks for when it is busy is kept for [`retry_after`].
 pub fn limited(client: Client, limits: Limits, metrics: Option<RequestMetrics>) -> Client {
     let namespace = client.default_namespace().to_owned();
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -233,7 +233,7 @@ impl Pulse {
                 }
                 Ok::<_, Error>(answer.map(|body| {
                     let body = body.map_err(Into::into).boxed_unsync();
-                    // The limit is that of `limited` below; this one is never reached.
+                    // The limit is that of `limited` below. This one is never reached.
                     let mut timed = Timed::new(body, Duration::from_secs(3600));
                     timed.pulse = granted.then_some(pulse);
                     timed

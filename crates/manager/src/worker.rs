@@ -26,7 +26,7 @@ pub struct Done {
     pub writes: u32,
     /// Short description for the log.
     pub outcome: String,
-    /// Reconcile again after this time; `None` to rely on watches.
+    /// Reconcile again after this time. `None` to rely on watches.
     pub requeue_after: Option<Duration>,
 }
 

@@ -35,7 +35,7 @@ pub fn write_oci(layout: &Layout, image: &Descriptor, name: &str, path: &Path) -
     let copy = Layout::create_temporary(folder.path())?;
     let mut blobs = layout.reachable(image)?;
     blobs.sort_by(|one, two| one.digest.cmp(&two.digest));
-    // Only its index is needed; the blobs are read in place.
+    // Only its index is needed. The blobs are read in place.
     copy.set(name, image)?;
     replace(path, |output| {
         let mut archive = tar::Builder::new(output);
@@ -306,7 +306,7 @@ impl Files {
     }
 }
 
-/// Reads an archive of `docker save` into a layout. Layers are not changed; most are uncompressed.
+/// Reads an archive of `docker save` into a layout. Layers are not changed. Most are uncompressed.
 pub fn read_docker(path: &Path, folder: &Path) -> Result<Layout, Error> {
     let layout = Layout::create_temporary(folder)?;
     let mut files = Files::default();
@@ -397,7 +397,7 @@ fn document(content: &mut dyn Read, path: &Path) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// The name of a member without `.` and `..`; `None` if it leads out of the archive.
+/// The name of a member without `.` and `..`. `None` if it leads out of the archive.
 fn clean(name: &[u8]) -> Option<String> {
     let name = String::from_utf8_lossy(name);
     let mut parts: Vec<&str> = Vec::new();

@@ -97,7 +97,7 @@ impl<R: BufRead> ZstdDecoder<R> {
         }
     }
 
-    /// Begins the next frame with content; false at the end of the stream.
+    /// Begins the next frame with content. False at the end of the stream.
     fn begin(&mut self) -> io::Result<bool> {
         while !self.stream.fill_buf()?.is_empty() {
             match self.frame.reset(&mut self.stream) {

@@ -61,7 +61,7 @@ pub struct DigestWriter<W> {
 }
 
 impl<W: Write> DigestWriter<W> {
-    /// Wraps a writer; the digest is SHA-256.
+    /// Wraps a writer. The digest is SHA-256.
     pub fn new(inner: W) -> Self {
         Self {
             inner,

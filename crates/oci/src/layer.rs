@@ -37,7 +37,7 @@ struct Entry {
     owner: (u64, u64),
 }
 
-/// Collects the entries of one layer. Paths are absolute in the image; parents are added by themselves.
+/// Collects the entries of one layer. Paths are absolute in the image. Parents are added by themselves.
 #[derive(Debug, Clone, Default)]
 pub struct LayerBuilder {
     entries: BTreeMap<String, Entry>,
@@ -94,7 +94,7 @@ impl LayerBuilder {
     }
 
     /// Adds a file, or a directory with everything below it, from this machine, at `path` in the image.
-    /// Symbolic links below a directory are kept as links; one given directly is followed.
+    /// Symbolic links below a directory are kept as links. One given directly is followed.
     pub fn tree(&mut self, source: &Path, path: &str) -> Result<&mut Self, Error> {
         let metadata = std::fs::metadata(source).map_err(Error::file("read", source))?;
         if metadata.is_file() {
@@ -179,7 +179,7 @@ impl LayerBuilder {
 
     /// Writes the layer. `time` is the modification time of every entry in seconds since 1970.
     pub fn write(&self, output: impl Write, time: u64) -> Result<WrittenLayer, Error> {
-        // 255 is "unknown operating system"; no name and no time go into the gzip header.
+        // 255 is "unknown operating system". No name and no time go into the gzip header.
         let compressed = DigestWriter::new(output);
         let gzip = GzBuilder::new()
             .mtime(0)

@@ -178,7 +178,7 @@ impl Layout {
         self.persist(file, &descriptor.digest)
     }
 
-    /// A blob to be written piece by piece; it gets its name in [`Self::store`].
+    /// A blob to be written piece by piece. It gets its name in [`Self::store`].
     pub fn blob_writer(&self) -> Result<DigestWriter<temporary::File>, Error> {
         Ok(DigestWriter::new(self.temporary()?))
     }
@@ -270,7 +270,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Opens a blob for reading; [`BlobReader::verify`] after the last byte checks size and digest.
+    /// Opens a blob for reading. [`BlobReader::verify`] after the last byte checks size and digest.
     pub fn open_blob(&self, descriptor: &Descriptor) -> Result<BlobReader, Error> {
         let path = self.blob_path(&descriptor.digest);
         let file = match olmkit::limits::open(&path) {
@@ -392,7 +392,7 @@ impl Layout {
         self.write_index(&index)
     }
 
-    /// Removes a name; `false` if it does not exist.
+    /// Removes a name. `false` if it does not exist.
     pub fn remove(&self, name: &str) -> Result<bool, Error> {
         let mut index = self.raw_index()?;
         let entries = index.entries();

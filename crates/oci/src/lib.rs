@@ -1,7 +1,7 @@
 //! Images without a daemon: references, layers, building, OCI layouts, registries.
 //!
 //! An image is built from a [`build::Recipe`] into a [`Layout`] (an OCI layout directory), from where a
-//! [`registry::Client`] pushes it; pulled images land in a layout too. Whatever is read is checked against its digest
+//! [`registry::Client`] pushes it. Pulled images land in a layout too. Whatever is read is checked against its digest
 //! and bounded in size.
 //!
 //! ```

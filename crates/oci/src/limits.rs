@@ -7,7 +7,7 @@ use std::time::Duration;
 pub const DOCUMENT_BYTES: u64 = 8 << 20;
 /// How deep an index may point at further indexes.
 pub const INDEX_DEPTH: usize = 4;
-/// Layers of one image; engines stop at 127.
+/// Layers of one image. Engines stop at 127.
 pub const LAYERS: usize = 1000;
 /// Manifests of all indexes of one pull.
 pub const MANIFESTS: usize = 1000;
@@ -17,7 +17,7 @@ pub const NAMES: usize = 1000;
 pub const IMAGE_BYTES: u64 = 16 << 30;
 /// Bytes that are left free on a disk.
 pub const SPARE_BYTES: u64 = 64 << 20;
-/// Entries of an archive; it contains a few for each layer.
+/// Entries of an archive. It contains a few for each layer.
 pub const ARCHIVE_ENTRIES: usize = 100_000;
 /// Bytes that are extracted from an archive.
 pub const ARCHIVE_BYTES: u64 = 32 << 30;

@@ -108,7 +108,7 @@ impl Fetched {
         self.layout.image(&self.descriptor, platform)
     }
 
-    /// Unpacks the image for a platform; see [`unpack`].
+    /// Unpacks the image for a platform. See [`unpack`].
     pub fn unpack(&self, platform: &Platform, target: &Path, selection: &[&str]) -> Result<Unpacked, Error> {
         unpack(
             &self.layout,
@@ -119,7 +119,7 @@ impl Fetched {
         )
     }
 
-    /// Visits the entries of each layer of the image for a platform; see [`for_each_entry`].
+    /// Visits the entries of each layer of the image for a platform. See [`for_each_entry`].
     pub fn for_each_entry(
         &self,
         platform: &Platform,
@@ -237,7 +237,7 @@ fn borrow_blobs(layout: &Layout, image: &Descriptor, from: &Layout) -> Result<()
     Ok(())
 }
 
-/// Copies an image of a layout to a location. `name` is what archives and layouts call it unless the place names it; a
+/// Copies an image of a layout to a location. `name` is what archives and layouts call it unless the place names it. A
 /// registry may borrow blobs from `related` images.
 pub async fn deliver(
     client: &Client,

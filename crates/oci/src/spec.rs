@@ -501,7 +501,7 @@ pub struct RunConfig {
         deserialize_with = "null_as_default"
     )]
     pub user: String,
-    /// Ports such as `50051/tcp`; information only.
+    /// Ports such as `50051/tcp`. Information only.
     #[serde(
         default,
         skip_serializing_if = "BTreeMap::is_empty",
@@ -517,7 +517,7 @@ pub struct RunConfig {
     /// Arguments unless the caller gives others.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
     pub cmd: Vec<String>,
-    /// Working directory; absent means `/`.
+    /// Working directory. Absent means `/`.
     #[serde(
         default,
         skip_serializing_if = "String::is_empty",

@@ -212,7 +212,7 @@ impl Header {
     }
 }
 
-/// The next header; `None` at the end of the archive.
+/// The next header. `None` at the end of the archive.
 fn read_header(stream: &mut dyn Read) -> io::Result<Option<Header>> {
     let mut block = [0; BLOCK];
     let count = fill(stream, &mut block)?;

@@ -19,7 +19,7 @@ use crate::process::{Environment, Launcher, Run};
 
 /// Settings for each call. They have precedence over those of the repository.
 const ALWAYS: &[&str] = &[
-    // Only a `.git` marks a repository. Git 2.38 and newer honor this; `refuse_bare` covers older versions.
+    // Only a `.git` marks a repository. Git 2.38 and newer honor this. `refuse_bare` covers older versions.
     "safe.bareRepository=explicit",
     "core.fsmonitor=false",
     "core.quotePath=false",

@@ -117,7 +117,7 @@ pub struct Ended {
     pub status: ExitStatus,
     /// Its output.
     pub output: Vec<u8>,
-    /// The start of its error output; empty if that was shown.
+    /// The start of its error output. Empty if that was shown.
     pub errors: Vec<u8>,
 }
 

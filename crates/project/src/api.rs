@@ -19,7 +19,7 @@ pub const OWNED_EXTENSION: &str = "x-olm-owned";
 pub struct Resource {
     /// The kind, `Deployment`.
     pub kind: String,
-    /// Name of the object; empty when it varies.
+    /// Name of the object. Empty when it varies.
     #[serde(default)]
     pub name: String,
     /// API version without group, `v1`.

@@ -187,7 +187,7 @@ fn annotations(package: &Package) -> BTreeMap<String, String> {
     annotations
 }
 
-/// `memcached-operator.v0.0.1` for `0.0.1`; a full name is not changed.
+/// `memcached-operator.v0.0.1` for `0.0.1`. A full name is not changed.
 fn full_name(package: &str, version: &str) -> String {
     if version.starts_with(|first: char| first.is_ascii_digit()) {
         format!("{package}.v{version}")

@@ -4,7 +4,7 @@
 //! ([`rbac::Grant`](crate::rbac::Grant)), the start options of its process ([`Manager`]) and its catalog entry
 //! ([`Package`], the content of `config/package.yaml`). [`Project::render`] converts them to plain YAML: CRDs, RBAC,
 //! Deployment, samples and the base of the ClusterServiceVersion with its descriptors. No kustomize is needed to read
-//! the result, because the objects have their final names; `kubectl apply -k config/default` installs it, and `olmkit
+//! the result, because the objects have their final names. `kubectl apply -k config/default` installs it, and `olmkit
 //! generate bundle --input-dir config` makes a bundle of the same objects.
 //!
 //! ```

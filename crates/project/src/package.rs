@@ -130,7 +130,7 @@ pub struct Package {
     /// The namespace that a console suggests for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggested_namespace: Option<String>,
-    /// Supported install modes; defaults to all.
+    /// Supported install modes. Defaults to all.
     #[serde(default = "all_modes")]
     pub install_modes: Vec<InstallMode>,
     /// From which versions this one is an upgrade.
@@ -149,7 +149,7 @@ fn all_modes() -> Vec<InstallMode> {
 }
 
 impl Package {
-    /// Parses settings. Does not read the icon; [`Package::load`] does.
+    /// Parses settings. Does not read the icon. [`Package::load`] does.
     ///
     /// # Errors
     /// If the input is not YAML, a key is unknown or a required field is missing.

@@ -17,7 +17,7 @@ pub struct Api {
     pub namespaced: bool,
     /// True to write the types.
     pub resource: bool,
-    /// True to write a reconciler; if not given, unless another version of the kind has one.
+    /// True to write a reconciler. By default, it is written unless another version of the kind has one.
     pub controller: Option<bool>,
     /// The image that objects of the kind run: `--plugins deploy-image`.
     pub image: Option<Image>,
@@ -32,7 +32,7 @@ pub struct Api {
 pub struct External {
     /// The Rust module of the type, `cert_manager::v1`.
     pub path: Option<String>,
-    /// The domain of the group; the group alone if it is not given.
+    /// The domain of the group. The group alone if it is not given.
     pub domain: Option<String>,
     /// The dependency that has the type, `NAME@VERSION`.
     pub module: Option<String>,

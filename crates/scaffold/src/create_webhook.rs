@@ -22,7 +22,7 @@ pub struct Webhook {
     pub validation: bool,
     /// True if objects are converted between versions.
     pub conversion: bool,
-    /// The versions that are converted to and from the hub; all others if none is given.
+    /// The versions that are converted to and from the hub. All others if none is given.
     pub spokes: Vec<String>,
     /// True to overwrite files.
     pub force: bool,

@@ -17,7 +17,7 @@ pub struct RustFile<'a> {
 }
 
 impl<'a> RustFile<'a> {
-    /// A file; `path` is for messages.
+    /// A file. `path` is for messages.
     ///
     /// # Errors
     /// When it does not parse.

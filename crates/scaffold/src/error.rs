@@ -66,7 +66,7 @@ pub enum Error {
         /// The text to add there.
         text: String,
     },
-    /// A template of this crate; a bug.
+    /// A template of this crate. A bug.
     #[error("template {0}")]
     Template(#[from] minijinja::Error),
     /// `config/` cannot be rendered: `package.yaml` is wrong, for example.

@@ -25,7 +25,7 @@ const GROUPS: &[(&str, &str)] = &[
     ("storage", "storage.k8s.io"),
 ];
 
-/// The entry in PROJECT for an external kind; `None` for the project's own kinds.
+/// The entry in PROJECT for an external kind. `None` for the project's own kinds.
 pub(crate) fn resource(file: &ProjectFile, api: &Api) -> Result<Option<Resource>, Error> {
     let given = &api.external;
     let known = GROUPS

@@ -14,7 +14,7 @@
 //! | [`go_markers`] | descriptions of kinds from the Go types of an operator |
 //! | [`project_file`] | the file PROJECT, in kubebuilder's format |
 //! | [`names`] | which names the API server, Cargo and Rust accept |
-//! | [`edit`] | changes of Rust sources at places that a parser finds; everything else stays as the author wrote it |
+//! | [`edit`] | changes of Rust sources at places that a parser finds. Everything else stays as the author wrote it |
 //! | [`tree`] | changes of files, collected in memory and then made all or none |
 //! | [`config`] | `config/` as the project's own `make manifests` renders it, without compiling the project |
 //!

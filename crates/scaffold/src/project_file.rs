@@ -58,7 +58,7 @@ pub struct Resource {
 pub struct Foreign {
     /// True if it is one of Kubernetes' own.
     pub core: bool,
-    /// The dependency that has the type, `NAME@VERSION`; empty for one that the project has.
+    /// The dependency that has the type, `NAME@VERSION`. Empty for one that the project has.
     pub module: String,
 }
 
@@ -124,13 +124,13 @@ pub(crate) fn is_ours(value: &Map<String, Value>) -> bool {
 pub struct Image {
     /// The image.
     pub image: String,
-    /// Words of the command, with commas between them; empty for the image's own.
+    /// Words of the command, with commas between them. Empty for the image's own.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub container_command: String,
-    /// The port; empty for none.
+    /// The port. Empty for none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub container_port: String,
-    /// The number of the user; empty for the image's own.
+    /// The number of the user. Empty for the image's own.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub run_as_user: String,
 }

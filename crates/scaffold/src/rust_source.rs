@@ -16,7 +16,7 @@ const BRACKET: usize = 8;
 /// Bytes of stack for the parser.
 const STACK: usize = 64 << 20;
 
-/// Parses a source; `path` is for messages.
+/// Parses a source. `path` is for messages.
 ///
 /// # Errors
 /// It does not parse, or is nested too deeply.

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::project_file::ProjectFile;
 use crate::{Error, Report, Tree, modules, record};
 
-/// Settings to change; `None` keeps a setting.
+/// Settings to change. `None` keeps a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Edit {
     /// True if each group of new kinds has a directory. Files of existing kinds are not moved.

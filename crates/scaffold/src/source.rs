@@ -18,7 +18,7 @@ pub enum Source {
     Git {
         /// Address of the repository.
         url: String,
-        /// The tag; that of this program's version if it is not given.
+        /// The tag. That of this program's version if it is not given.
         tag: String,
     },
     /// A clone of the repository.

@@ -52,7 +52,7 @@ impl Tree {
         &self.root
     }
 
-    /// The content of a file, as it will be; `None` if there is none.
+    /// The content of a file, as it will be. `None` if there is none.
     ///
     /// # Errors
     /// When it cannot be read, is not a regular file or larger than the files of this tree may be.
@@ -102,7 +102,7 @@ impl Tree {
         self.changes.contains_key(path)
     }
 
-    /// All changes; `None` removes a file.
+    /// All changes. `None` removes a file.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&Path, Option<&[u8]>)> {
         self.changes
             .iter()

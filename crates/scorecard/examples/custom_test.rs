@@ -9,7 +9,7 @@ const CHECKS: [&str; 2] = ["bundle-has-license", "csv-has-icon"];
 
 fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_default();
-    // Scorecard mounts the bundle at /bundle; another directory serves to try the test out.
+    // Scorecard mounts the bundle at /bundle. Another directory serves to try the test out.
     let bundle = std::env::args().nth(2).map_or_else(bundle_directory, Into::into);
     println!("{}", TestStatus::from(check(&name, &bundle)));
     ExitCode::SUCCESS

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Configuration {
-    /// `Configuration`; not checked.
+    /// `Configuration`. Not checked.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// `scorecard.operatorframework.io/v1alpha3`; not checked.
+    /// `scorecard.operatorframework.io/v1alpha3`. Not checked.
     #[serde(rename = "apiVersion", skip_serializing_if = "String::is_empty")]
     pub api_version: String,
     /// There so that kustomize can handle the object.
@@ -85,7 +85,7 @@ pub struct StorageSpec {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MountPath {
-    /// A directory in the test's container; empty for none.
+    /// A directory in the test's container. Empty for none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub path: String,
 }

@@ -21,14 +21,14 @@ pub enum State {
     /// It could not be carried out.
     #[serde(rename = "error")]
     Error,
-    /// No state or an unknown one; scorecard treats it as a failure.
+    /// No state or an unknown one. Scorecard treats it as a failure.
     #[default]
     #[serde(other, rename = "")]
     Unknown,
 }
 
 impl State {
-    /// The state in its printed form; empty for [`State::Unknown`].
+    /// The state in its printed form. Empty for [`State::Unknown`].
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -74,7 +74,7 @@ impl TestResult {
         }
     }
 
-    /// Adds an error; the test fails.
+    /// Adds an error. The test fails.
     pub fn fail(&mut self, error: impl Into<String>) {
         self.state = State::Fail;
         self.errors.push(error.into());
@@ -86,7 +86,7 @@ impl TestResult {
         self.errors.push(error.into());
     }
 
-    /// Adds a suggestion; the state does not change.
+    /// Adds a suggestion. The state does not change.
     pub fn suggest(&mut self, suggestion: impl Into<String>) {
         self.suggestions.push(suggestion.into());
     }

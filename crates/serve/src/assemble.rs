@@ -1,6 +1,6 @@
 //! Reads a catalog and writes its index, in one pass over the files.
 //!
-//! An invalid package is omitted and reported in the index; the others are served. The validity of a package does not
+//! An invalid package is omitted and reported in the index. The others are served. The validity of a package does not
 //! depend on other packages, so each is checked separately. A truncated file may have contained anything: every package
 //! whose name it mentions counts as invalid.
 
@@ -27,7 +27,7 @@ pub enum Error {
     /// The catalog cannot be read.
     #[error(transparent)]
     Load(#[from] load::Error),
-    /// The catalog is invalid; opm's message.
+    /// The catalog is invalid. Opm's message.
     #[error("{0}")]
     Invalid(String),
     /// The index cannot be built.
@@ -181,7 +181,7 @@ impl<W: Write> Parts<W> {
         Ok(())
     }
 
-    /// Notes a file that breaks off; fails where one cannot be read at all.
+    /// Notes a file that breaks off. Fails where one cannot be read at all.
     fn end_of_file(&mut self, end: Result<(), load::Error>) -> Result<(), Error> {
         match end {
             Ok(()) => {}
@@ -284,7 +284,7 @@ fn mentions(text: &str, name: &str) -> bool {
         })
 }
 
-/// Batches of files with some megabytes each; a large file is a batch by itself.
+/// Batches of files with some megabytes each. A large file is a batch by itself.
 fn batches(files: Vec<PathBuf>) -> Vec<Vec<PathBuf>> {
     let mut batches: Vec<Vec<PathBuf>> = Vec::new();
     let mut room = 0;

@@ -48,7 +48,7 @@ where
         let answer = self.inner.call(request);
         Box::pin(async move {
             let response = answer.await?;
-            // A call that fails immediately reports its status in the headers; one with an answer reports success in
+            // A call that fails immediately reports its status in the headers. One with an answer reports success in
             // the trailers.
             let code = response
                 .headers()

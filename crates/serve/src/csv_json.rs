@@ -1,7 +1,7 @@
 //! The ClusterServiceVersion for a bundle whose catalog blob has only `olm.csv.metadata`.
 //!
 //! packageserver shows packages from the CSV of each channel head, so one is generated from the available data. Its
-//! install strategy is empty; the real one comes from the bundle image.
+//! install strategy is empty. The real one comes from the bundle image.
 
 use super::index::format::PackageDisplay;
 use olmkit::catalog::decode::Place;

@@ -52,7 +52,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Reads the metadata of the catalog's files; `None` if that fails for one of them.
+    /// Reads the metadata of the catalog's files. `None` if that fails for one of them.
     pub fn read(root: &Path) -> Option<Stamp> {
         use std::os::unix::fs::MetadataExt as _;
         let root = root.canonicalize().ok()?;
@@ -110,7 +110,7 @@ pub fn remembered(root: &Path, cache: &Path) -> Result<Vec<u8>, load::Error> {
     if let Some(stamp) = settled
         && Stamp::read(root) == settled
     {
-        // It only saves time; a cache that is read-only or full does without.
+        // It only saves time. A cache that is read-only or full does without.
         let _ = keep(&seen, stamp, &fingerprint);
     }
     Ok(fingerprint)

@@ -38,7 +38,7 @@ type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 /// Routes of a listener.
 #[derive(Debug, Clone)]
 pub struct Routes {
-    /// The index that the catalog API answers from; none without that API.
+    /// The index that the catalog API answers from. None without that API.
     pub catalog: Option<Current>,
     /// Metrics for `/metrics`, if it is served.
     pub metrics: Option<Metrics>,
@@ -54,7 +54,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on an address, with the usual limits; port 0 takes a free one.
+    /// Listens on an address, with the usual limits. Port 0 takes a free one.
     ///
     /// # Errors
     /// Listening on the address failed.
@@ -62,7 +62,7 @@ impl Server {
         Self::bind_with(address, routes, Limits::default()).await
     }
 
-    /// Listens on an address, with limits for clients; port 0 selects a free one. Its connections use at most an eighth
+    /// Listens on an address, with limits for clients. Port 0 selects a free one. Its connections use at most an eighth
     /// of the file descriptors that the process may open.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! The registry gRPC API that the Operator Lifecycle Manager reads catalogs through.
 //!
 //! A catalog is turned once into an [`index`]: one file (or, for small catalogs served from a library, one piece of
-//! memory) that answers are read from by position. `service` answers the calls, [`server`] listens; [`http`] is the API
+//! memory) that answers are read from by position. `service` answers the calls, [`server`] listens. [`http`] is the API
 //! of the Operator Lifecycle Manager's version 1 over the same index.
 //!
 //! ```

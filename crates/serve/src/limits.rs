@@ -4,7 +4,7 @@ use std::time::Duration;
 
 pub use olmkit_front::Limits;
 
-/// Largest request in bytes; all requests are a few names.
+/// Largest request in bytes. All requests are a few names.
 pub const REQUEST_BYTES: usize = 64 << 10;
 /// Largest headers of a request in bytes, uncompressed.
 pub const HEADER_BYTES: u32 = 16 << 10;
@@ -16,7 +16,7 @@ pub const BUFFER_BYTES: usize = 1 << 10;
 pub const PIECE_BYTES: usize = 16 << 10;
 /// Bytes of memory for an answer in addition to its pieces.
 pub const ANSWER_BYTES: usize = 16 << 10;
-/// Streams that one connection may have open; clients keep further calls back themselves.
+/// Streams that one connection may have open. Clients keep further calls back themselves.
 pub const STREAMS: u32 = 16;
 /// Streams of one connection that the client may reset before they are processed.
 pub const PENDING_RESET_STREAMS: usize = 20;

@@ -39,7 +39,7 @@ pub enum IndexLoad {
     Prepared,
     /// A new one was built.
     Built,
-    /// The catalog could not be served; the previous index remains in use.
+    /// The catalog could not be served. The previous index remains in use.
     Failed,
 }
 

@@ -6,7 +6,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-/// How a probe failed; the exit codes are those of `grpc_health_probe`.
+/// How a probe failed. The exit codes are those of `grpc_health_probe`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

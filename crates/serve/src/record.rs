@@ -188,7 +188,7 @@ fn custom_value(value: serde_json::Value) -> prost_types::Value {
     prost_types::Value { kind: Some(kind) }
 }
 
-/// Fields that a channel entry adds to `ListBundles`; the Get calls omit `replaces` and `skips`.
+/// Fields that a channel entry adds to `ListBundles`. The Get calls omit `replaces` and `skips`.
 pub fn entry(channel: &str, entry: &EntrySection, edges: bool) -> api::Bundle {
     let mut message = api::Bundle {
         channel_name: channel.to_owned(),

@@ -37,7 +37,7 @@ pub enum Error {
     /// The server broke off.
     #[error("the gRPC server failed: {0}")]
     Serve(#[from] tonic::transport::Error),
-    /// The descriptors of the API are not readable; a fault of this program.
+    /// The descriptors of the API are not readable. A fault of this program.
     #[error("server reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
 }
@@ -70,7 +70,7 @@ impl From<BindError> for Error {
 }
 
 impl Server {
-    /// Listens on an address, with the usual limits; port 0 takes a free one.
+    /// Listens on an address, with the usual limits. Port 0 takes a free one.
     ///
     /// # Errors
     /// Listening on the address failed.
@@ -78,7 +78,7 @@ impl Server {
         Self::bind_with(address, Limits::default()).await
     }
 
-    /// Listens on an address, with limits for clients; port 0 selects a free one. Its connections use at most half of
+    /// Listens on an address, with limits for clients. Port 0 selects a free one. Its connections use at most half of
     /// the file descriptors that the process may open.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl Server {
         self.address
     }
 
-    /// The index it answers from; may be set at any time.
+    /// The index it answers from. May be set at any time.
     pub fn current(&self) -> Current {
         self.current.clone()
     }
@@ -113,7 +113,7 @@ impl Server {
     }
 
     /// Serves until `stop` ends; then accepts no new calls, lets open ones finish for a while, and returns. When the
-    /// index is replaced, connections are asked to reconnect, because clients read a catalog again only then; calls
+    /// index is replaced, connections are asked to reconnect, because clients read a catalog again only then. Calls
     /// that have begun finish on the old index.
     ///
     /// # Errors
@@ -148,7 +148,7 @@ impl Server {
                             break false;
                         }
                     }
-                    // A generation that was told to end may end; a failure ends the server.
+                    // A generation that was told to end may end. A failure ends the server.
                     Some(ended) = generations.join_next() => match ended {
                         Ok(Ok(())) => {}
                         Ok(Err(error)) => return Err(error),

@@ -245,7 +245,7 @@ mod tests {
         index(&configs, in_cache(&cache, false)).unwrap();
         let file = cache.join(INDEX_FILE);
         let whole = std::fs::read(&file).unwrap();
-        // Root, as which tests in containers run, can change the file's owner; other users can only make it writable
+        // Root, as which tests in containers run, can change the file's owner. Other users can only make it writable
         // for all.
         let foreign = |file: &Path| match std::os::unix::fs::chown(file, Some(65534), Some(65534)) {
             Ok(()) => "belongs to user 65534",

@@ -8,7 +8,7 @@ use std::path::Path;
 /// Opens a regular file that only this user or root can have written. A cache directory may be shared, `/tmp` for one.
 ///
 /// # Errors
-/// The file does not exist, or another user owns it; the error names the owner.
+/// The file does not exist, or another user owns it. The error names the owner.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;

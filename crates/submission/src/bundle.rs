@@ -150,7 +150,7 @@ impl Bundle {
         self.annotations.get_or_init(read).as_ref().map_err(Clone::clone)
     }
 
-    /// The annotations; an empty mapping without any.
+    /// The annotations. An empty mapping without any.
     pub(crate) fn annotations(&self) -> Result<View<'_>, Raise> {
         let view = self.annotations_file()?.view().get_or("annotations", &EMPTY)?;
         Ok(if view.is_true() {
@@ -160,7 +160,7 @@ impl Bundle {
         })
     }
 
-    /// The package that the annotations name; empty without.
+    /// The package that the annotations name. Empty without.
     pub(crate) fn package(&self) -> Result<String, Raise> {
         let annotations = self.annotations()?;
         let package = annotations.get(PACKAGE)?;

@@ -126,7 +126,7 @@ impl Change {
     /// The change as the pipeline hands it on.
     ///
     /// # Errors
-    /// A catalog's name is not a version, on which the pipeline fails; the message names it.
+    /// A catalog's name is not a version, on which the pipeline fails. The message names it.
     pub fn summary(&self) -> Result<Summary, String> {
         let (operator_name, version) = self.target();
         let operator_name = operator_name.unwrap_or_default();

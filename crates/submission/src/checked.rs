@@ -10,7 +10,7 @@ pub struct Checked {
     pub suite: &'static str,
     /// The name of the check.
     pub check: &'static str,
-    /// The finding; its file is relative to the repository.
+    /// The finding. Its file is relative to the repository.
     pub finding: Finding,
     /// True if the hosted pipeline prints a Python traceback here.
     pub is_traceback: bool,

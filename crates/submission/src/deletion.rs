@@ -67,7 +67,7 @@ struct InCatalog {
     bundles: Result<Vec<(Node, Position)>, Raise>,
 }
 
-/// Each catalog's contents for an operator; the files are read once, regardless of the number of deleted bundles.
+/// Each catalog's contents for an operator. The files are read once, regardless of the number of deleted bundles.
 fn published(repository: &Repository, operator: &str) -> Vec<InCatalog> {
     let in_catalog = |catalog: String| {
         let file = repository.operator_catalog_file(&catalog, operator)?;

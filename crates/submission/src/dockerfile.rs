@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// An instruction; its arguments by line, without comments and line continuations.
+/// An instruction. Its arguments by line, without comments and line continuations.
 #[derive(Debug, Default)]
 struct Instruction {
     keyword: String,
@@ -15,7 +15,7 @@ struct Instruction {
 /// The last stage, with the properties that it inherits from other stages.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Image {
-    /// The image that it starts from; `None` for `scratch`, or without a `FROM`.
+    /// The image that it starts from. `None` for `scratch`, or without a `FROM`.
     pub(crate) base: Option<String>,
     /// The labels with their lines.
     pub(crate) labels: BTreeMap<String, (u32, String)>,
@@ -98,7 +98,7 @@ fn unquoted(text: &str) -> String {
     inner.unwrap_or(text).replace("\\\"", "\"")
 }
 
-/// The labels of all stages with their lines; the last one of a name wins.
+/// The labels of all stages with their lines. The last one of a name wins.
 pub(crate) fn labels(text: &str) -> BTreeMap<String, (u32, String)> {
     let all = instructions(text);
     let labels = all.iter().filter(|one| one.keyword == "LABEL");

@@ -9,13 +9,13 @@ use olmkit::bundle::load::{Limits, Tree};
 use olmkit::files::{Directory, leads_out};
 use olmkit::limits::{self, Limit};
 
-/// Read access to the files of a repository. Paths are relative to its root, with `/`; the root is the empty path.
+/// Read access to the files of a repository. Paths are relative to its root, with `/`. The root is the empty path.
 pub trait Files: Send + Sync {
     /// Returns true if the path is a file.
     fn is_file(&self, path: &str) -> bool;
     /// Returns true if the path is a directory.
     fn is_directory(&self, path: &str) -> bool;
-    /// The names in a directory, sorted; empty if it does not exist.
+    /// The names in a directory, sorted. Empty if it does not exist.
     fn list(&self, path: &str) -> Vec<String>;
     /// The content of a file.
     ///

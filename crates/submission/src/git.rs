@@ -116,7 +116,7 @@ impl Git {
         committed.map(drop)
     }
 
-    /// The current branch; `None` without one.
+    /// The current branch. `None` without one.
     pub fn current_branch(&self) -> Option<String> {
         let output = self.read(&["symbolic-ref", "--quiet", "--short", "HEAD"]).ok()?;
         Some(String::from_utf8_lossy(&output).trim().to_owned())

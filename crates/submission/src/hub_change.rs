@@ -60,7 +60,7 @@ const ALLOWED: [&str; 5] = [
 ];
 
 impl Change {
-    /// Checks the rules of operatorhub.io on the change; `files` are those that changed.
+    /// Checks the rules of operatorhub.io on the change. `files` are those that changed.
     pub fn check_operator_hub(&self, head: &Repository, base: &Repository, files: &[String]) -> Vec<Checked> {
         let mut found = Vec::new();
         let outside: Vec<&String> = files.iter().filter(|file| !file.starts_with("operators/")).collect();

@@ -78,7 +78,7 @@ pub(crate) fn containers(csv: View<'_>) -> Result<Vec<(View<'_>, String)>, Raise
     Ok(found)
 }
 
-/// The items of a list below nested mappings; none where something is missing.
+/// The items of a list below nested mappings. None where something is missing.
 pub(crate) fn list<'a>(view: View<'a>, path: &[&str], key: &str) -> Result<Vec<View<'a>>, Raise> {
     let mut inner = view;
     for key in path {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::files::{Files, is_directory, join, list};
 
-/// Files to write, by their path in the repository; `None` removes a file.
+/// Files to write, by their path in the repository. `None` removes a file.
 pub type Changes = BTreeMap<String, Option<Vec<u8>>>;
 
 /// The files of a repository as they will be with some changes.

@@ -1,5 +1,5 @@
-//! Versions of OpenShift: the supported ones, and their Kubernetes versions. The hosted pipeline queries a service;
-//! olmkit uses a dated table, which a file can replace.
+//! Versions of OpenShift: the supported ones, and their Kubernetes versions. The hosted pipeline queries a service.
+//! Olmkit uses a dated table, which a file can replace.
 
 use serde::Deserialize;
 
@@ -47,7 +47,7 @@ impl Platforms {
     /// Reads a table from JSON.
     ///
     /// # Errors
-    /// The input is not such a table; the message describes the expected format.
+    /// The input is not such a table. The message describes the expected format.
     pub fn parse(text: &str) -> Result<Self, String> {
         let table: Self = serde_json::from_str(text).map_err(|error| {
             format!(
@@ -117,7 +117,7 @@ impl Platforms {
         versions
     }
 
-    /// The supported versions that an annotation `com.redhat.openshift.versions` selects, newest first; `None` if it means nothing.
+    /// The supported versions that an annotation `com.redhat.openshift.versions` selects, newest first. `None` if it means nothing.
     pub(crate) fn selected(&self, annotation: Option<&str>) -> Option<Vec<Release>> {
         let mut versions = self.supported();
         let Some(range) = annotation.filter(|text| !text.is_empty()) else {
@@ -140,7 +140,7 @@ impl Platforms {
         Some(versions)
     }
 
-    /// Every known OpenShift with its Kubernetes, oldest first; up to the last one in the pipeline's table, or all.
+    /// Every known OpenShift with its Kubernetes, oldest first. Up to the last one in the pipeline's table, or all.
     pub(crate) fn kubernetes(&self, only_known_to_pipeline: bool) -> Vec<(Release, Release)> {
         let mut table: Vec<(Release, Release)> = self
             .versions

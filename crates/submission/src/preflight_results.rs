@@ -93,7 +93,7 @@ impl PreflightResults {
         }
     }
 
-    /// With the hash of the bundle that was checked; that of a container has none.
+    /// With the hash of the bundle that was checked. That of a container has none.
     #[must_use]
     pub fn with_certification_hash(mut self, hash: String) -> Self {
         self.certification_hash = Some(hash);

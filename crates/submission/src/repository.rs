@@ -33,7 +33,7 @@ impl Repository {
         &*self.files
     }
 
-    /// `config.yaml`; an empty mapping without one.
+    /// `config.yaml`. An empty mapping without one.
     pub(crate) fn config(&self) -> Result<&Document, Raise> {
         let read = || optional(&*self.files, "config.yaml");
         self.config.get_or_init(read).as_ref().map_err(Clone::clone)
@@ -181,7 +181,7 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// `ci.yaml`; an empty mapping without one.
+    /// `ci.yaml`. An empty mapping without one.
     pub(crate) fn config(&self) -> Result<&Document, Raise> {
         let read = || optional(&*self.files, &format!("operators/{}/ci.yaml", self.name));
         self.config.get_or_init(read).as_ref().map_err(Clone::clone)

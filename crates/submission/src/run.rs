@@ -42,7 +42,7 @@ pub fn check_operator(repository: &Repository, operator: &Operator, options: &Op
     })
 }
 
-/// Checks one bundle of an operator; nothing if there is no such bundle.
+/// Checks one bundle of an operator. Nothing if there is no such bundle.
 pub fn check_bundle(repository: &Repository, operator: &Operator, version: &str, options: &Options) -> Vec<Checked> {
     let Some(bundle) = operator.bundle(version) else {
         return Vec::new();
@@ -63,7 +63,7 @@ pub fn check_bundle(repository: &Repository, operator: &Operator, version: &str,
     })
 }
 
-/// Checks catalogs, named `CATALOG/OPERATOR`; missing ones are skipped.
+/// Checks catalogs, named `CATALOG/OPERATOR`. Missing ones are skipped.
 pub fn check_catalogs(repository: &Repository, catalogs: &[String], options: &Options) -> Vec<Checked> {
     let mut there: Vec<(String, String)> = catalogs
         .iter()

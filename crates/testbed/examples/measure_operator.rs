@@ -241,7 +241,7 @@ impl Bench {
         bail!("the operator is quiet, and there are not {count} Deployments; its newest errors:\n{newest}")
     }
 
-    /// Removes everything; the operator takes its finalizers away.
+    /// Removes everything. The operator takes its finalizers away.
     async fn clear(&self) -> anyhow::Result<()> {
         let (delete, all) = (DeleteParams::background(), ListParams::default());
         empty(&self.objects).await?;
@@ -441,7 +441,7 @@ async fn relist(
     Ok(())
 }
 
-/// 100 changes of sizes in each second; the time from sending a change to the operator's first write for the object.
+/// 100 changes of sizes in each second. The time from sending a change to the operator's first write for the object.
 async fn churn(
     bench: &Bench,
     operator: &Operator,

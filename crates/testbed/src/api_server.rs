@@ -112,7 +112,7 @@ pub(crate) async fn start_controller_manager(
         // The default of 20 requests a second would delay the start of all controllers by seconds.
         "--kube-api-qps=200",
         "--kube-api-burst=400",
-        // The one node has no kubelet that would renew its lease; these two would evict its pods.
+        // The one node has no kubelet that would renew its lease. These two would evict its pods.
         "--controllers=*,-node-lifecycle-controller,-taint-eviction-controller",
     ]);
     let mut manager = Process::start("kube-controller-manager", &root.join("logs"), program, arguments, &[])?;
@@ -141,7 +141,7 @@ fn etcd_arguments(root: &Path, url: &str, peer_port: u16, program: &Path) -> Vec
         flag("initial-cluster", format!("default={peers}")),
         "--logger=zap",
     ];
-    // No data must survive a crash, so nothing is synced to the disk; versions before 3.5 do not support the flag.
+    // No data must survive a crash, so nothing is synced to the disk. Versions before 3.5 do not support the flag.
     let help = std::process::Command::new(program).arg("--help").output();
     if help.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("unsafe-no-fsync")) {
         arguments.push("--unsafe-no-fsync".into());

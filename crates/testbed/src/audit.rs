@@ -24,7 +24,7 @@ pub struct AuditEvent {
     pub user_agent: String,
     /// The user.
     pub user: AuditUser,
-    /// Its object; absent for non-resource paths such as `/readyz`.
+    /// Its object. Absent for non-resource paths such as `/readyz`.
     #[serde(default)]
     pub object_ref: Option<AuditObject>,
     /// The answer.
@@ -49,7 +49,7 @@ pub struct AuditObject {
     /// Plural name of the resource.
     #[serde(default)]
     pub resource: String,
-    /// `status`, `scale`, …; empty for the object itself.
+    /// `status`, `scale`, …. Empty for the object itself.
     #[serde(default)]
     pub subresource: String,
     /// Empty for cluster-scoped objects and requests across namespaces.
@@ -89,7 +89,7 @@ impl fmt::Display for Right {
 }
 
 impl AuditEvent {
-    /// The permission that the request needs; `None` for paths without an object. Some requests need more than one: a
+    /// The permission that the request needs. `None` for paths without an object. Some requests need more than one: a
     /// patch that creates an object is also authorized as `create`.
     #[must_use]
     pub fn right(&self) -> Option<Right> {
@@ -109,7 +109,7 @@ impl AuditEvent {
     }
 }
 
-/// Reads all complete lines; the server may still be writing the last one.
+/// Reads all complete lines. The server may still be writing the last one.
 pub(crate) fn read(path: &Path) -> Result<Vec<AuditEvent>, Error> {
     let text = read_to_string(path)?;
     let complete = text.rfind('\n').map_or("", |end| text.get(..end).unwrap_or_default());

@@ -24,7 +24,7 @@ impl Server {
 
 impl ControlPlane {
     /// Kills a server, as a crash does, restarts it after `down`, and waits until the API server is ready. Stored data
-    /// is kept; only requests in flight are lost.
+    /// is kept. Only requests in flight are lost.
     ///
     /// # Errors
     /// When the server cannot be started, or is not ready in time.

@@ -3,7 +3,7 @@
 //! `olm`).
 //!
 //! It has no node. A small helper marks pods that controllers create as scheduled, running and ready
-//! ([`Options::pods_become_ready`]); nothing else is simulated. Behavior that needs containers (images, probes,
+//! ([`Options::pods_become_ready`]). Nothing else is simulated. Behavior that needs containers (images, probes,
 //! networks, pod security at run time) requires a test on a real node.
 //!
 //! ```no_run
@@ -19,11 +19,11 @@
 //! ```
 //!
 //! All processes end when the handle is dropped, and also when the test process panics, is interrupted or killed: each
-//! process is bound by a pipe to this one. Several control planes may run in parallel; start one for each test binary
+//! process is bound by a pipe to this one. Several control planes may run in parallel. Start one for each test binary
 //! or each test, as isolation requires. On two cores one starts in 2.7 seconds without controllers, with about 310 MiB,
 //! and in 3.1 seconds with them, with 420 MiB (medians of 12; the longest took 3.6). OLM adds to that.
 //!
-//! `kube-testbed download` installs etcd and kube-apiserver; [`tools`] documents the search path for programs.
+//! `kube-testbed download` installs etcd and kube-apiserver. [`tools`] documents the search path for programs.
 
 mod access;
 mod api_server;
@@ -102,7 +102,7 @@ impl Options {
     /// inline (without an image): no node could run a catalog pod or an unpack job.
     ///
     /// Both operators listen for health checks on a port that cannot be changed (8080 and 8443, all addresses). When
-    /// another control plane on this machine uses the port, they run without it; nothing here depends on it.
+    /// another control plane on this machine uses the port, they run without it. Nothing here depends on it.
     #[cfg(feature = "olm")]
     #[must_use]
     pub fn with_olm(mut self) -> Self {
@@ -158,7 +158,7 @@ impl ControlPlane {
     /// one, has created the default service account, and with OLM its CRDs are established and its OperatorGroup is
     /// resolved.
     ///
-    /// Environment: [`tools`] lists the variables for programs; `KUBE_TESTBED_KEEP` with any value keeps the state
+    /// Environment: [`tools`] lists the variables for programs. `KUBE_TESTBED_KEEP` with any value keeps the state
     /// directory with all logs and logs its path at info level.
     ///
     /// # Errors
@@ -263,7 +263,7 @@ impl ControlPlane {
     }
 
     /// A kubeconfig file that authenticates only as a ServiceAccount, by a token from the TokenRequest API (valid one
-    /// hour); `namespace` becomes the context's namespace. A process on this machine then has exactly the permissions
+    /// hour). `namespace` becomes the context's namespace. A process on this machine then has exactly the permissions
     /// of the account's pods.
     ///
     /// # Errors
@@ -272,7 +272,7 @@ impl ControlPlane {
         self.access.service_account_kubeconfig(namespace, name).await
     }
 
-    /// A proxy in front of the API server that injects faults; `seed` makes random decisions reproducible. Requests are
+    /// A proxy in front of the API server that injects faults. `seed` makes random decisions reproducible. Requests are
     /// those of the user in the kubeconfig that is passed to
     /// [`FaultProxy::kubeconfig`](faults::FaultProxy::kubeconfig).
     ///
@@ -297,7 +297,7 @@ impl ControlPlane {
         faults::FaultProxy::start(config, true, seed)
     }
 
-    /// The file to which the API server appends audit events as JSON lines; `None` without [`Options::with_audit`].
+    /// The file to which the API server appends audit events as JSON lines. `None` without [`Options::with_audit`].
     pub fn audit_log(&self) -> Option<&Path> {
         self.audit_log.as_deref()
     }

@@ -48,7 +48,7 @@ struct Run {
     /// WEBHOOK_CERT_PATH for the command
     #[arg(long, value_name = "DIRECTORY", requires = "command")]
     webhooks: Option<PathBuf>,
-    /// Command to run with KUBECONFIG set; its status is the exit status. Without one, wait for an interrupt
+    /// Command to run with KUBECONFIG set. Its status is the exit status. Without one, wait for an interrupt
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     command: Vec<String>,
 }

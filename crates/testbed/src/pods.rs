@@ -96,7 +96,7 @@ async fn register_node(client: &Client) -> Result<(), Error> {
         .patch_status(NODE, &PatchParams::default(), &Patch::Merge(status))
         .await
         .map_err(Error::request(format!("write the status of node {NODE}")))?;
-    // The server adds this taint to new nodes; the controller that would remove it is disabled.
+    // The server adds this taint to new nodes. The controller that would remove it is disabled.
     let untaint = json!({"spec": {"taints": null}});
     nodes
         .patch(NODE, &PatchParams::default(), &Patch::Merge(untaint))
@@ -137,7 +137,7 @@ impl Pods {
         }
     }
 
-    /// Advances a pod by one step; the watch event of the change triggers the next one.
+    /// Advances a pod by one step. The watch event of the change triggers the next one.
     async fn advance(&self, pod: &Pod) -> kube::Result<()> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
         let name = pod.name_any();
@@ -249,7 +249,7 @@ fn container_status(container: &Container, unavailable: bool, now: &Time) -> Con
         ready: !unavailable,
         started: Some(!unavailable),
         restart_count: 0,
-        // The value above is in the API's form, so this cannot fail; an empty state would also be valid.
+        // The value above is in the API's form, so this cannot fail. An empty state would also be valid.
         state: serde_json::from_value(state).ok(),
         ..ContainerStatus::default()
     }

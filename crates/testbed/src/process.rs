@@ -94,7 +94,7 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(output)
             .stderr(errors)
-            // An interrupt from the terminal reaches only this process; closing the pipe ends the others.
+            // An interrupt from the terminal reaches only this process. Closing the pipe ends the others.
             .process_group(0)
             .spawn()
             .map_err(Error::io("start", program))
@@ -135,7 +135,7 @@ impl Process {
         }
     }
 
-    /// Calls `probe` until it succeeds; fails when the program exits or the limit is exceeded.
+    /// Calls `probe` until it succeeds. Fails when the program exits or the limit is exceeded.
     pub(crate) async fn wait_until<F>(&mut self, what: &'static str, limit: Duration, mut probe: F) -> Result<(), Error>
     where
         F: AsyncFnMut() -> Result<(), String>,

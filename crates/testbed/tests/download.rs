@@ -30,7 +30,7 @@ fn digest(content: &[u8]) -> String {
         .collect()
 }
 
-/// Answers every request with `status` and `content`; returns the server's address.
+/// Answers every request with `status` and `content`. Returns the server's address.
 fn server(status: &'static str, content: Vec<u8>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());

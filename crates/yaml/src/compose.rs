@@ -14,7 +14,7 @@ use super::{Error, MAX_DEPTH, MAX_DOCUMENT_BYTES, MAX_NODES, Node, Position, Sty
 /// One document and the errors that a strict reader would report.
 #[derive(Debug, Clone)]
 pub struct Document {
-    /// The tree; null for a document without content.
+    /// The tree. Null for a document without content.
     pub root: Node,
     /// Duplicate keys, in source order.
     pub duplicates: Vec<Duplicate>,

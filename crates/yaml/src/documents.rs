@@ -8,7 +8,7 @@ use super::{Document, Error, Node, Position, compose};
 /// Number of bytes that opm reads to detect JSON.
 const LOOKAHEAD: usize = 4096;
 
-/// The documents of a stream of YAML or JSON. A line that starts with `---` separates; several of them in a row form no
+/// The documents of a stream of YAML or JSON. A line that starts with `---` separates. Several of them in a row form no
 /// empty documents, but anything between them does, even a comment. Such a document is null.
 ///
 /// JSON values may follow each other without separators. After the first error the iterator ends.
@@ -47,7 +47,7 @@ pub struct Documents<'a> {
     line: u32,
     column: u32,
     mode: Mode,
-    /// JSON values read so far; while there is at most one, the stream may still turn out to be YAML.
+    /// JSON values read so far. While there is at most one, the stream may still turn out to be YAML.
     json_values: usize,
 }
 
@@ -67,7 +67,7 @@ impl Iterator for Documents<'_> {
 }
 
 impl<'a> Documents<'a> {
-    /// The next document with its duplicate keys; `next` returns only the tree.
+    /// The next document with its duplicate keys. `next` returns only the tree.
     pub fn next_document(&mut self) -> Option<Result<Document, Error>> {
         let item = match self.mode {
             Mode::Json => self.next_json(),
@@ -95,7 +95,7 @@ impl<'a> Documents<'a> {
         ) {
             Ok(First::End) => None,
             Ok(First::Value(root, end)) => {
-                // Lossy conversion makes the string longer than its bytes; streams with invalid UTF-8 end after one
+                // Lossy conversion makes the string longer than its bytes. Streams with invalid UTF-8 end after one
                 // value.
                 let end = if matches!(text, Cow::Borrowed(_)) {
                     end
@@ -181,7 +181,7 @@ impl<'a> Documents<'a> {
         }
     }
 
-    /// The next line with its end; `None` at the end of the stream.
+    /// The next line with its end. `None` at the end of the stream.
     fn take_line(&mut self) -> Option<&'a [u8]> {
         let rest = self.rest();
         if rest.is_empty() {
@@ -213,7 +213,7 @@ impl<'a> Documents<'a> {
     }
 }
 
-/// The decoder ends every line, also a last one that has no end; a block scalar there keeps it.
+/// The decoder ends every line, also a last one that has no end. A block scalar there keeps it.
 fn with_last_line_end(chunk: &[u8]) -> Cow<'_, [u8]> {
     if chunk.ends_with(b"\n") {
         return Cow::Borrowed(chunk);

@@ -9,7 +9,7 @@ const INDENT: usize = 2;
 /// A string is folded at the first space beyond this column.
 const WIDTH: usize = 80;
 
-/// Longest key that is written as `key:`; a longer one is introduced by `?`.
+/// Longest key that is written as `key:`. A longer one is introduced by `?`.
 const LONGEST_SIMPLE_KEY: usize = 128;
 
 /// Position of a string: foldable or not.
@@ -25,7 +25,7 @@ enum Place {
 pub(super) struct Emitter {
     out: String,
     column: usize,
-    /// Column of the current level; `None` before the first collection.
+    /// Column of the current level. `None` before the first collection.
     indent: Option<usize>,
     /// The last character written was a space.
     whitespace: bool,

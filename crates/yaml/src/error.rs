@@ -5,7 +5,7 @@ use super::Position;
 /// Why a value could not be read, decoded or written.
 ///
 /// The messages of each variant are those of the Go libraries, because operator-sdk prints them and people search for
-/// them. That includes go-yaml's line numbers, which are one too low for errors of its parser stage;
+/// them. That includes go-yaml's line numbers, which are one too low for errors of its parser stage.
 /// [`Error::position`] is the true position.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -15,7 +15,7 @@ pub enum Error {
     Yaml {
         /// go-yaml's error message.
         problem: String,
-        /// The line as go-yaml counts it; it leaves out the line of some errors.
+        /// The line as go-yaml counts it. It leaves out the line of some errors.
         line: Option<u32>,
         /// The true place.
         position: Option<Position>,

@@ -45,7 +45,7 @@ impl BufRead for Pieces<'_> {
 
 /// A document ready for the event parser.
 pub(super) struct Input<'a> {
-    /// The text; it always ends with a line end.
+    /// The text. It always ends with a line end.
     pub(super) text: Cow<'a, str>,
     /// True if the last line end was added. The event parser cannot cope with a block scalar that ends without one.
     pub(super) line_end_added: bool,

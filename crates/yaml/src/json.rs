@@ -33,7 +33,7 @@ impl Node {
         })
     }
 
-    /// Returns true if [`Node::to_json`] will succeed; the error is the one it would give.
+    /// Returns true if [`Node::to_json`] will succeed. The error is the one it would give.
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ impl Node {
         }
     }
 
-    /// Returns true if all keys can be written as JSON; the error is the one [`Node::to_json`] would give.
+    /// Returns true if all keys can be written as JSON. The error is the one [`Node::to_json`] would give.
     pub(super) fn check_keys(&self) -> Result<(), Error> {
         match &self.value {
             Value::Sequence(items) => items.iter().try_for_each(Node::check_keys),

@@ -1,6 +1,6 @@
 //! Reads one JSON value out of a stream into the tree.
 //!
-//! serde_json decides what is JSON and where a value ends; this module only finds the positions of its parts. JSON is
+//! serde_json decides what is JSON and where a value ends. This module only finds the positions of its parts. JSON is
 //! not read through the YAML parser because it is not quite YAML: escapes such as `\/`, surrogate pairs, long keys.
 
 use serde::de::IgnoredAny;
@@ -145,7 +145,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A string with its escapes resolved; half a surrogate pair becomes U+FFFD, as in Go.
+    /// A string with its escapes resolved. Half a surrogate pair becomes U+FFFD, as in Go.
     fn string(&mut self) -> String {
         self.step();
         let mut text = String::new();

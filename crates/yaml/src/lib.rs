@@ -42,7 +42,7 @@ pub use mapping::Duplicate;
 pub use node::{Node, Position, Style, Value};
 pub use writer::{json_to_yaml, to_string, value_to_string};
 
-/// Deepest nesting of sequences and mappings that the reader and the writer accept. Go's limit is 10000; nothing real
+/// Deepest nesting of sequences and mappings that the reader and the writer accept. Go's limit is 10000. Nothing real
 /// comes near 100, and this one lets every walk over a tree be recursive without a care for the stack.
 pub const MAX_DEPTH: usize = 500;
 

@@ -68,7 +68,7 @@ impl MappingBuilder {
         self.entries
     }
 
-    /// Sets an entry; the last one of a key wins, as in a Go map.
+    /// Sets an entry. The last one of a key wins, as in a Go map.
     fn set(&mut self, key: Node, value: Node, merged: bool, notes: &mut Vec<Duplicate>) {
         let found = self.find(&key);
         match found.and_then(|at| self.entries.get_mut(at)) {

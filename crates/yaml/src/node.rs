@@ -106,7 +106,7 @@ impl Node {
         }
     }
 
-    /// The source spelling of a scalar (without quotes and folding); `None` for collections.
+    /// The source spelling of a scalar (without quotes and folding). `None` for collections.
     pub fn spelling(&self) -> Option<&str> {
         match &self.value {
             Value::String(text) => Some(text),
@@ -128,7 +128,7 @@ impl Node {
             .map(|(name, value)| (name, value))
     }
 
-    /// The entries of a mapping in source order; empty for anything else.
+    /// The entries of a mapping in source order. Empty for anything else.
     pub fn entries(&self) -> &[(Node, Node)] {
         match &self.value {
             Value::Mapping(entries) => entries,
@@ -136,7 +136,7 @@ impl Node {
         }
     }
 
-    /// The items of a sequence; empty for anything else.
+    /// The items of a sequence. Empty for anything else.
     pub fn items(&self) -> &[Node] {
         match &self.value {
             Value::Sequence(items) => items,
@@ -200,7 +200,7 @@ impl Node {
         matches!(self.value, Value::Sequence(_))
     }
 
-    /// The object key that this node becomes in JSON; `None` for null and collections, which Go rejects as keys.
+    /// The object key that this node becomes in JSON. `None` for null and collections, which Go rejects as keys.
     pub fn key(&self) -> Option<Cow<'_, str>> {
         match &self.value {
             Value::String(text) => Some(Cow::Borrowed(text)),

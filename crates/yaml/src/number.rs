@@ -15,7 +15,7 @@ pub(crate) fn yaml_text(value: f64) -> String {
 
 /// The integer that a float is once Go has written it as JSON and read it back into an untyped object.
 pub(crate) fn as_integer(value: f64) -> Option<i64> {
-    // 2^63 itself does not fit; every float below it that has no fraction does.
+    // 2^63 itself does not fit. Every float below it that has no fraction does.
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     #[expect(clippy::cast_possible_truncation, reason = "the range was checked")]
     (value.fract() == 0.0 && (-LIMIT..LIMIT).contains(&value)).then_some(value as i64)
@@ -32,7 +32,7 @@ fn yaml_special(text: String) -> String {
 
 /// A float's JSON form if a YAML reader reads it as an integer: no fraction, no exponent, within 64 bits.
 pub(crate) fn as_plain_integer(value: f64) -> Option<String> {
-    // 2^64; whole numbers from there on are floats to a YAML reader.
+    // 2^64. Whole numbers from there on are floats to a YAML reader.
     const LIMIT: f64 = 18_446_744_073_709_551_616.0;
     const LOWEST: f64 = -9_223_372_036_854_775_808.0;
     if value.fract() != 0.0 || !(LOWEST..LIMIT).contains(&value) {

@@ -29,7 +29,7 @@ fn parse(text: &str) -> Option<()> {
     zone(clock(rest.strip_prefix(['T', 't'])?)?)
 }
 
-/// Hours, minutes, seconds and an optional fraction; returns the rest.
+/// Hours, minutes, seconds and an optional fraction. Returns the rest.
 fn clock(text: &str) -> Option<&str> {
     let (hour, rest) = number(text)?;
     let (minute, rest) = number(rest.strip_prefix(':')?)?;

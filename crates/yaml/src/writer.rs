@@ -24,7 +24,7 @@ const LONGEST_KEY: usize = 1024;
 /// # Errors
 ///
 /// [`Error::Marshal`] if serde cannot serialize the value; [`Error::Yaml`] for strings that Go cannot write either:
-/// control characters, keys over 1022 characters; [`Error::Limit`] beyond [`super::MAX_DEPTH`].
+/// control characters, keys over 1022 characters. [`Error::Limit`] beyond [`super::MAX_DEPTH`].
 pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, Error> {
     let value = serde_json::to_value(value).map_err(|error| Error::Marshal {
         problem: error.to_string(),
@@ -49,7 +49,7 @@ pub fn value_to_string(value: &Value) -> Result<String, Error> {
 ///
 /// # Errors
 ///
-/// [`Error::Json`] when the text is not JSON; otherwise as [`to_string`].
+/// [`Error::Json`] when the text is not JSON. Otherwise as [`to_string`].
 pub fn json_to_yaml(json: &str) -> Result<String, Error> {
     match first_value(json, Position { line: 1, column: 1 })? {
         First::Value(node, _) => node_to_string(&node),

@@ -204,7 +204,7 @@ async fn install(server: &Server, crd: &Definition) -> anyhow::Result<Answer> {
     }
 }
 
-/// Waits until a CRD is established; one whose names clash with another's never is.
+/// Waits until a CRD is established. One whose names clash with another's never is.
 async fn is_established(server: &Server, name: &str, end: Instant) -> anyhow::Result<bool> {
     loop {
         let answer = server.ask("GET", &format!("{DEFINITIONS}/{name}"), None).await?;

@@ -36,7 +36,7 @@ pub fn in_markdown(text: &str, mut other: impl FnMut(&str) -> Option<String>) ->
     lines.collect()
 }
 
-/// A path relative to a directory, without `..`; `None` if it leaves the root.
+/// A path relative to a directory, without `..`. `None` if it leaves the root.
 pub fn joined(folder: &Path, file: &str) -> Option<PathBuf> {
     let mut path = PathBuf::new();
     for part in folder.join(file).components() {
@@ -50,7 +50,7 @@ pub fn joined(folder: &Path, file: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Checks the links among the pages of a site; gives their number.
+/// Checks the links among the pages of a site. Gives their number.
 pub fn check(site: &Path) -> Result<usize> {
     let mut pages = BTreeMap::new();
     let mut files = BTreeSet::new();

@@ -1,7 +1,7 @@
 //! Builds the documentation site from `docs/` and checks its links: `site REPOSITORY OUTPUT`.
 //!
 //! The pages are also read on the code host, so their links refer to files. Links that leave `docs/` become links to
-//! the repository; a link to a page, a heading or a file that does not exist fails the build. Links to other sites are
+//! the repository. A link to a page, a heading or a file that does not exist fails the build. Links to other sites are
 //! not checked.
 
 mod links;

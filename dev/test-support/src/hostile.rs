@@ -85,7 +85,7 @@ async fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
 async fn closed(stream: &mut TcpStream) -> bool {
     loop {
         tokio::time::sleep(Duration::from_millis(200)).await;
-        // A closed connection eventually rejects bytes; frames of an unknown kind are ignored.
+        // A closed connection eventually rejects bytes. Frames of an unknown kind are ignored.
         if stream.try_write(&[]).is_err() || stream.take_error().ok().flatten().is_some() || hung_up(stream).await {
             return true;
         }

@@ -50,7 +50,7 @@ pub struct BackupStatus {
     pub last_backup: Option<String>,
 }
 
-/// The first version; it had no schedule.
+/// The first version. It had no schedule.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "backup.example.com",

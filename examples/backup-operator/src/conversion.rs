@@ -45,7 +45,7 @@ pub fn convert(mut object: Value, wanted: &str) -> Result<Value, String> {
     match wanted {
         "backup.example.com/v1" => {
             let kept = annotations.remove(KEPT);
-            // Users can change annotations; an unreadable value is ignored.
+            // Users can change annotations. An unreadable value is ignored.
             let kept = kept.and_then(|kept| serde_json::from_str::<Kept>(kept.as_str()?).ok());
             let fields = serde_json::to_value(kept.unwrap_or_default()).map_err(part)?;
             spec.extend(fields.as_object().cloned().unwrap_or_default());

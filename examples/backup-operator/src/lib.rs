@@ -1,4 +1,4 @@
-//! An operator's types and its packaging; `docs/guides/rust-operators.md` walks through it.
+//! An operator's types and its packaging. `docs/guides/rust-operators.md` walks through it.
 //!
 //! It covers features that the memcached operator lacks: two versions of a kind with a conversion webhook, a
 //! cluster-scoped kind, and a validating webhook.

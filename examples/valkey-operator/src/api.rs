@@ -37,7 +37,7 @@ pub struct ValkeySpec {
     /// Lines of valkey.conf.
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,
-    /// Schedule of backups in cron format; no backups without.
+    /// Schedule of backups in cron format. Without it, no backups run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup_schedule: Option<String>,
     /// While this is true the operator changes nothing.

@@ -90,7 +90,7 @@ pub enum Phase {
     Running,
     /// Servers are added, removed or replaced.
     Resizing,
-    /// Something is wrong; the condition Degraded says what.
+    /// Something is wrong. The condition Degraded says what.
     Degraded,
     /// The object is being deleted.
     Deleting,

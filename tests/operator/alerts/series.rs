@@ -6,7 +6,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// The scrapes of one operator at equal intervals; `None` where it did not answer.
+/// The scrapes of one operator at equal intervals. `None` where it did not answer.
 #[derive(Default)]
 pub struct Scrapes(pub Vec<Option<String>>);
 

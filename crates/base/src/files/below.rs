@@ -78,7 +78,7 @@ impl Directory {
     /// Reads a regular file up to a limit.
     ///
     /// # Errors
-    /// As of [`Self::file`]; [`io::ErrorKind::FileTooLarge`] for a larger file.
+    /// As of [`Self::file`]. [`io::ErrorKind::FileTooLarge`] for a larger file.
     pub fn read(&self, relative: &Path, limit: &Limit) -> io::Result<Vec<u8>> {
         limits::read_opened(self.file(relative)?, limit)
     }

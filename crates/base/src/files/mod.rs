@@ -52,11 +52,11 @@ fn state(unrestored: Option<&Unrestored>) -> String {
     }
 }
 
-/// Writes one file by renaming a synced temporary one. Its permissions are kept; a file with this content is not
+/// Writes one file by renaming a synced temporary one. Its permissions are kept. A file with this content is not
 /// touched.
 ///
 /// # Errors
-/// When it cannot be written; it is as it was then.
+/// When it cannot be written. It is as it was then.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     if holds(path, bytes) {
         tidy(path);

@@ -231,7 +231,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Temporary location of a path relative to the goal; its directory is created.
+    /// Temporary location of a path relative to the goal. Its directory is created.
     fn place(&self, path: &Path) -> Result<PathBuf, WriteError> {
         let stays = path.components().all(|part| matches!(part, Component::Normal(_)));
         if !stays || path.as_os_str().is_empty() {
@@ -285,7 +285,7 @@ fn locked_folder(parent: &Path) -> io::Result<(tempfile::TempDir, File)> {
         let lock = File::create(folder.path().join(LOCK))?;
         // A file system without locks has no other process that could look.
         let _ = lock.lock();
-        // Before the lock was held, another process may have considered the directory abandoned; it held the lock until
+        // Before the lock was held, another process may have considered the directory abandoned. It held the lock until
         // everything was deleted.
         if folder.path().join(LOCK).exists() {
             return Ok((folder, lock));
@@ -293,7 +293,7 @@ fn locked_folder(parent: &Path) -> io::Result<(tempfile::TempDir, File)> {
     }
 }
 
-/// Relative paths of everything except directories below a directory; empty if it does not exist. Links are not
+/// Relative paths of everything except directories below a directory. Empty if it does not exist. Links are not
 /// followed.
 pub fn list(folder: &Path) -> io::Result<BTreeSet<PathBuf>> {
     let mut found = BTreeSet::new();

@@ -86,7 +86,7 @@ impl Limit {
         shown(self.get(), self.unit)
     }
 
-    /// How to raise it: ` (--limit NAME=VALUE raises this)`; empty if it is fixed.
+    /// How to raise it: ` (--limit NAME=VALUE raises this)`. Empty if it is fixed.
     pub fn way_out(&self) -> String {
         if self.is_fixed {
             return String::new();
@@ -233,7 +233,7 @@ pub static YAML_DEPTH: Limit = Limit::fixed(
     "nested values in a YAML document",
 );
 
-/// A repeated name, value or path in a message or a table; the middle of a longer one is omitted.
+/// A repeated name, value or path in a message or a table. The middle of a longer one is omitted.
 pub static QUOTED_TEXT: Limit = Limit::new(
     "quoted-text",
     Unit::Bytes,
@@ -241,7 +241,7 @@ pub static QUOTED_TEXT: Limit = Limit::new(
     "a name, value or path in a message or table. The middle of a longer one is omitted",
 );
 
-/// A message of a finding or an error; the middle of a longer one is omitted.
+/// A message of a finding or an error. The middle of a longer one is omitted.
 pub static MESSAGE: Limit = Limit::new(
     "message",
     Unit::Bytes,
@@ -387,7 +387,7 @@ pub enum InvalidLimit {
 /// Sets a limit for the whole process, from `NAME=VALUE`. Bytes may be given in `KiB`, `MiB` and `GiB`.
 ///
 /// # Errors
-/// See [`InvalidLimit`]; nothing is set then.
+/// See [`InvalidLimit`]. Nothing is set then.
 pub fn set(text: &str) -> Result<(), InvalidLimit> {
     let (name, value) = text
         .split_once('=')

@@ -15,7 +15,7 @@ pub fn bytes_read() -> u64 {
     BYTES_READ.load(Ordering::Relaxed)
 }
 
-/// Opens a file that was found in a directory. Pipes, sockets and devices, which may never end, are rejected; a
+/// Opens a file that was found in a directory. Pipes, sockets and devices, which may never end, are rejected. A
 /// directory causes an error when it is read.
 ///
 /// # Errors
@@ -42,7 +42,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// Reads a file that was found in a directory, up to a limit. Pipes, sockets and devices are rejected.
 ///
 /// # Errors
-/// The system's error; [`io::ErrorKind::FileTooLarge`] for a larger file, with the flag that raises the limit.
+/// The system's error. [`io::ErrorKind::FileTooLarge`] for a larger file, with the flag that raises the limit.
 pub fn read_file(path: &Path, limit: &Limit) -> io::Result<Vec<u8>> {
     read_opened(open(path)?, limit)
 }

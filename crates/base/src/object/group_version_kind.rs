@@ -52,7 +52,7 @@ impl fmt::Display for GroupVersionKind {
     }
 }
 
-/// Splits an `apiVersion` into group and version; `None` when it has more than one slash.
+/// Splits an `apiVersion` into group and version. `None` when it has more than one slash.
 ///
 /// ```
 /// use olmkit_base::object::split_api_version;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 /// Sets a field by its path. A missing or null value on the path, or one that is not an object, becomes an object, so
 /// it cannot fail.
 pub trait SetAt {
-    /// Sets the field at `path` to `value`; an empty path replaces the whole value.
+    /// Sets the field at `path` to `value`. An empty path replaces the whole value.
     fn set_at(&mut self, path: &[&str], value: Value);
 }
 

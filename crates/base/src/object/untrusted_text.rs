@@ -25,7 +25,7 @@ impl<'t> UntrustedText<'t> {
         Self { text, lines: false }
     }
 
-    /// A text that may have several lines; line ends and tabs are displayed unchanged.
+    /// A text that may have several lines. Line ends and tabs are displayed unchanged.
     pub fn lines(text: &'t str) -> Self {
         Self { text, lines: true }
     }

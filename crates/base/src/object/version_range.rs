@@ -8,7 +8,7 @@ use olmkit_go::strconv::quote;
 
 /// A set of versions: alternatives separated by `||`, each a list of comparisons that must all be true.
 ///
-/// Operators are `<`, `<=`, `>`, `>=`, `=`, `==`, `!`, `!=` or none for equality; `x` matches any minor or patch
+/// Operators are `<`, `<=`, `>`, `>=`, `=`, `==`, `!`, `!=` or none for equality. `x` matches any minor or patch
 /// number. Pre-releases are ordinary versions here: `<1.0.0` contains `1.0.0-rc1`.
 ///
 /// ```
@@ -260,7 +260,7 @@ fn lowest_of(version: &str) -> String {
     }
 }
 
-/// The first version after all those that a version ending in `x` matches; empty when `x` is elsewhere.
+/// The first version after all those that a version ending in `x` matches. Empty when `x` is elsewhere.
 fn next_after(version: &str, lowest: &str) -> String {
     let parts: Vec<&str> = version.split('.').collect();
     let counted = match (parts.last(), parts.len()) {

@@ -23,7 +23,7 @@ impl Bindings {
         Type::Param(self.next - 1)
     }
 
-    /// Several new variables; returns the first one's number.
+    /// Several new variables. Returns the first one's number.
     pub(crate) fn fresh_block(&mut self, count: u32) -> u32 {
         let first = self.next;
         self.next = self.next.saturating_add(count);

@@ -369,7 +369,7 @@ fn replaced(text: Size, from: Size, to: Size) -> Size {
     count.times(to).plus(kept)
 }
 
-/// A number that is written out; negative ones count as 0.
+/// A number that is written out. Negative ones count as 0.
 fn written_number(arg: &Argument<'_>) -> Option<u64> {
     match arg.node.expr {
         Expr::Literal(Literal::Int(number)) => Some(u64::try_from(number).unwrap_or(0)),

@@ -65,7 +65,7 @@ impl Coster<'_> {
         size.unwrap_or(Size::UNKNOWN)
     }
 
-    /// Adds the variables of a macro; returns the previous number.
+    /// Adds the variables of a macro. Returns the previous number.
     fn push_items(&mut self, fold: &Fold) -> usize {
         let before = self.scope.len();
         let entry = self.entry(&fold.range);

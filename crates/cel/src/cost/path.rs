@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A path; copies share their names, as slices of Go do.
+/// A path. Copies share their names, as slices of Go do.
 #[derive(Clone)]
 pub(super) struct Path {
     names: Rc<RefCell<Vec<Rc<str>>>>,

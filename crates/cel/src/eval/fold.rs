@@ -93,7 +93,7 @@ impl<'e> Evaluator<'e> {
         fold.filter.as_ref().map_or(Ok(true), |filter| self.holds(filter))
     }
 
-    /// `all` is decided by the first false, `exists` by the first true; failures of other items matter only without.
+    /// `all` is decided by the first false, `exists` by the first true. Failures of other items matter only without.
     fn quantify(&mut self, fold: &'e Fold, range: &Value, deciding: bool) -> Outcome {
         let mut failed: Option<Failure> = None;
         let mut decided = false;

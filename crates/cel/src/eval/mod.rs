@@ -256,7 +256,7 @@ fn present(value: Value, optional: bool) -> Result<Option<Value>, Failure> {
     }
 }
 
-/// Adds an entry; no key may be there twice.
+/// Adds an entry. No key may be there twice.
 fn insert(entries: &mut BTreeMap<Key, Value>, key: Key, value: Value) -> Result<(), Failure> {
     let slot = match entries.entry(key) {
         Entry::Vacant(slot) => {

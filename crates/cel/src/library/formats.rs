@@ -112,7 +112,7 @@ fn is_name(text: &str) -> bool {
     text.len() <= 63 && text.starts_with(is_end) && text.ends_with(is_end) && text.bytes().all(is_inner)
 }
 
-/// Five groups of hexadecimal digits; the dashes are optional.
+/// Five groups of hexadecimal digits. The dashes are optional.
 fn is_uuid(text: &str) -> bool {
     let mut rest = text;
     for (at, count) in [8, 4, 4, 4, 12].into_iter().enumerate() {

@@ -16,7 +16,7 @@ use std::fmt;
 
 use crate::runtime::Outcome;
 
-/// Result of a call in a group of functions; `None` if the function is not in the group.
+/// Result of a call in a group of functions. `None` if the function is not in the group.
 type Found = Option<Outcome>;
 
 /// A group of functions or a part of the language that one version of Kubernetes introduced.

@@ -142,7 +142,7 @@ fn ordinal(order: std::cmp::Ordering) -> i64 {
     order as i64
 }
 
-/// A version; a normalised one may have a `v`, leading zeros, and fewer than three parts.
+/// A version. A normalised one may have a `v`, leading zeros, and fewer than three parts.
 fn parse_version(text: &str, normalize: bool) -> Result<Value, Failure> {
     let normal = if normalize { normalized(text)? } else { text.to_owned() };
     let version = semver::Version::parse(&normal).map_err(|problem| Failure::error(problem.to_string()))?;

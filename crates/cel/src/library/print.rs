@@ -118,7 +118,7 @@ fn fixed(arg: &Value, precision: usize) -> Result<String, Failure> {
     }
 }
 
-/// Prints any value; within lists and maps as a literal.
+/// Prints any value. Within lists and maps as a literal.
 fn whole(runtime: &mut Runtime, out: &mut String, value: &Value, is_inner: bool) -> Result<(), Failure> {
     runtime.budget.step(1)?;
     match value {

@@ -15,7 +15,7 @@ pub(crate) struct Overload {
     pub(crate) is_member: bool,
     pub(crate) params: Vec<Type>,
     pub(crate) result: Type,
-    /// Number of type variables in the signature; they are 0, 1, ….
+    /// Number of type variables in the signature. They are 0, 1, ….
     pub(crate) variables: u32,
 }
 
@@ -33,7 +33,7 @@ static FUNCTIONS: LazyLock<HashMap<String, Vec<Overload>>> = LazyLock::new(|| {
     functions
 });
 
-/// All ways to call a function; empty when there is no such function.
+/// All ways to call a function. Empty when there is no such function.
 pub(crate) fn overloads(name: &str) -> &'static [Overload] {
     FUNCTIONS.get(name).map_or(&[], Vec::as_slice)
 }
@@ -71,7 +71,7 @@ fn expanded(line: &str) -> Vec<String> {
     choices.split('|').map(|choice| line.replace(&group, choice)).collect()
 }
 
-/// Reads `receiver name(parameters) result`; functions without a receiver omit the first word.
+/// Reads `receiver name(parameters) result`. Functions without a receiver omit the first word.
 fn read(library: Library, line: &str) -> Option<(&str, Overload)> {
     let words: Vec<&str> = line.split(' ').collect();
     let (receiver, call, result) = match words.as_slice() {

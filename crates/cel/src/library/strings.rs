@@ -94,7 +94,7 @@ fn out_of_range(at: i64) -> Failure {
     Failure::error(format!("index out of range: {at}"))
 }
 
-/// The number of bytes before this number of characters; `None` if there are fewer.
+/// The number of bytes before this number of characters. `None` if there are fewer.
 fn byte_at(text: &str, characters: usize) -> Option<usize> {
     let mut ends = text.char_indices().map(|(at, _)| at).chain(std::iter::once(text.len()));
     ends.nth(characters)
@@ -192,7 +192,7 @@ fn split(runtime: &mut Runtime, text: &str, separator: &str, most: i64) -> Outco
     runtime.list(items)
 }
 
-/// Splits into characters; the last part is the rest.
+/// Splits into characters. The last part is the rest.
 fn by_characters(text: &str, most: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;

@@ -96,7 +96,7 @@ impl Operator {
 }
 
 impl Parser<'_> {
-    /// Reads the next token; returns the previous one.
+    /// Reads the next token. Returns the previous one.
     fn advance(&mut self) -> Result<Token, ParseError> {
         let (offset, token) = self.lexer.next()?;
         self.offset = offset;

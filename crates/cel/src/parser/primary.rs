@@ -73,7 +73,7 @@ impl Parser<'_> {
         self.node(offset, Expr::Ident(format!("{dot}{name}")))
     }
 
-    /// `Name{…}`. A message whose name has dots is read as a selection first; see [`Self::selected_message`].
+    /// `Name{…}`. A message whose name has dots is read as a selection first. See [`Self::selected_message`].
     fn message(&mut self, offset: usize, name: &str) -> Result<Option<Node>, ParseError> {
         if !self.is("{") {
             return Ok(None);

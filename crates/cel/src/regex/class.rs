@@ -126,7 +126,7 @@ pub(super) fn escape(rest: &str) -> Result<(char, &str), Failure> {
     Ok((plain, behind.as_str()))
 }
 
-/// Up to three digits; a single one other than zero would be a back reference.
+/// Up to three digits. A single one other than zero would be a back reference.
 fn octal(rest: &str) -> Result<(char, &str), Failure> {
     let end = rest
         .bytes()

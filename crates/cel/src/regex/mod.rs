@@ -80,7 +80,7 @@ impl GoRegex {
     /// Compiles an expression.
     ///
     /// # Errors
-    /// [`Failure::Error`] with Go's reason if Go rejects the expression; [`Failure::Undecided`] if Go's result is
+    /// [`Failure::Error`] with Go's reason if Go rejects the expression. [`Failure::Undecided`] if Go's result is
     /// unknown.
     pub fn new(pattern: &str) -> Result<Self, Failure> {
         let Pattern { regex, states } = compile(pattern)?;
@@ -90,7 +90,7 @@ impl GoRegex {
     /// As [`GoRegex::new`], for an untrusted expression: takes the compilation cost from a budget first.
     ///
     /// # Errors
-    /// As [`GoRegex::new`]; [`Failure::Exhausted`].
+    /// As [`GoRegex::new`]. [`Failure::Exhausted`].
     pub fn within(pattern: &str, budget: &mut Budget) -> Result<Self, Failure> {
         /// Compiling a state takes as long as some steps of the evaluator.
         const STATE: u64 = 16;

@@ -251,7 +251,7 @@ impl Translator<'_> {
     }
 }
 
-/// The counts after a brace, and the rest; other braces are plain characters.
+/// The counts after a brace, and the rest. Other braces are plain characters.
 fn counts(rest: &str) -> Option<(u64, Option<u64>, &str)> {
     let (least, rest) = number(rest)?;
     let (most, rest) = match rest.strip_prefix(',') {
@@ -265,7 +265,7 @@ fn counts(rest: &str) -> Option<(u64, Option<u64>, &str)> {
     Some((least, most, rest.strip_prefix('}')?))
 }
 
-/// A number without leading zeros; a number that is too large saturates.
+/// A number without leading zeros. A number that is too large saturates.
 fn number(rest: &str) -> Option<(u64, &str)> {
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (digits, rest) = rest.split_at(end);

@@ -169,7 +169,7 @@ fn maps(left: &Map, right: &Map, budget: &mut Budget) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// The order of two numbers of any type; `None` unless both are numbers.
+/// The order of two numbers of any type. `None` unless both are numbers.
 pub(crate) fn numbers(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
         (Value::Double(left), Value::Double(right)) => left.partial_cmp(right),

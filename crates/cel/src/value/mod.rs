@@ -73,7 +73,7 @@ pub enum ListKind {
     /// Order matters.
     #[default]
     Atomic,
-    /// Equal whatever the order; joined without duplicates.
+    /// Equal whatever the order. Joined without duplicates.
     Set,
     /// These fields identify an item.
     Map(Vec<String>),

@@ -114,7 +114,7 @@ impl Timestamp {
         }
     }
 
-    /// `time.RFC3339Nano` in UTC; `None` for a moment that Go writes at its own offset.
+    /// `time.RFC3339Nano` in UTC. `None` for a moment that Go writes at its own offset.
     pub(crate) fn text(self) -> Option<String> {
         if self.has_offset {
             return None;

@@ -110,7 +110,7 @@ fn markdown(summary: &Summary, changes: &[BlockedChange]) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Changes that block the upgrade of CRDs with the same name; file names include their directories.
+/// Changes that block the upgrade of CRDs with the same name. File names include their directories.
 fn compare(old: (&str, &[Object]), new: (&str, &[Object])) -> anyhow::Result<Vec<BlockedChange>> {
     let below = |directory: &str, objects: &[Object]| -> Vec<Object> {
         let in_folder = |object: &Object| {

@@ -23,7 +23,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// The kept data of this bundle; `worst` is the lowest severity that fails it.
+    /// The kept data of this bundle. `worst` is the lowest severity that fails it.
     pub fn of(validated: &Validated, worst: Severity) -> Self {
         Self {
             name: validated.name.clone(),

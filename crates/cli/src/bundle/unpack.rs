@@ -114,10 +114,10 @@ fn notes(bundle: &Bundle, manifests: &[Value]) -> Vec<String> {
     notes
 }
 
-/// One file for each object; the number in front preserves the order for `kubectl apply -f DIR`.
+/// One file for each object. The number in front preserves the order for `kubectl apply -f DIR`.
 fn write_files(output: &Path, manifests: &[Value]) -> anyhow::Result<()> {
     let width = manifests.len().to_string().len();
-    // A new directory appears with all its files at the same time; files in an existing directory are kept.
+    // A new directory appears with all its files at the same time. Files in an existing directory are kept.
     let stage = (!output.exists()).then(|| Stage::beside(output)).transpose()?;
     for (at, manifest) in manifests.iter().enumerate() {
         let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();

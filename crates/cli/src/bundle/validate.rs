@@ -325,7 +325,7 @@ fn validate_all(
     if let [source] = sources {
         let (validated, reading) = source.validate(options)?;
         warn_of_nothing_to_compare(options, reading.bundle.package(), &validated.name);
-        // The process exits soon, which frees all memory at once; freeing node by node would take a tenth of the run. A
+        // The process exits soon, which frees all memory at once. Freeing node by node would take a tenth of the run. A
         // fuzz target continues with the next input.
         if cfg!(not(fuzzing)) {
             std::mem::forget(reading);

@@ -283,7 +283,7 @@ async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The HTTP listeners; catalog API and metrics may share an address.
+/// The HTTP listeners. Catalog API and metrics may share an address.
 fn routes(args: &Args, current: &Current, metrics: &Metrics) -> Vec<(SocketAddr, http::Routes)> {
     let mut listeners = catalog_and_metrics(args, current, metrics);
     let health = http::Routes {

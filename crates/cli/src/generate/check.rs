@@ -8,7 +8,7 @@ use olmkit::validate::{self, Options};
 /// Runs the ClusterServiceVersion rules. The other rules of `bundle validate` need files that may not exist yet.
 ///
 /// # Errors
-/// When the CSV is invalid; nothing must be written then.
+/// When the CSV is invalid. Nothing must be written then.
 pub fn csv(generated: &Generated, package: &str) -> anyhow::Result<()> {
     let reading = generated.reading(package)?;
     let outcome = validate::validate(&reading, &Options::default());

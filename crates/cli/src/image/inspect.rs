@@ -145,7 +145,7 @@ pub struct DiffArgs {
     output: Form,
 }
 
-/// Prints the differences; exit code 1 if there are any.
+/// Prints the differences. Exit code 1 if there are any.
 pub fn compare(args: &DiffArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCode> {
     let platform = args.platform.clone().unwrap_or_else(Platform::host);
     let client = flags.client()?;

@@ -29,7 +29,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Attempts while a server is starting or overloaded.
 const ATTEMPTS: u32 = 5;
-/// No ConfigMap is larger; etcd stores at most 1.5 MiB for one object.
+/// No ConfigMap is larger. Etcd stores at most 1.5 MiB for one object.
 const ANSWER_LIMIT: usize = 16 << 20;
 
 /// A connection to an API server with its credentials.
@@ -57,7 +57,7 @@ impl From<reqwest::Error> for RequestError {
 
 impl ApiServer {
     pub(super) async fn new(config: &Config) -> Result<Self, Error> {
-        // Several TLS providers may be linked in; ring is ours. An error means that one was chosen before.
+        // Several TLS providers may be linked in. Ring is ours. An error means that one was chosen before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let unusable = |error: reqwest::Error| Error::NoCluster(describe(&error));
         let (identity, headers) = credentials(&config.auth_info)?;
@@ -82,7 +82,7 @@ impl ApiServer {
         }
         let mut base = url.to_string().trim_end_matches('/').to_owned();
         if let (Some(name), Some(host)) = (&config.tls_server_name, url.host()) {
-            // The URL contains the certificate's name for verification; the connection goes to the real host.
+            // The URL contains the certificate's name for verification. The connection goes to the real host.
             let port = url.port_u16().unwrap_or(443);
             let host = host.trim_matches(['[', ']']);
             let addresses = tokio::net::lookup_host((host, port))
@@ -309,7 +309,7 @@ fn ask_plugin(exec: &ExecConfig) -> Result<Credential, Error> {
     if !output.status.success() {
         return Err(failed(format!("{}", output.status)));
     }
-    // Plugins print JSON; some print YAML, which kubectl reads too.
+    // Plugins print JSON. Some print YAML, which kubectl reads too.
     let answer = yaml::parse(&output.output).and_then(|node| node.to_json());
     let answer = answer.map_err(|error| failed(error.to_string()))?;
     let answer: Answer = serde_json::from_value(answer).map_err(|error| failed(error.to_string()))?;

@@ -8,10 +8,10 @@ use super::Error;
 use olmkit::yaml;
 
 const ANNOTATIONS_FILE: &str = "annotations.yaml";
-/// In bytes; a real file has less than a thousand.
+/// In bytes. A real file has less than a thousand.
 const LARGEST_ANNOTATIONS: u64 = 1 << 20;
 const MANIFESTS_KEY: &str = "operators.operatorframework.io.bundle.manifests.v1";
-/// File systems of the kernel; a search through an image's root must not descend into them.
+/// File systems of the kernel. A search through an image's root must not descend into them.
 const KERNEL_FOLDERS: [&str; 3] = ["/dev", "/proc", "/sys"];
 
 /// `cp [options] SOURCE... TARGET` as far as OLM uses it: permission bits are kept, links given as SOURCE are followed,
@@ -53,7 +53,7 @@ pub fn copy_files(arguments: &[PathBuf]) -> Result<(), Error> {
 /// into `target`. Returns where they were.
 ///
 /// Like the original, it searches for a file named `annotations.yaml` anywhere below the root, in the order of names,
-/// and uses the last one; that file's annotation names the manifests.
+/// and uses the last one. That file's annotation names the manifests.
 pub fn copy_bundle(root: &Path, target: &Path) -> Result<(PathBuf, PathBuf), Error> {
     let annotations = find_annotations(root)?.unwrap_or_else(|| root.join("metadata").join(ANNOTATIONS_FILE));
     let directory = manifests_folder(&annotations)?.unwrap_or_else(|| "manifests".to_owned());

@@ -92,7 +92,7 @@ fn check_names(extraction: &Extraction) -> Result<(), Error> {
     Ok(())
 }
 
-/// Fills a ConfigMap with a bundle; data and the annotations of earlier contents are replaced.
+/// Fills a ConfigMap with a bundle. Data and the annotations of earlier contents are replaced.
 pub fn bundle_config_map(extraction: &Extraction, mut config_map: ConfigMap) -> Result<ConfigMap, Error> {
     let mut data = BTreeMap::new();
     let mut binary_data = BTreeMap::new();
@@ -138,7 +138,7 @@ pub fn bundle_config_map(extraction: &Extraction, mut config_map: ConfigMap) -> 
 }
 
 /// The files of `manifests/`, then those of `metadata/`, each in the order of names. Files of the same name in both are
-/// allowed; the later one wins.
+/// allowed. The later one wins.
 fn files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut all = Vec::new();
     for folder in ["manifests", "metadata"] {

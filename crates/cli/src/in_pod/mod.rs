@@ -70,7 +70,7 @@ pub enum Error {
     Usage(String),
 }
 
-/// Rejects everything except regular files: a link may point outside the bundle, for example to the pod's token; a
+/// Rejects everything except regular files: a link may point outside the bundle, for example to the pod's token. A
 /// device or a pipe may never end. Links are not followed.
 fn regular(path: &std::path::Path) -> Result<std::fs::Metadata, Error> {
     let metadata = std::fs::symlink_metadata(path).map_err(Error::file("read", path))?;

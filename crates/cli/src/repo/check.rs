@@ -157,7 +157,7 @@ fn preflight(args: &Args, repository: &Repository, outcome: &Outcome) -> anyhow:
     Ok(Some(results.with_certification_hash(hash)))
 }
 
-/// Fixes the bundles that are selected or new; `Some` ends the run.
+/// Fixes the bundles that are selected or new. `Some` ends the run.
 fn fix(args: &Args, targets: &[Target]) -> anyhow::Result<Option<ExitCode>> {
     let folder = |target: &Target| match &target.bundles {
         Bundles::One(Some(version)) => Some(args.repo.join("operators").join(&target.operator).join(version)),
@@ -268,7 +268,7 @@ fn targets(args: &Args, repository: &Repository) -> anyhow::Result<Vec<Target>> 
     Ok(names.into_iter().map(target).collect())
 }
 
-/// The targets that a change affects; checks the change itself as well.
+/// The targets that a change affects. Checks the change itself as well.
 fn changed(
     args: &Args,
     (kind, base): (Kind, &str),

@@ -114,7 +114,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The published catalogs; none if the operator is in no catalog.
+/// The published catalogs. None if the operator is in no catalog.
 fn catalogs(args: &Args, repository: &Repository) -> anyhow::Result<BTreeMap<String, Catalog>> {
     let mut catalogs = BTreeMap::new();
     if args.catalogs.is_empty() && args.image_ref_template.is_none() {
@@ -156,7 +156,7 @@ fn catalogs(args: &Args, repository: &Repository) -> anyhow::Result<BTreeMap<Str
     Ok(catalogs)
 }
 
-/// The catalog in a directory; only the operator's part, if it has a separate directory.
+/// The catalog in a directory. Only the operator's part, if it has a separate directory.
 fn read(folder: &Path, operator: &str) -> anyhow::Result<Catalog> {
     let own = folder.join(operator);
     Ok(load::directory(if own.is_dir() { &own } else { folder })?)

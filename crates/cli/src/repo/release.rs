@@ -23,7 +23,7 @@ use crate::terminal;
 ///
 /// A bundle from another directory is copied to `operators/NAME/VERSION`. With --image, an existing bundle is added to
 /// the templates and catalogs that its release-config.yaml names, as the pipeline does after a merge. The result is
-/// checked before it is written, and committed on a new branch; the command to push it is printed. The pipeline accepts
+/// checked before it is written, and committed on a new branch. The command to push it is printed. The pipeline accepts
 /// one of the two in a pull request.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit repo release ../hello-operator/bundle", "olmkit repo release ../hello-operator/bundle --dry-run", "olmkit repo release operators/hello-operator/0.0.3 --image quay.io/example/hello-operator:0.0.3"])]

@@ -27,7 +27,7 @@ pub struct Settings<'a> {
 pub struct Results<'a> {
     settings: Settings<'a>,
     chosen: &'a Chosen,
-    /// Selects the findings that count; `None` if an original's result is reproduced.
+    /// Selects the findings that count. `None` if an original's result is reproduced.
     judge: Option<Judge<'a>>,
     worst: Severity,
     has_failed: bool,
@@ -44,7 +44,7 @@ enum Target<'a> {
 }
 
 impl<'a> Results<'a> {
-    /// Starts with the earlier findings; `bundles` is the number of bundles to check.
+    /// Starts with the earlier findings. `bundles` is the number of bundles to check.
     pub fn new(settings: Settings<'a>, chosen: &'a Chosen, bundles: usize, before: Outcome) -> Self {
         // Results of the originals are reproduced regardless of the project's settings.
         let is_original =

@@ -37,7 +37,7 @@ enum Form {
 }
 
 impl<'a> Printer<'a> {
-    /// Prints findings for this number of bundles; `None` if the format is one document.
+    /// Prints findings for this number of bundles. `None` if the format is one document.
     pub fn new(format: Format, bundles: usize, repository: &'a Path) -> Option<Self> {
         let form = match format {
             Format::Text if bundles > MANY => Form::Many(Box::default()),

@@ -129,7 +129,7 @@ fn service_account<'a>(flag: Option<&'a str>, configured: &'a str, origin: Origi
     }
 }
 
-/// Runs the selected tests, those with their own images in pods; returns an exit code if they cannot be run. Removes
+/// Runs the selected tests, those with their own images in pods. Returns an exit code if they cannot be run. Removes
 /// the created objects in any case, even after an interruption.
 pub fn run(
     flags: &PodFlags,

@@ -21,7 +21,7 @@ mod in_pods;
 /// Run the scorecard tests of a bundle
 ///
 /// Runs operator-sdk's six built-in tests without a cluster, with the same results. Tests with other images need
-/// --cluster, which runs them in pods. Without --cluster, their state is `error`; use --selector to omit them.
+/// --cluster, which runs them in pods. Without --cluster, their state is `error`. Use --selector to omit them.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit scorecard bundle", "olmkit scorecard bundle --selector suite=olm -o xunit > scorecard.xml", "olmkit scorecard quay.io/example/cache-operator-bundle:v1 --built-in", "olmkit scorecard bundle --cluster -n scorecard -s scorecard --wait-time 5m"])]
 pub struct Args {
@@ -119,7 +119,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Prints findings with file names relative to the working directory; those of an image are relative to its root.
+/// Prints findings with file names relative to the working directory. Those of an image are relative to its root.
 fn findings(source: &Source, found: Vec<Finding>, format: Format) -> anyhow::Result<()> {
     let mut report = Report::from_iter(found);
     for finding in report.findings.iter_mut().filter(|_| source.image.is_none()) {

@@ -213,7 +213,7 @@ async fn operator_image_is_missing(cluster: &Cluster) {
     assert_eq!(failed.errors(), ["operator-image-pull"]);
     let explained = cluster.olmkit(&["diagnose", "pull", "-n", "pull", "-o", "json"]).await;
     assert!(explained.stdout.contains("operator-image-pull"), "{}", explained.stdout);
-    // The fix: correct the reference and run again; the rerun replaces the objects of the failed run.
+    // The fix: correct the reference and run again. The rerun replaces the objects of the failed run.
     bundle.image = "registry.example.com/there:1".into();
     cluster
         .run_bundle(&bundle.write(cluster.folder.path()), "pull", &[])

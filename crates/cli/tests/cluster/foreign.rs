@@ -70,7 +70,7 @@ async fn definition_stood_before(cluster: &Cluster) {
     cluster.nothing_left(&before).await;
     cluster.nothing_missing(&before).await;
 
-    // The fix, literally; a name that is not the package's is an error.
+    // The fix, literally. A name that is not the package's is an error.
     cluster.run_bundle(&directory, "hostile", &[]).await.fine();
     let mistaken = cluster
         .cleanup(

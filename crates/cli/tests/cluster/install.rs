@@ -12,7 +12,7 @@ async fn a_bundle_directory_is_installed_upgraded_and_removed_without_residue() 
     cluster.namespace("shop").await;
     let before = cluster.inventory().await;
     let (mut old, mut new) = (Bundle::new("first", "0.0.1"), Bundle::new("first", "0.0.2"));
-    // OLM leaves a bundle's own ClusterRoles; one of them goes out of use with the upgrade.
+    // OLM leaves a bundle's own ClusterRoles. One of them goes out of use with the upgrade.
     old.extra = vec![
         cluster_role("first-viewer"),
         cluster_role("first-editor"),

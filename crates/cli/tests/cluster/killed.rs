@@ -168,7 +168,7 @@ async fn each(cluster: &Cluster, prefix: &str, scene: impl AsyncFn(&Cluster, &st
     let before = cluster.inventory().await;
     let (scene, is_over) = (&scene, &std::cell::Cell::new(false));
     let trials = names.iter().enumerate().map(|(index, name)| async move {
-        // Parallel runs beyond the last one complete; no further ones start.
+        // Parallel runs beyond the last one complete. No further ones start.
         let was_killed = !is_over.get() && scene(cluster, name, index + 1).await;
         is_over.set(is_over.get() || !was_killed);
         was_killed

@@ -106,7 +106,7 @@ fn foreign() -> Vec<Sample> {
     ]
 }
 
-/// Kinds that every Kubernetes serves; the last ones are not in the table.
+/// Kinds that every Kubernetes serves. The last ones are not in the table.
 fn native() -> Vec<Sample> {
     let rbac = "rbac.authorization.k8s.io/v1";
     let labels = json!({"app": "none"});
@@ -264,7 +264,7 @@ fn of_another_group() -> Vec<Sample> {
 }
 
 /// Rule KUBE-3: OLM decodes kinds by name only. A third-party API with the name of an OLM kind fails or creates another
-/// object; the others are created unchanged.
+/// object. The others are created unchanged.
 async fn own_kinds_are_looked_at_by_name(cluster: &Cluster, trials: &[Trial]) {
     for trial in trials {
         let phase = ended(cluster, &trial.package).await;

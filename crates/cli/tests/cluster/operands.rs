@@ -419,7 +419,7 @@ async fn operator(client: kube::Client, group: String) {
     }
 }
 
-/// Runs a command; its exit code and its answer.
+/// Runs a command. Its exit code and its answer.
 async fn with_code(mut command: Command) -> (Option<i32>, Answer) {
     let output = tokio::task::spawn_blocking(move || command.output().unwrap())
         .await

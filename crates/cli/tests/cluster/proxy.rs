@@ -18,7 +18,7 @@ use crate::harness::{Cluster, answer};
 
 /// Result of a command.
 pub struct Ended {
-    /// True if it was killed; otherwise it came to its end with fewer writes.
+    /// True if it was killed. Otherwise it came to its end with fewer writes.
     pub killed: bool,
 }
 

@@ -41,7 +41,7 @@ impl Desk {
                        properties: [{type: olm.package, value: {packageName: demo, version: 1.0.0}}]\n";
         fs::create_dir(directory.path().join("catalog")).unwrap();
         fs::write(directory.path().join("catalog/catalog.yaml"), catalog).unwrap();
-        // The image format needs a static program; this one is never started.
+        // The image format needs a static program. This one is never started.
         let mut server = fs::read(env!("CARGO_BIN_EXE_olmkit")).unwrap();
         server.truncate(64);
         server[56..58].fill(0);
@@ -245,7 +245,7 @@ fn operator_sdk_generate_bundle() {
     let desk = Desk::new();
     let (input, package) = (desk.kustomized(), desk.package());
     fs::rename(desk.path("bundle"), desk.path("published")).unwrap();
-    // infinispan has --version twice; node-healthcheck has --verbose between the words.
+    // infinispan has --version twice. Node-healthcheck has --verbose between the words.
     let line = format!(
         "operator-sdk generate --verbose bundle -q --overwrite --version 9.9.9 --version 1.0.0 --package {package} \
          --channels alpha --channels stable,beta --default-channel=stable --use-image-digests=false --manifests=true --metadata=1"
@@ -590,7 +590,7 @@ fn olm_install_downloads_the_release() {
         let names = files.each_ref().map(|(name, _)| name.clone());
         let server = serve(files.into());
         let said = desk.run(&format!("operator-sdk olm install --releases {server} {flags}"));
-        // There is no cluster; everything before it has worked.
+        // There is no cluster. Everything before it has worked.
         assert_eq!(said.code, 1, "{}", said.err);
         assert!(said.err.contains("no-kubeconfig"), "{}", said.err);
         for (name, sum) in names.iter().zip(&sums) {

@@ -50,7 +50,7 @@ fn commands(help: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Every command with its help; `check` gets its path, the summary in the list above it, and its help.
+/// Every command with its help. `check` gets its path, the summary in the list above it, and its help.
 fn walk(path: &mut Vec<String>, check: &mut impl FnMut(&[String], &str, &str)) {
     for (name, summary) in commands(&help(path)) {
         path.push(name);

@@ -118,7 +118,7 @@ impl Case {
                 continue;
             }
             assert_eq!(self.contents(directory.path()), new, "{place}");
-            // A directory whose lock is missing could be a new one of another process; it is deleted after an hour.
+            // A directory whose lock is missing could be a new one of another process. It is deleted after an hour.
             let left = fs::read_dir(directory.path()).unwrap().flatten();
             let left = left.filter(|entry| entry.path().join("lock").exists());
             let left: Vec<_> = left.map(|entry| entry.file_name().into_string().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! `olmkit init`, `create`, `delete`, `edit`, `update` and `adopt`; the library's own tests have the details.
+//! `olmkit init`, `create`, `delete`, `edit`, `update` and `adopt`. The library's own tests have the details.
 
 use std::fs;
 use std::path::Path;

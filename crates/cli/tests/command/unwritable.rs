@@ -218,7 +218,7 @@ fn any_user_writes_into_folders_of_its_own() {
     }
 }
 
-/// Another user than root, whom permissions do not stop; this one where it is not root.
+/// Another user than root, whom permissions do not stop. This one where it is not root.
 fn user() -> Option<u32> {
     let probe = tempfile::tempdir().unwrap();
     (fs::metadata(probe.path()).unwrap().uid() == 0).then_some(USER)

@@ -308,7 +308,7 @@ impl fmt::Display for Lines<'_> {
     }
 }
 
-/// Errors first, then by code and object; equal ones once.
+/// Errors first, then by code and object. Equal ones once.
 pub fn sorted(mut causes: Vec<Cause>) -> Vec<Cause> {
     causes
         .sort_by(|a, b| (a.severity, a.code, &a.object, &a.message).cmp(&(b.severity, b.code, &b.object, &b.message)));

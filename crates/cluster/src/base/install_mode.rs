@@ -60,7 +60,7 @@ impl InstallMode {
         }
     }
 
-    /// `spec.targetNamespaces` of an OperatorGroup for an operator that runs in `own`; empty means all.
+    /// `spec.targetNamespaces` of an OperatorGroup for an operator that runs in `own`. Empty means all.
     pub fn targets(&self, own: &str) -> BTreeSet<String> {
         match self {
             InstallMode::OwnNamespace => BTreeSet::from([own.to_owned()]),

@@ -116,7 +116,7 @@ fn dashed(text: &str) -> String {
 
 /// The labels of objects that are created for a package.
 pub fn labels(package: &str) -> Value {
-    // Label values end at 63 characters; a package name may be longer.
+    // Label values end at 63 characters. A package name may be longer.
     let value: String = package.chars().take(63).collect();
     json!({MANAGED_BY.0: MANAGED_BY.1, PACKAGE_LABEL: value.trim_end_matches(['-', '.', '_'])})
 }

@@ -11,7 +11,7 @@ use super::reporter::{ProgressLog, Step};
 pub enum Conclusion {
     /// The CSV has Succeeded.
     Succeeded,
-    /// It had already; nothing was done.
+    /// It had already. Nothing was done.
     AlreadyInstalled,
     /// Only checks were requested, and they passed.
     Checked,

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-/// Receives the progress of an operation. Implementations print; tests and `-o json` collect.
+/// Receives the progress of an operation. Implementations print. Tests and `-o json` collect.
 pub trait ProgressReporter: Send + Sync {
     /// A step is done.
     fn done(&self, after: Duration, text: &str);
-    /// The operation waits; replaces the previous reason.
+    /// The operation waits. Replaces the previous reason.
     fn waiting(&self, after: Duration, text: &str);
 }
 

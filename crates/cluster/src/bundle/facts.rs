@@ -22,7 +22,7 @@ pub struct BundleFacts {
     pub manifests: Vec<Value>,
     /// The `olm.bundle` blob of a file-based catalog, with the manifests in it when the bundle is a directory.
     pub blob: Value,
-    /// The image that the bundle was read from; `None` for a directory.
+    /// The image that the bundle was read from. `None` for a directory.
     pub image: Option<String>,
     /// Bytes of the manifests after OLM has unpacked the image.
     pub unpacked_size: usize,

@@ -228,7 +228,7 @@ impl Cluster {
         Ok(readable(&plural, objects))
     }
 
-    /// Server-side apply with olmkit's field manager; other managers' fields are kept.
+    /// Server-side apply with olmkit's field manager. Other managers' fields are kept.
     ///
     /// # Errors
     /// [`Error::Manifest`] for a kind that the cluster does not serve, [`Error::Request`].
@@ -309,7 +309,7 @@ impl Cluster {
         self.send("ask", &text("kind"), || post_raw(&path, body.clone())).await
     }
 
-    /// Asks for an object's deletion; `false` when it was not there.
+    /// Asks for an object's deletion. `false` when it was not there.
     ///
     /// # Errors
     /// [`Error::Request`].
@@ -411,7 +411,7 @@ impl Cluster {
         kube::Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Converts a manifest's `apiVersion`, `kind` and metadata to a reference; looks up unknown kinds in the cluster.
+    /// Converts a manifest's `apiVersion`, `kind` and metadata to a reference. Looks up unknown kinds in the cluster.
     ///
     /// # Errors
     /// [`Error::Manifest`].
@@ -524,7 +524,7 @@ fn passes(error: &kube::Error) -> bool {
     }
 }
 
-/// The objects that fit a type; the others are logged.
+/// The objects that fit a type. The others are logged.
 fn readable<T: DeserializeOwned>(what: &str, objects: Vec<Value>) -> Vec<T> {
     let fits = |value: Value| {
         let namespace = text(&value, "/metadata/namespace").to_owned();

@@ -55,7 +55,7 @@ impl Cluster {
         Ok(found)
     }
 
-    /// The resources of an API version; empty if it is not served.
+    /// The resources of an API version. Empty if it is not served.
     async fn served(&self, api_version: &str) -> Result<Vec<Value>, Error> {
         for segment in api_version.split('/') {
             checked("discover", &api_version, segment)?;

@@ -322,7 +322,7 @@ async fn release_one(cluster: &Cluster, object: &ObjectRef, rule: &Rule) -> Resu
     Ok(Change::Rejected(Box::new(cause.on(object.clone()))))
 }
 
-/// An answer of the API server becomes a cause; a server that does not answer ends the command.
+/// An answer of the API server becomes a cause. A server that does not answer ends the command.
 fn rejected(object: &ObjectRef, error: Error) -> Result<Change, Error> {
     if error.code().is_none() {
         return Err(error);

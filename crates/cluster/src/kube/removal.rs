@@ -15,7 +15,7 @@ use crate::base::kinds;
 use crate::base::object_ref::ObjectRef;
 use crate::base::reporter::{ProgressLog, Step};
 
-/// Removes objects and reports each removed one; `removed` collects them. Returns the objects that still exist at the
+/// Removes objects and reports each removed one. `removed` collects them. Returns the objects that still exist at the
 /// end of the time limit.
 ///
 /// # Errors
@@ -213,7 +213,7 @@ pub(crate) fn blocked(object: &ObjectRef, value: &Value, operators: &[Value], in
     .likely(likely)
 }
 
-/// The objects for which OLM keeps an Operator object; empty for other kinds.
+/// The objects for which OLM keeps an Operator object. Empty for other kinds.
 fn components(operator: &Value) -> String {
     let refs = operator.pointer("/status/components/refs").and_then(Value::as_array);
     let named: Vec<String> = refs

@@ -58,7 +58,7 @@ impl Installed {
         })
     }
 
-    /// Queries the ClusterCatalogs for the packages of the Subscriptions, which decides C7; `false` if the cluster does
+    /// Queries the ClusterCatalogs for the packages of the Subscriptions, which decides C7. `false` if the cluster does
     /// not serve ClusterCatalogs.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// A user with permission to create objects in a namespace can create very many; each Subscription would be
+    /// A user with permission to create objects in a namespace can create very many. Each Subscription would be
     /// compared with each of them.
     #[test]
     fn countless_operator_groups_are_not_named_for_each_subscription() {

@@ -26,7 +26,7 @@ const ATTEMPTS: u32 = 6;
 /// By package.
 pub(super) type Offers = BTreeMap<String, Offered>;
 
-/// Queries every ClusterCatalog for some packages; `None` if the cluster does not serve ClusterCatalogs.
+/// Queries every ClusterCatalog for some packages. `None` if the cluster does not serve ClusterCatalogs.
 ///
 /// # Errors
 /// [`Error::Request`] when the API server does not answer. A catalog that does not is noted in the result.

@@ -48,7 +48,7 @@ pub const NEEDED_CRDS: [&str; 5] = [
 pub struct Observation {
     /// The namespace.
     pub namespace: String,
-    /// `Active`, `Terminating`; `None` when it does not exist.
+    /// `Active`, `Terminating`. `None` when it does not exist.
     pub namespace_phase: Option<String>,
     /// The API server's version.
     pub server_version: String,

@@ -160,7 +160,7 @@ pub fn warnings(events: &[Event], kind: &str, name: &str) -> Vec<String> {
     lines.split_off(lines.len().saturating_sub(5))
 }
 
-/// Causes why a Deployment is not available; empty if it is. `what` names its owner.
+/// Causes why a Deployment is not available. Empty if it is. `what` names its owner.
 pub fn of_deployment(deployment: &Deployment, seen: &Observation) -> Vec<Cause> {
     if settled(deployment) {
         return Vec::new();

@@ -1,5 +1,5 @@
 //! OLM's objects, with the user's images and namespaces. OLM ships them as a Helm chart. Its CRDs are plain files and
-//! are read from there; the rest, about twenty objects, is written here as values.
+//! are read from there. The rest, about twenty objects, is written here as values.
 
 use serde_json::{Value, json};
 

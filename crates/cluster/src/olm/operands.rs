@@ -23,7 +23,7 @@ pub struct Operands {
 struct Served {
     crd: CrdState,
     rule: Rule,
-    /// Namespaces that the operators serve; an empty name means all. `None` if the CSVs are deleted already.
+    /// Namespaces that the operators serve. An empty name means all. `None` if the CSVs are deleted already.
     targets: Option<BTreeSet<String>>,
     /// OLM's labels with the packages.
     labels: Vec<String>,

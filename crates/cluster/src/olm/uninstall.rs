@@ -27,7 +27,7 @@ use olmkit::types::DeployedCsv;
 /// Options for removing OLM.
 #[derive(Clone, Debug)]
 pub struct UninstallOptions {
-    /// Namespace of OLM; found by its Deployments when absent.
+    /// Namespace of OLM. Found by its Deployments when absent.
     pub namespace: Option<String>,
     /// Remove installed operators too. Their CRDs and custom resources are kept.
     pub with_operators: bool,
@@ -66,7 +66,7 @@ const CLUSTER_ROLES: [&str; 3] = [
 /// The OperatorGroup that OLM's manifests create in the namespace for operators that watch all namespaces.
 const GLOBAL_GROUP: &str = "global-operators";
 
-/// Name prefix of the ClusterRoleBinding for OLM's service account; its namespace follows.
+/// Name prefix of the ClusterRoleBinding for OLM's service account. Its namespace follows.
 const BINDING: &str = "olm-operator-binding-";
 
 /// Removes OLM.
@@ -222,7 +222,7 @@ impl Run<'_, '_> {
         self.remove(objects).await
     }
 
-    /// Removes objects and waits until they are deleted. Remaining objects become causes; the removal continues.
+    /// Removes objects and waits until they are deleted. Remaining objects become causes. The removal continues.
     async fn remove(&mut self, objects: Vec<ObjectRef>) -> Result<(), Error> {
         let mut waiting = Vec::new();
         for object in objects {

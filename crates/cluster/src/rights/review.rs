@@ -147,7 +147,7 @@ impl Question {
 }
 
 fn questions(right: &Right, own: &str) -> Vec<Question> {
-    // Other namespaces are known only later; only read access is needed there, which fails before anything is written.
+    // Other namespaces are known only later. Only read access is needed there, which fails before anything is written.
     let namespace = match right.place {
         Place::Cluster => None,
         Place::Namespace | Place::Catalogs => Some(own.to_owned()),

@@ -158,7 +158,7 @@ impl When {
 pub struct Right {
     /// The commands.
     pub commands: &'static [Command],
-    /// API group; empty for the core group.
+    /// API group. Empty for the core group.
     pub group: &'static str,
     /// Plural names; with a slash and a subresource, if one is meant.
     pub resources: &'static [&'static str],

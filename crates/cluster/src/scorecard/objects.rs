@@ -26,7 +26,7 @@ const APP: (&str, &str) = ("app", "scorecard-test");
 /// The label with the name of the run.
 pub const RUN: &str = "testrun";
 
-/// Maximum data of one ConfigMap. The API server rejects more than 1 MiB of values; names and metadata come on top.
+/// Maximum data of one ConfigMap. The API server rejects more than 1 MiB of values. Names and metadata come on top.
 const CONFIG_MAP_BYTES: usize = 900_000;
 /// Maximum ConfigMaps of a bundle, which bounds the data that a run stores in the cluster.
 const CONFIG_MAPS: usize = 100;
@@ -41,7 +41,7 @@ pub struct Parcel {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Way {
-    /// Each file is a value of a ConfigMap; these are the volume's sources and the names at the bundle's root.
+    /// Each file is a value of a ConfigMap. These are the volume's sources and the names at the bundle's root.
     Files {
         sources: Vec<Value>,
         roots: BTreeSet<String>,
@@ -53,7 +53,7 @@ enum Way {
 /// Packs a bundle's files, given by their paths relative to its root.
 ///
 /// # Errors
-/// If the bundle is too large for either way; the message contains its size.
+/// If the bundle is too large for either way. The message contains its size.
 pub fn pack(run: &str, namespace: &str, files: &[(String, &[u8])], untar: bool) -> Result<Parcel, String> {
     let fits = files.iter().all(|(_, bytes)| bytes.len() <= CONFIG_MAP_BYTES);
     let mut boxes = Boxes::default();

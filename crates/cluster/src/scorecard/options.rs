@@ -17,7 +17,7 @@ pub enum PodSecurity {
     /// Security context for the restricted pod security standard.
     #[default]
     Restricted,
-    /// No security context; images may run as root.
+    /// No security context. Images may run as root.
     Legacy,
 }
 

@@ -182,7 +182,7 @@ impl<'a> Run<'a> {
         Ok(without_result(name, reason, log.trim().to_owned()))
     }
 
-    /// Waits for a test's end; the inner error is the reason why there is none.
+    /// Waits for a test's end. The inner error is the reason why there is none.
     async fn ended(&self, pod: &ObjectRef) -> Result<Result<(), String>, Error> {
         let began = Instant::now();
         loop {
@@ -204,7 +204,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The namespace's events; none without the right to see them.
+    /// The namespace's events. None without the right to see them.
     async fn events(&self) -> Vec<Event> {
         let namespace = Some(self.cluster.namespace.as_str());
         self.cluster

@@ -10,9 +10,9 @@ use crate::observe::pods::{self, Trouble};
 pub enum State {
     /// The test has ended: its log is its result.
     Ended,
-    /// It will never run; the message is the reason.
+    /// It will never run. The message is the reason.
     Lost(String),
-    /// It may still run; the message describes its progress.
+    /// It may still run. The message describes its progress.
     Waiting(String),
 }
 

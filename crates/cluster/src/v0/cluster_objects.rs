@@ -55,7 +55,7 @@ pub fn object_of(step: &InstallPlanStep) -> Option<ObjectRef> {
     Some(ObjectRef::cluster(kind, &step.resource.name))
 }
 
-/// The origin of an object; `None` if it does not exist, or the credentials cannot read it.
+/// The origin of an object. `None` if it does not exist, or the credentials cannot read it.
 ///
 /// # Errors
 /// [`Error::Request`].

@@ -4,7 +4,7 @@ use crate::base::cause::{Cause, Code};
 use crate::base::json::text;
 use crate::bundle::facts::BundleFacts;
 
-/// etcd rejects larger requests by default; the status of an InstallPlan contains every manifest of an inline bundle.
+/// etcd rejects larger requests by default. The status of an InstallPlan contains every manifest of an inline bundle.
 const ETCD_LIMIT: usize = 1_500_000;
 
 /// A bundle image is unpacked into one ConfigMap, as base64 of gzip; OLM uses the default limit of `opm alpha bundle

@@ -24,7 +24,7 @@ pub struct WaitTarget<'a> {
     pub catalog: (&'a str, &'a str),
     /// The CSV's name.
     pub csv: &'a str,
-    /// The installed CSV that belongs to the Subscription although OLM did not install it for that one; empty for none.
+    /// The installed CSV that belongs to the Subscription although OLM did not install it for that one. Empty for none.
     pub adopted: &'a str,
     /// The Subscription, for re-creating it if OLM has lost track of it.
     pub manifest: Option<&'a Value>,
@@ -33,7 +33,7 @@ pub struct WaitTarget<'a> {
 /// The state of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InstallState {
-    /// Waiting; the message names the reason.
+    /// Waiting. The message names the reason.
     Waiting(String),
     /// An InstallPlan waits for approval: its name and the CSVs that it installs.
     ApprovalNeeded(String, Vec<String>),

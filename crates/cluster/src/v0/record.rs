@@ -95,7 +95,7 @@ async fn created_by(cluster: &Cluster, csv: &str, plans: &[InstallPlan]) -> Resu
     Ok(found)
 }
 
-/// Records objects that a plan may still create; a completed plan settles those of earlier plans.
+/// Records objects that a plan may still create. A completed plan settles those of earlier plans.
 async fn follow(cluster: &Cluster, csv: &str, plan: &InstallPlan, noted: &mut StoredRecord) -> Result<(), Error> {
     let Some(time) = plan.metadata.creation_timestamp.as_ref().map(|time| time.0) else {
         return Ok(());

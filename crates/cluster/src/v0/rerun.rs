@@ -60,7 +60,7 @@ pub fn earlier(bundle: &BundleFacts, seen: &Observation) -> EarlierRun {
     same_version(bundle, subscription, object, seen)
 }
 
-/// A CSV that was installed from a host, whose Subscription and catalog were deleted afterwards; the newest one if an
+/// A CSV that was installed from a host, whose Subscription and catalog were deleted afterwards. The newest one if an
 /// upgrade was interrupted between two.
 pub fn released_csv<'a>(package: &str, seen: &'a Observation) -> Option<&'a DeployedCsv> {
     let label = names::component_label(package, &seen.namespace);

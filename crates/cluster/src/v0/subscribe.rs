@@ -24,11 +24,11 @@ use olmkit::diagnostics::Severity;
 pub struct Options {
     /// The package.
     pub package: String,
-    /// Channel; the package's default channel when absent.
+    /// Channel. The package's default channel when absent.
     pub channel: Option<String>,
     /// CSV to begin with.
     pub starting_csv: Option<String>,
-    /// CatalogSource, as `name` or `namespace/name`; the only one in reach when absent.
+    /// CatalogSource, as `name` or `namespace/name`. The only one in reach when absent.
     pub catalog: Option<String>,
     /// True if upgrades wait for approval.
     pub manual: bool,

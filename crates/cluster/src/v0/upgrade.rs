@@ -31,7 +31,7 @@ pub struct Installed {
     pub channel: String,
     /// Catalog and channel, when the Subscription uses a catalog that this tool did not create.
     pub follows: Option<String>,
-    /// The original values of the Subscription's spec that the upgrade changes; `None` without a Subscription, or with
+    /// The original values of the Subscription's spec that the upgrade changes. `None` without a Subscription, or with
     /// one whose catalog olmkit created.
     pub before: Option<Value>,
     /// True if a Subscription must be created for the installed CSV.

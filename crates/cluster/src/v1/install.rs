@@ -44,7 +44,7 @@ pub struct InstallOptions {
     pub catalog: CatalogChoice,
     /// Version or range.
     pub version: Option<String>,
-    /// Channels; all if empty.
+    /// Channels. All if empty.
     pub channels: Vec<String>,
     /// True if upgrades need edges.
     pub policy: Option<Policy>,
@@ -173,7 +173,7 @@ fn is_exact(text: &str) -> bool {
     semver::Version::parse(text).is_ok()
 }
 
-/// The catalog to select; `None` for any.
+/// The catalog to select. `None` for any.
 fn chosen(options: &InstallOptions, seen: &Seen) -> Result<Option<String>, Box<Cause>> {
     let names: Vec<&str> = seen
         .catalogs

@@ -78,12 +78,12 @@ pub(super) struct Wanted<'w> {
     pub name: &'w str,
     pub package: &'w str,
     pub namespace: &'w str,
-    /// The catalog; `None` for any.
+    /// The catalog. `None` for any.
     pub catalog: Option<&'w str>,
     pub version: Option<&'w str>,
     pub channels: &'w [String],
     pub policy: Option<Policy>,
-    /// `spec.config.inline`; null for none.
+    /// `spec.config.inline`. Null for none.
     pub config: Value,
     /// True if CRDs are upgraded whatever they become.
     pub any_crd: bool,

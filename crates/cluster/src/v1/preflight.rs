@@ -96,7 +96,7 @@ pub(super) fn namespace(seen: &Seen) -> Option<Cause> {
     }
 }
 
-/// `spec.config.inline` for an install mode; null where none is needed.
+/// `spec.config.inline` for an install mode. Null where none is needed.
 ///
 /// # Errors
 /// The cause for a mode that OLM v1 or this cluster does not support.

@@ -1,4 +1,4 @@
-//! Explains why operator-controller and catalogd cannot pull an image. The controllers pull images themselves; nodes do
+//! Explains why operator-controller and catalogd cannot pull an image. The controllers pull images themselves. Nodes do
 //! not.
 
 /// The likely reason and the fix for an error of their image library.

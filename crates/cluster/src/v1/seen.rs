@@ -81,7 +81,7 @@ impl Seen {
         })
     }
 
-    /// A string in the ClusterExtension; empty if it is absent.
+    /// A string in the ClusterExtension. Empty if it is absent.
     pub(super) fn text(&self, pointer: &str) -> &str {
         self.extension.as_ref().map_or("", |found| text(found, pointer))
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::base::json::text;
 
 /// Returns true if a label selector (`matchLabels` and `matchExpressions`) matches an object with these labels. A
-/// missing selector matches every object; an unknown operator matches none.
+/// missing selector matches every object. An unknown operator matches none.
 #[must_use]
 pub fn selects(selector: Option<&Value>, labels: Option<&Map<String, Value>>) -> bool {
     let Some(selector) = selector.filter(|selector| !selector.is_null()) else {

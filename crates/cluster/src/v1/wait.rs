@@ -31,7 +31,7 @@ pub(super) struct Awaited<'a> {
     pub image: Option<&'a str>,
 }
 
-/// Waits; `Err` has the causes where it ends without success.
+/// Waits. `Err` has the causes where it ends without success.
 ///
 /// # Errors
 /// [`Error::Request`], [`Error::Unreadable`].

@@ -2,7 +2,7 @@
 //!
 //! A listener has limits for connections and for answer bytes that clients have not read. When one of the two is used
 //! up, an idle connection is closed to make room, so that idle clients cannot lock out others. A connection is active
-//! while it completes requests and reads the pieces of its answers; answering pings, or reading a byte now and then,
+//! while it completes requests and reads the pieces of its answers. Answering pings, or reading a byte now and then,
 //! does not count.
 
 mod handle;
@@ -97,7 +97,7 @@ struct Link {
     waker: AtomicWaker,
     /// Bytes read so far.
     read: AtomicU64,
-    /// Bytes that had been read when the last call ended; [`NO_REST`] before the first call, and during one.
+    /// Bytes that had been read when the last call ended. [`NO_REST`] before the first call, and during one.
     rest: AtomicU64,
     /// True if a call has begun on it.
     has_asked: AtomicBool,
@@ -297,7 +297,7 @@ impl Connections {
         }
     }
 
-    /// Closes connections that exceed a time limit; never returns. `handshake`: data that a client must send within the
+    /// Closes connections that exceed a time limit. Never returns. `handshake`: data that a client must send within the
     /// handshake time.
     pub async fn watch(self, handshake: Handshake) {
         let limits = self.0.limits;

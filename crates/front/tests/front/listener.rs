@@ -73,7 +73,7 @@ async fn idle_connections_do_not_keep_the_probe_out() {
     let mut held = Vec::new();
     for index in 0..20 {
         let mut stream = TcpStream::connect(address).await.unwrap();
-        // Half of them are kept alive after an answer; the others never send a request.
+        // Half of them are kept alive after an answer. The others never send a request.
         if index % 2 == 0 {
             ask(&mut stream, "/readyz").await;
             assert!(answered(&mut stream).await.ends_with("ok"));

@@ -36,7 +36,7 @@ pub fn check(text: &str) -> Result<(), SyntaxError> {
 /// Checks the value at the start of the input, as `json.Decoder.Decode` does.
 ///
 /// # Errors
-/// The first fault; `EOF` when there is nothing but white space.
+/// The first fault. `EOF` when there is nothing but white space.
 pub fn check_first(text: &str) -> Result<(), SyntaxError> {
     Scanner::over(text, false).value()
 }
@@ -95,7 +95,7 @@ impl<'t> Scanner<'t> {
                 }
                 _ => self.scalar()?,
             }
-            // It has ended; its parents may have ended too.
+            // It has ended. Its parents may have ended too.
             loop {
                 let Some(around) = open.last() else { return Ok(()) };
                 match (self.token()?, around) {

@@ -12,7 +12,7 @@ use super::{
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     pub path: Path,
-    /// The value that is desired; `None` for a field that is no longer desired.
+    /// The value that is desired. `None` for a field that is no longer desired.
     pub desired: Option<Value>,
     /// The value that the API server has.
     pub live: Option<Value>,
@@ -32,7 +32,7 @@ pub enum DifferenceKind {
     Dropped,
 }
 
-/// All differences between `desired` and `live`. `owned` are the fields that the field manager owns by applying; `None` if
+/// All differences between `desired` and `live`. `owned` are the fields that the field manager owns by applying. `None` if
 /// the API server does not report them.
 pub fn differences(schema: &Schema, desired: &Value, live: &Value, owned: Option<&Fields>) -> Vec<Difference> {
     let mut comparison = Comparison {
@@ -88,7 +88,7 @@ struct Comparison<'s> {
 }
 
 impl<'s> Comparison<'s> {
-    /// Identity and type of the object are given; everything else is compared.
+    /// Identity and type of the object are given. Everything else is compared.
     fn object(&mut self, root: Option<&'s Node>, desired: &Value, live: &Value, owned: Owned<'_>) {
         for (name, value) in desired.as_object().into_iter().flatten() {
             if matches!(name.as_str(), "apiVersion" | "kind") {
@@ -347,7 +347,7 @@ fn maps_equal(
             let default = schema.field(node, name).and_then(|node| node.default.as_ref());
             match default == Some(value) || !open && is_empty(value) {
                 true => Equality::Equal,
-                // A key of a map is content; a field of an object may be a default that the schema does not tell.
+                // A key of a map is content. A field of an object may be a default that the schema does not tell.
                 false if open => Equality::Different,
                 false => Equality::More,
             }

@@ -30,7 +30,7 @@ pub struct Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Something outside the API server failed; the reconcile is tried again with back-off.
+    /// Something outside the API server failed. The reconcile is tried again with back-off.
     Failed,
     /// The API server rejects the object. Trying again does not help, so it happens after a minute.
     Rejected,
@@ -54,7 +54,7 @@ impl Error {
         Self::of(ErrorKind::Waiting, reason, message)
     }
 
-    /// A request failed; `attempt` names it, such as "delete Job shop/import".
+    /// A request failed. `attempt` names it, such as "delete Job shop/import".
     pub fn request(attempt: impl fmt::Display, error: kube::Error) -> Self {
         let retry_after = transport::retry_after(&error);
         let message = format!("cannot {attempt}: {}", explain::request(&error));

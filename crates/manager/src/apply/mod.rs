@@ -43,7 +43,7 @@ use crate::{
     compressed::{Compressed, Dictionary},
 };
 
-/// Applies objects under one field manager; see the [module](self).
+/// Applies objects under one field manager. See the [module](self).
 pub struct Applier {
     client: Client,
     manager: String,

@@ -35,9 +35,9 @@ pub enum Change {
 pub struct FieldChange {
     /// Where it is, such as `.spec.replicas`.
     pub field: String,
-    /// The value before; empty for a Secret and for a field that was absent.
+    /// The value before. Empty for a Secret and for a field that was absent.
     pub old: String,
-    /// The value after; empty for a Secret and for a field that was removed.
+    /// The value after. Empty for a Secret and for a field that was removed.
     pub new: String,
     /// The client that set the old value, if known.
     pub manager: Option<String>,

@@ -26,7 +26,7 @@ pub struct Schema {
     root: Option<usize>,
     /// True if the kind has a `status` subresource, so that an apply of the object ignores its status.
     pub has_status: bool,
-    /// The names of the status' fields; `None` if all names are allowed.
+    /// The names of the status' fields. `None` if all names are allowed.
     pub status_fields: Option<BTreeSet<String>>,
 }
 
@@ -41,7 +41,7 @@ pub struct Node {
 /// How values of a field are merged and compared.
 #[derive(Debug, Default)]
 pub enum Kind {
-    /// Compared as JSON; maps are merged, lists are one value: as server-side apply treats what has no schema.
+    /// Compared as JSON. Maps are merged, lists are one value: as server-side apply treats what has no schema.
     #[default]
     Plain,
     /// A quantity of a built-in kind, which the API server stores in its shortest form.
@@ -222,7 +222,7 @@ impl Document {
 struct Builder<'d> {
     schemas: &'d HashMap<String, Raw>,
     nodes: Vec<Node>,
-    /// Nodes of definitions, by name; `None` for those that need none.
+    /// Nodes of definitions, by name. `None` for those that need none.
     known: HashMap<&'d str, Option<usize>>,
 }
 
@@ -476,7 +476,7 @@ impl Schemas {
         Ok(schema)
     }
 
-    /// A document; `None` if the API server has none, or does not let the operator read it.
+    /// A document. `None` if the API server has none, or does not let the operator read it.
     async fn document<T: serde::de::DeserializeOwned>(&self, url: &str) -> Result<Option<T>, Error> {
         let attempt = || format!("read {url}");
         let request = Request::get(url)

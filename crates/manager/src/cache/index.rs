@@ -7,7 +7,7 @@ use std::{
 
 use crate::ObjectKey;
 
-/// The keys of the objects of a [`Cache`](super::Cache), by values that a function finds in them; made by
+/// The keys of the objects of a [`Cache`](super::Cache), by values that a function finds in them. Made by
 /// [`Cache::index`](super::Cache::index). Clones are the same index.
 pub struct Index<I> {
     keys: Arc<Mutex<HashMap<I, BTreeSet<ObjectKey>>>>,

@@ -36,7 +36,7 @@ struct Objects<T> {
     known: HashMap<ObjectKey, Known<T>>,
     /// Writes of this process that no watch has delivered yet.
     own: HashMap<ObjectKey, Own<T>>,
-    /// The newest resource version that each watch has delivered, by the namespace that it watches; empty for all.
+    /// The newest resource version that each watch has delivered, by the namespace that it watches. Empty for all.
     delivered: HashMap<String, u64>,
     /// Functions that keep the indices current.
     indices: Vec<index::Follower<T>>,
@@ -86,7 +86,7 @@ impl<T> Default for Cache<T> {
     }
 }
 
-/// How an object changed. `before` is `None` for a new object, `after` for a deleted one; never both.
+/// How an object changed. `before` is `None` for a new object, `after` for a deleted one. Never both.
 #[derive(Debug)]
 pub struct Change<T> {
     /// The object before the change.
@@ -239,7 +239,7 @@ impl<T> Cache<T> {
         (same && known.uid == digest(revision.uid.as_deref())).then(|| Arc::clone(&known.object))
     }
 
-    /// Stores what a watch delivered. Returns the change; `None` if something newer is known.
+    /// Stores what a watch delivered. Returns the change. `None` if something newer is known.
     pub(crate) fn apply(
         &self,
         revision: Revision,
@@ -288,7 +288,7 @@ impl<T> Cache<T> {
         })
     }
 
-    /// Removes what a watch delivered as deleted. Returns the change; `None` if something newer is known, or nothing.
+    /// Removes what a watch delivered as deleted. Returns the change. `None` if something newer is known, or nothing.
     pub(crate) fn remove(&self, revision: &Revision, scope: &str) -> Option<Change<T>> {
         let mut objects = self.write();
         objects.deliver(scope, revision.version);

@@ -26,7 +26,7 @@ use crate::{
     worker::Limits,
 };
 
-/// A reconcile sends about ten requests; one that takes longer than this is stuck.
+/// A reconcile sends about ten requests. One that takes longer than this is stuck.
 const RECONCILE_LIMIT: Duration = Duration::from_secs(30);
 
 /// Settings of a [`Manager`].
@@ -85,7 +85,7 @@ impl Builder {
         self
     }
 
-    /// Name of the Lease unless `--leader-election-id` gives another; the operator's name otherwise.
+    /// Name of the Lease unless `--leader-election-id` gives another. The operator's name otherwise.
     pub fn leader_election_id(mut self, id: impl Into<String>) -> Self {
         self.election_id = Some(id.into());
         self

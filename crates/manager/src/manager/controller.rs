@@ -33,11 +33,11 @@ pub(crate) fn paged(config: watcher::Config) -> watcher::Config {
     }
 }
 
-/// Reconciles the objects of kind `K`; made by [`Manager::controller`], complete with [`run`](Self::run).
+/// Reconciles the objects of kind `K`. Made by [`Manager::controller`], complete with [`run`](Self::run).
 ///
 /// An object is reconciled when the operator begins to lead, when the object changes except in its status, when an object
 /// that it [owns](Self::owns) or [depends on](Self::watches) changes, and after a failure, with a delay that doubles. So an operator
-/// that writes a status does not wake itself up, if objects of this kind have a generation; see [`when`](Self::when). One
+/// that writes a status does not wake itself up, if objects of this kind have a generation. See [`when`](Self::when). One
 /// object is never reconciled twice at the same time.
 #[must_use = "nothing is reconciled without `run`"]
 pub struct Controller<'a, K> {
@@ -54,7 +54,7 @@ pub struct Controller<'a, K> {
 type Relevant<K> = Arc<dyn Fn(&Change<K>) -> bool + Send + Sync>;
 
 impl Manager {
-    /// A controller for the objects of kind `K`; `name` is its name in metrics and in the log.
+    /// A controller for the objects of kind `K`. `name` is its name in metrics and in the log.
     pub fn controller<K>(&mut self, name: &str) -> Controller<'_, K>
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
@@ -198,7 +198,7 @@ where
     }
 
     /// Reconciles the objects while this replica leads. A reconcile changes the cluster to match the object's spec, whatever
-    /// has changed; a deleted object is not reconciled, so work before the deletion needs a finalizer.
+    /// has changed. A deleted object is not reconciled, so work before the deletion needs a finalizer.
     ///
     /// An error is logged and the object tried again. A panic counts as an error and ends nothing else.
     pub fn run<R, F, E>(self, reconcile: R)

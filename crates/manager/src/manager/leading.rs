@@ -90,7 +90,7 @@ impl Candidate {
         result
     }
 
-    /// Runs `work`, which ends after the stop; work that takes too long then is abandoned.
+    /// Runs `work`, which ends after the stop. Work that takes too long then is abandoned.
     async fn drain(&self, work: impl Future<Output = ()>) {
         let too_late = async {
             self.stop.cancelled().await;

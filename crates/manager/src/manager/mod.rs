@@ -35,7 +35,7 @@
 //! 1. Every cache is filled. A replica that cannot watch never takes part in the election, so it does not block other replicas.
 //! 2. The replica is ready, as a standby, and waits for the lease.
 //! 3. While it leads, [controllers](Manager::controller) and [further work](Manager::while_leading) run.
-//! 4. On SIGTERM or SIGINT the replica is no longer ready, and no more reconciles begin; those that run get a few seconds.
+//! 4. On SIGTERM or SIGINT the replica is no longer ready, and no more reconciles begin. Those that run get a few seconds.
 //!    Then the lease is released, so that the next leader does not wait. [Webhooks](Manager::serve_webhooks) are served until
 //!    all requests are answered and none has come for a second. The last events are sent, and `run` returns.
 //!
@@ -139,7 +139,7 @@ pub enum Error {
 /// Work that runs while this replica leads.
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// An operator that has started; see the [module](self).
+/// An operator that has started. See the [module](self).
 #[must_use = "nothing is reconciled before `run`"]
 pub struct Manager {
     client: Client,
@@ -160,7 +160,7 @@ pub struct Manager {
     limits: Limits,
     drain: Duration,
     stop: CancellationToken,
-    /// Webhooks are to end; cancelled by `stop` too.
+    /// Webhooks are to end. Cancelled by `stop` too.
     closing: CancellationToken,
     watches: JoinSet<()>,
     servers: JoinSet<()>,
@@ -202,7 +202,7 @@ impl Manager {
         &self.metrics
     }
 
-    /// Readiness and liveness; [`Readiness::check_ready`] and [`Readiness::check_live`] add checks.
+    /// Readiness and liveness. [`Readiness::check_ready`] and [`Readiness::check_live`] add checks.
     pub fn readiness(&self) -> &Readiness {
         &self.readiness
     }
@@ -228,7 +228,7 @@ impl Manager {
     }
 
     /// Watches the objects of kind `K` that `config` selects: a namespaced kind in the watched namespaces, another in the
-    /// cluster. `cache` contains the projection of each object; `changed` is called after each change of it. The operator
+    /// cluster. `cache` contains the projection of each object. `changed` is called after each change of it. The operator
     /// is not ready before the cache is filled.
     ///
     /// [`controller`](Self::controller) does this for the common case.

@@ -10,7 +10,7 @@ mod sealed {
     impl Sealed for k8s_openapi::ClusterResourceScope {}
 }
 
-/// True if objects of a kind have a namespace; implemented for both scopes of Kubernetes.
+/// True if objects of a kind have a namespace. Implemented for both scopes of Kubernetes.
 pub trait Scope: sealed::Sealed + Sized {
     /// True if they have one.
     const NAMESPACED: bool;

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Declares what a [`Reconciler`] needs: the kinds that it applies and watches, and with them its permissions. It is a value
-/// and needs no running manager; [`Manager::add`] starts it.
+/// and needs no running manager. [`Manager::add`] starts it.
 ///
 /// ```
 /// use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};

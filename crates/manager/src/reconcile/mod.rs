@@ -112,7 +112,7 @@ impl<K> Object for K where
 {
 }
 
-/// Applies what the objects of one kind ask for; see the [module](self).
+/// Applies what the objects of one kind ask for. See the [module](self).
 pub trait Reconciler: Send + Sync + 'static {
     /// The kind.
     type Object: Object;

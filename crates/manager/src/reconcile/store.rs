@@ -208,7 +208,7 @@ fn qualified_kind<K: Object>() -> String {
     format!("{}.{}", K::kind(&()), K::group(&()))
 }
 
-/// The Secrets that objects refer to. Only their versions are cached; the content is read when it is needed, and again when
+/// The Secrets that objects refer to. Only their versions are cached. The content is read when it is needed, and again when
 /// it has changed.
 pub struct Secrets {
     pub versions: Cache<String>,

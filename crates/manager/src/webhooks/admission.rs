@@ -17,9 +17,9 @@ use serde_json::{Map, Value, value::RawValue};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Review<T> {
-    /// The object as it would be; absent on delete.
+    /// The object as it would be. Absent on delete.
     pub object: Option<T>,
-    /// The current object; absent on create.
+    /// The current object. Absent on create.
     pub old_object: Option<T>,
     /// The request: operation, user, namespace, whether it is a dry run.
     pub request: AdmissionRequest<DynamicObject>,

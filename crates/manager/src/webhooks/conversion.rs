@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(converted[1], new);
     }
 
-    /// A version may lack what another has; an annotation keeps it.
+    /// A version may lack what another has. An annotation keeps it.
     #[test]
     fn labels_and_annotations_may_change_and_nothing_else_of_the_metadata() {
         let converted = |metadata: Value| {

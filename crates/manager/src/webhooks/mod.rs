@@ -91,7 +91,7 @@ pub struct Webhooks {
 }
 
 impl Webhooks {
-    /// No webhooks yet. Their metrics are registered in `metrics`; a process has one set of webhooks.
+    /// No webhooks yet. Their metrics are registered in `metrics`. A process has one set of webhooks.
     pub fn new(metrics: &Metrics) -> Self {
         Self {
             routes: BTreeMap::new(),
@@ -126,9 +126,9 @@ impl Webhooks {
         })
     }
 
-    /// Serves the conversion webhook of a CRD at `path`. `convert` gets an object and the `apiVersion` that is wanted; it
+    /// Serves the conversion webhook of a CRD at `path`. `convert` gets an object and the `apiVersion` that is wanted. It
     /// writes the new content. Labels and annotations that it writes replace the old ones, so that an annotation can keep what
-    /// a version has no field for; an empty map removes them, those that it leaves out stay. The rest of `metadata` comes from
+    /// a version has no field for. An empty map removes them, those that it leaves out stay. The rest of `metadata` comes from
     /// the old object, since the API server lets a conversion change nothing else there.
     pub fn converting<F>(self, path: &str, convert: F) -> Self
     where

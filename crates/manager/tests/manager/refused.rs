@@ -58,7 +58,7 @@ impl Server {
         Client::new(service, "ns")
     }
 
-    /// Follows the ConfigMaps of this server; ready after the first list.
+    /// Follows the ConfigMaps of this server. Ready after the first list.
     fn follow(&self) -> (Readiness, JoinHandle<()>) {
         let readiness = Readiness::default();
         let source = Source {

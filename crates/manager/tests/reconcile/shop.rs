@@ -38,7 +38,7 @@ pub struct ShopSpec {
     /// Name of a Secret with a password.
     #[serde(default)]
     pub secret: Option<String>,
-    /// Bytes of data in a generated Secret; none without.
+    /// Bytes of data in a generated Secret. None without.
     #[serde(default)]
     pub bytes: usize,
 }

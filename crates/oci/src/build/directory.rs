@@ -8,7 +8,7 @@ use crate::layer::LayerBuilder;
 use crate::spec::Platform;
 
 /// The recipe of an image whose root is `directory`. Files that are executable stay so, links stay links, and a
-/// directory with the sticky bit (`/tmp`) stays writable for everybody; owners become root. The run configuration is
+/// directory with the sticky bit (`/tmp`) stays writable for everybody. Owners become root. The run configuration is
 /// the caller's.
 pub fn directory_recipe(directory: &Path, platform: Platform, time: u64) -> Result<Recipe, Error> {
     let mut layer = LayerBuilder::new();

@@ -59,7 +59,7 @@ pub fn path_for(path: &Path, platform: &Platform) -> PathBuf {
     )
 }
 
-/// The program for a platform, which must be able to run as the only file of an image; see [`path_for`].
+/// The program for a platform, which must be able to run as the only file of an image. See [`path_for`].
 ///
 /// # Errors
 /// Those of [`check_program`].

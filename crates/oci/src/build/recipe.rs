@@ -17,7 +17,7 @@ pub struct Recipe {
     pub platform: Platform,
     /// Family of media types.
     pub media_types: MediaTypes,
-    /// Layers, lowest first; each with its line in the image's history.
+    /// Layers, lowest first. Each with its line in the image's history.
     pub layers: Vec<(String, LayerBuilder)>,
     /// Run configuration. On top of a base image, only what is set here replaces the base's settings.
     pub config: RunConfig,
@@ -36,7 +36,7 @@ pub struct Base {
     pub layout: Layout,
     /// The image for the recipe's platform.
     pub image: Image,
-    /// How it was named; recorded in the annotations.
+    /// How it was named. Recorded in the annotations.
     pub name: String,
 }
 
@@ -54,7 +54,7 @@ impl Recipe {
         }
     }
 
-    /// Writes layers, configuration and manifest; returns the manifest's descriptor with its platform set.
+    /// Writes layers, configuration and manifest. Returns the manifest's descriptor with its platform set.
     pub fn build(&self, layout: &Layout) -> Result<Descriptor, Error> {
         let (mut config, mut layers) = self.foundation(layout)?;
         for (step, layer) in self.layers.iter().filter(|(_, layer)| !layer.is_empty()) {

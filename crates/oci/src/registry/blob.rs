@@ -17,7 +17,7 @@ use crate::layout::Layout;
 use crate::limits::{self, INTERRUPTIONS, SLOWEST_BYTES};
 use crate::spec::Descriptor;
 
-/// Blobs up to this size are sent in one request; there is little to resume.
+/// Blobs up to this size are sent in one request. There is little to resume.
 const ONE_REQUEST: u64 = 1 << 20;
 /// The chunk size to fall back to if a proxy reports that a request is too large.
 const FALLBACK_CHUNK: u64 = 5 << 20;
@@ -56,7 +56,7 @@ impl Failures {
         }
     }
 
-    /// Notes a failure at a position; true while another attempt makes sense.
+    /// Notes a failure at a position. True while another attempt makes sense.
     fn again(&mut self, position: u64, attempts: u32) -> bool {
         if position >= self.position.saturating_add(SLOWEST_BYTES) {
             self.in_a_row = 0;
@@ -216,7 +216,7 @@ impl Peer<'_> {
     /// Returns true if the repository has a blob.
     async fn has_blob(&self, action: &str, blob: &Descriptor) -> Result<bool, Error> {
         let url = self.url(&format!("blobs/{}", blob.digest));
-        // Some registries deny HEAD to users who may push; the upload itself decides then.
+        // Some registries deny HEAD to users who may push. The upload itself decides then.
         Ok(self.send(action, |http| http.head(&url)).await?.status().as_u16() == 200)
     }
 
@@ -359,7 +359,7 @@ impl Peer<'_> {
         self.finish_upload(upload, session, start, failures).await
     }
 
-    /// The last request of an upload names the digest; a small blob travels in it.
+    /// The last request of an upload names the digest. A small blob travels in it.
     async fn finish_upload(
         &self,
         upload: &Upload<'_>,
@@ -422,7 +422,7 @@ impl Peer<'_> {
                     .patch(session.clone())
                     .header(CONTENT_TYPE, "application/octet-stream")
                     .header(CONTENT_LENGTH, end - start);
-                // A whole blob in one request is a plain stream; only pieces need to say where they belong.
+                // A whole blob in one request is a plain stream. Only pieces need to say where they belong.
                 let request = if whole {
                     request
                 } else {

@@ -19,7 +19,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// A cache in a directory with at most `limit` bytes; the least recently used blobs are removed first.
+    /// A cache in a directory with at most `limit` bytes. The least recently used blobs are removed first.
     pub fn new(folder: &Path, limit: u64) -> Self {
         Self {
             folder: folder.to_owned(),

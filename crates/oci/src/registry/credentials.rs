@@ -29,7 +29,7 @@ const DOCKER_KEY: &str = "https://index.docker.io/v1/";
 /// A credential for a registry, and its origin.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
-    /// User name; empty with an identity token.
+    /// User name. Empty with an identity token.
     pub user: String,
     /// How the user proves it.
     pub secret: Secret,
@@ -105,7 +105,7 @@ impl fmt::Debug for Entry {
 
 impl Credentials {
     /// Reads the credential files. A file named by the caller or by `REGISTRY_AUTH_FILE` is the only one read, and must
-    /// exist; otherwise files that are not there are passed over.
+    /// exist. Otherwise files that are not there are passed over.
     pub fn load(named: Option<&Path>) -> Result<Self, Error> {
         let variable = |name: &str| {
             std::env::var_os(name)

@@ -17,11 +17,11 @@ pub enum Error {
         action: String,
         /// HTTP status.
         status: u16,
-        /// The server's message; empty or `: …`.
+        /// The server's message. Empty or `: …`.
         said: String,
         /// The credential and its origin, or the places without one.
         credential: String,
-        /// The fix; starts with punctuation.
+        /// The fix. Starts with punctuation.
         hint: String,
     },
     /// The registry does not have it.
@@ -31,7 +31,7 @@ pub enum Error {
         registry: String,
         /// The requested content.
         what: String,
-        /// The registry's message; empty or `: …`.
+        /// The registry's message. Empty or `: …`.
         said: String,
     },
     /// The registry answered with another final error.
@@ -43,7 +43,7 @@ pub enum Error {
         action: String,
         /// HTTP status.
         status: u16,
-        /// The registry's message; empty or `: …`.
+        /// The registry's message. Empty or `: …`.
         said: String,
         /// Empty, or how often it was tried.
         attempts: String,
@@ -59,7 +59,7 @@ pub enum Error {
         problem: String,
         /// Empty, or how often it was tried.
         attempts: String,
-        /// The fix; empty or starts with punctuation.
+        /// The fix. Empty or starts with punctuation.
         hint: String,
     },
     /// The registry violates the protocol.

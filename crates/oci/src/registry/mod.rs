@@ -55,15 +55,15 @@ pub struct Options {
     pub auth_file: Option<PathBuf>,
     /// The `registries.conf` to use instead of the usual places.
     pub registries_conf: Option<PathBuf>,
-    /// Where pulled blobs are kept for the next time; `None` keeps nothing.
+    /// Where pulled blobs are kept for the next time. `None` keeps nothing.
     pub cache: Option<Cache>,
     /// Send blobs in pieces of at most this many bytes, for proxies that limit the size of a request.
     pub chunk_size: Option<u64>,
     /// How often a request is tried before giving up; 0 means the default, [`limits::ATTEMPTS`].
     pub attempts: u32,
-    /// Maximum bytes per pull; `None` means [`limits::IMAGE_BYTES`].
+    /// Maximum bytes per pull. `None` means [`limits::IMAGE_BYTES`].
     pub image_bytes: Option<u64>,
-    /// Time until a request is answered, and in which a transfer must make some progress; `None` means
+    /// Time until a request is answered, and in which a transfer must make some progress. `None` means
     /// [`limits::ANSWER`].
     pub answer: Option<Duration>,
 }
@@ -89,7 +89,7 @@ pub struct Client {
 impl Client {
     /// Reads the settings files (`registries.conf`, credential files) and makes a client.
     pub fn new(options: Options, progress: Arc<dyn Progress>) -> Result<Self, Error> {
-        // Several TLS providers may be linked in; ring is ours. An error means that one was chosen before.
+        // Several TLS providers may be linked in. Ring is ours. An error means that one was chosen before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let registries = Registries::load(options.registries_conf.as_deref())?;
         let credentials = Credentials::load(options.auth_file.as_deref())?;

@@ -1,4 +1,4 @@
-//! Progress of transfers. The library draws nothing; the command line draws bars or prints lines.
+//! Progress of transfers. The library draws nothing. The command line draws bars or prints lines.
 
 /// Receives the progress of transfers. Methods are called from several tasks.
 pub trait Progress: Send + Sync {
@@ -14,7 +14,7 @@ pub trait Transfer: Send + Sync {
     /// The total number of bytes transferred.
     fn position(&self, bytes: u64);
 
-    /// The transfer is complete; `how` names the outcome, such as `pushed` or `already there`.
+    /// The transfer is complete. `how` names the outcome, such as `pushed` or `already there`.
     fn finish(&self, how: &str);
 }
 

@@ -13,7 +13,7 @@ use crate::layout::Layout;
 use crate::spec::Descriptor;
 
 impl Client {
-    /// Pushes an image or index. `related` are images that may hold the same blobs; those on the same registry are
+    /// Pushes an image or index. `related` are images that may hold the same blobs. Those on the same registry are
     /// asked to lend them, so that they need not travel again.
     pub async fn push(
         &self,
@@ -104,7 +104,7 @@ impl Peer<'_> {
         reference: &Reference,
         documents: Vec<Descriptor>,
     ) -> Result<(), Error> {
-        // Each document comes after everything that it points at; the image itself comes last.
+        // Each document comes after everything that it points at. The image itself comes last.
         for document in documents {
             let bytes = layout.read_document(&document)?;
             let digest = document.digest.to_string();

@@ -22,7 +22,7 @@ pub struct Registries {
 /// Settings for all images whose name starts with a prefix.
 #[derive(Debug, Clone)]
 pub struct RegistryRule {
-    /// Prefix of the matching names; `*.example.com` matches any host below.
+    /// Prefix of the matching names. `*.example.com` matches any host below.
     pub prefix: String,
     /// The replacement of the prefix.
     pub location: String,
@@ -103,8 +103,8 @@ struct MirrorTable {
 }
 
 impl Registries {
-    /// Reads the settings. A file named by the caller or by `CONTAINERS_REGISTRIES_CONF` is the only one read;
-    /// otherwise the user's `registries.conf`, else the system's, and the files of both `registries.conf.d`.
+    /// Reads the settings. A file named by the caller or by `CONTAINERS_REGISTRIES_CONF` is the only one read.
+    /// Otherwise the user's `registries.conf`, else the system's, and the files of both `registries.conf.d`.
     pub fn load(named: Option<&Path>) -> Result<Self, Error> {
         let variable = |name: &str| {
             std::env::var_os(name)

@@ -70,7 +70,7 @@ impl Peer<'_> {
         self.send_for_blob(action, |http| make(http).timeout(time)).await
     }
 
-    /// As [`Peer::send`]; the content of the answer may take any time.
+    /// As [`Peer::send`]. The content of the answer may take any time.
     pub(super) async fn send_for_blob(
         &self,
         action: &str,
@@ -125,7 +125,7 @@ impl Peer<'_> {
     }
 
     /// Sends a request of an upload, with `bytes` bytes of content, once. A missing authorization is obtained and the
-    /// request repeated; nothing else is.
+    /// request repeated. Nothing else is.
     pub(super) async fn send_once(
         &self,
         action: &str,

@@ -46,7 +46,7 @@ impl LayerReader {
     pub(crate) fn verify(mut self) -> Result<(), Error> {
         // Data after the archive's end is ignored, but the digest covers it.
         let drained = io::copy(&mut self, &mut io::sink());
-        // A wrong digest explains broken compression; the other way round it would not.
+        // A wrong digest explains broken compression. The other way round it would not.
         self.inner.into_inner().into_inner().verify()?;
         drained.map(|_| ()).map_err(|source| Error::File {
             action: "decompress",

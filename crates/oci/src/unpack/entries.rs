@@ -30,7 +30,7 @@ pub(super) enum Kind {
     File {
         size: u64,
     },
-    /// Another name of an earlier entry of any layer; the path is cleaned.
+    /// Another name of an earlier entry of any layer. The path is cleaned.
     HardLink(String),
     /// The target as written.
     Symlink(String),

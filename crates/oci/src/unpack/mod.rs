@@ -1,7 +1,7 @@
 //! Unpacks untrusted images.
 //!
 //! Two passes are made. The first reads all layers and merges their names in memory, with whiteouts applied and
-//! links kept as text; the second writes the files that are left, and only those asked for, into an empty directory.
+//! links kept as text. The second writes the files that are left, and only those asked for, into an empty directory.
 //! Nothing is written while links exist on disk, so no entry can lead a later one out of the directory; devices and
 //! pipes are never made; owners, times and special permission bits are dropped. Everything is bounded by [`Limits`].
 
@@ -40,7 +40,7 @@ pub struct Unpacked {
 /// Unpacks an image into a directory, which must be empty or not exist. Bytes of names that are not UTF-8 become characters
 /// from U+F780 to U+F7FF.
 ///
-/// `selection` names the directories and files wanted, as absolute paths in the image; they land at the same place
+/// `selection` names the directories and files wanted, as absolute paths in the image. They land at the same place
 /// below `target`. An empty selection takes everything. A selected name that the image does not have is not an error: the
 /// caller sees that it is not there.
 pub fn unpack(
@@ -55,7 +55,7 @@ pub fn unpack(
     plan.write(layout, image, target, limits)
 }
 
-/// The regular files of a tar archive with their clean paths; everything else is left out. For untrusted archives that fit
+/// The regular files of a tar archive with their clean paths. Everything else is left out. For untrusted archives that fit
 /// into memory: at most [`Limits::written_bytes`] are kept.
 ///
 /// # Errors

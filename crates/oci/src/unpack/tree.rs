@@ -127,7 +127,7 @@ impl Tree {
         };
         self.place_parents(&entry.path, limits)?;
         if !(node == Node::Directory && self.nodes.get(&entry.path) == Some(&Node::Directory)) {
-            // A file in place of a directory takes everything below with it; a directory in place of a file the file.
+            // A file in place of a directory takes everything below with it. A directory in place of a file the file.
             if node != Node::Directory {
                 self.remove_below(&entry.path);
             }

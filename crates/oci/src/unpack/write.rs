@@ -115,7 +115,7 @@ impl Plan {
     }
 
     /// Adds a name with everything below it. Links are replaced by their targets, which may be outside the
-    /// selection; `links` bounds how many directory links may be nested.
+    /// selection. `links` bounds how many directory links may be nested.
     fn take(&mut self, tree: &Tree, real: &str, output: &str, limits: &Limits, links: usize) -> Result<(), Error> {
         self.take_node(tree, real, output, limits)?;
         for name in tree.below(real) {

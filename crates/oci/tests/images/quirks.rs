@@ -97,7 +97,7 @@ impl Registry {
         }
     }
 
-    /// Adds an image with one layer as `a/b:v1`; its manifest.
+    /// Adds an image with one layer as `a/b:v1`. Its manifest.
     fn add_image(&self) -> Vec<u8> {
         let (layer, manifest) = self.image(&json!({}));
         self.add("a/b", &["v1"], MANIFEST, &manifest);

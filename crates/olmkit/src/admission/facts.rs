@@ -26,7 +26,7 @@ pub(super) enum Fact {
     Surge,
     /// A quantity that is not negative.
     Amount,
-    /// A string in this form; the empty string counts as absent.
+    /// A string in this form. The empty string counts as absent.
     Is(&'static str),
     /// A map of labels.
     Labels,

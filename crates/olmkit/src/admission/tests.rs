@@ -24,7 +24,7 @@ fn csv() -> Value {
     })
 }
 
-/// The CSV with a value at a pointer; `null` removes it.
+/// The CSV with a value at a pointer. `null` removes it.
 fn with(pointer: &str, value: Value) -> Value {
     let mut changed = csv();
     let (parent, key) = pointer.rsplit_once('/').unwrap();

@@ -1,7 +1,7 @@
 //! The kinds of objects that a bundle may contain, and the programs that accept them.
 //!
 //! This table is the only list of these kinds. `generate` and `validate` use its column for operator-registry, whose
-//! list defines the bundle format; the checks before an installation use the one for the Operator Lifecycle Manager
+//! list defines the bundle format. The checks before an installation use the one for the Operator Lifecycle Manager
 //! (OLM). The lists differ: operator-registry and OLM v1, which uses its list, support `PodMonitor`; OLM v0 fails an
 //! InstallPlan with one.
 //!
@@ -53,7 +53,7 @@ pub enum Scope {
 pub struct BundleKind {
     /// The kind as manifests spell it.
     pub kind: &'static str,
-    /// The API group that has the kind; empty for the core group.
+    /// The API group that has the kind. Empty for the core group.
     pub group: &'static str,
     /// Its scope in that API. operator-registry, and OLM v1 with it, takes `VerticalPodAutoscaler` for cluster-scoped.
     pub scope: Scope,
@@ -66,7 +66,7 @@ pub struct BundleKind {
 }
 
 impl BundleKind {
-    /// The first release of a program that accepts the kind; none if no release does.
+    /// The first release of a program that accepts the kind. None if no release does.
     #[must_use]
     pub fn since(&self, program: Program) -> Option<Release> {
         match program {

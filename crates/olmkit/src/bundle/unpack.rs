@@ -40,7 +40,7 @@ pub enum UnpackError {
 pub struct Target {
     /// The operator's namespace.
     pub namespace: String,
-    /// The namespaces it watches; empty for all.
+    /// The namespaces it watches. Empty for all.
     pub watched: Vec<String>,
     /// True if the Namespace object is among the manifests.
     pub create_namespace: bool,
@@ -149,7 +149,7 @@ fn placed(object: &Value, plan: &Plan<'_>) -> Value {
         metadata.remove("creationTimestamp");
     }
     // A service account of another namespace, for example of the monitoring, keeps it. The API server requires a
-    // namespace for each; if the bundle names none, it is the operator's.
+    // namespace for each. If the bundle names none, it is the operator's.
     let subjects = object.get_mut("subjects").and_then(Value::as_array_mut);
     for subject in subjects.into_iter().flatten() {
         let named = subject.get("namespace").and_then(Value::as_str).unwrap_or_default();

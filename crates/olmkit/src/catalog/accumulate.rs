@@ -19,7 +19,7 @@ pub enum Mode {
     Replaces,
     /// Each version of a channel replaces the next lower one.
     Semver,
-    /// The highest patch of each minor version replaces that of the one below; lower patches are skipped.
+    /// The highest patch of each minor version replaces that of the one below. Lower patches are skipped.
     SemverSkipPatch,
 }
 
@@ -43,7 +43,7 @@ impl FromStr for Mode {
 pub struct Channels {
     /// All of them.
     pub names: Vec<String>,
-    /// The default; empty if not named.
+    /// The default. Empty if not named.
     pub default: String,
 }
 

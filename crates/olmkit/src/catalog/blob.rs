@@ -34,7 +34,7 @@ pub fn read(value: &Value<'_>, origin: Origin) -> Result<Blob, String> {
     })
 }
 
-/// A blob's JSON as opm keeps it; empty for an empty document.
+/// A blob's JSON as opm keeps it. Empty for an empty document.
 pub fn json_line(value: &Value<'_>) -> String {
     match value {
         Value::Null => String::new(),
@@ -261,7 +261,7 @@ fn deprecation_entry(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismat
     entry
 }
 
-/// Reads a list, item by item; `None` for `null` and for anything but a list.
+/// Reads a list, item by item. `None` for `null` and for anything but a list.
 fn list<T>(
     value: &Value<'_>,
     wanted: &str,

@@ -117,7 +117,7 @@ pub fn strings(value: &Value<'_>, out: &mut Vec<String>, place: &Place<'_>, mism
     }
 }
 
-/// The entries of a value that Go reads into a struct; nothing if it is not a map.
+/// The entries of a value that Go reads into a struct. Nothing if it is not a map.
 pub fn fields<'v, 'a>(
     value: &'v Value<'a>,
     wanted: &str,

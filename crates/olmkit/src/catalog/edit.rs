@@ -184,7 +184,7 @@ fn list_end(part: &Part, list: &Node, lines: &[String]) -> Result<(usize, String
             first + 1
         )));
     }
-    // The item continues while lines are indented deeper than its dash; comments and empty lines after it are not part
+    // The item continues while lines are indented deeper than its dash. Comments and empty lines after it are not part
     // of it.
     let mut end = first + 1;
     for (offset, line) in lines.iter().enumerate().skip(first + 1) {

@@ -78,7 +78,7 @@ pub fn media_type(bytes: &[u8]) -> Result<&'static str, Error> {
 pub struct Dockerfile<'d> {
     /// Name of the catalog directory, in the Dockerfile's directory.
     pub directory: &'d str,
-    /// Image of the final stage; `scratch` for configs only.
+    /// Image of the final stage. `scratch` for configs only.
     pub base_image: &'d str,
     /// Image whose `/bin/opm` makes the cache.
     pub builder_image: &'d str,

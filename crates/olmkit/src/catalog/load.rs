@@ -113,7 +113,7 @@ pub fn file(path: &Path) -> Result<Vec<Blob>, Error> {
 /// in order, so that only some megabytes of a large file are processed at a time.
 ///
 /// # Errors
-/// See [`directory`]; `convert` may reject a blob.
+/// See [`directory`]. `convert` may reject a blob.
 pub fn each_blob<T: Send>(
     path: &Path,
     convert: &(dyn Fn(Blob, &Value<'_>) -> Result<T, String> + Sync),
@@ -193,7 +193,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
             return Ok(text.into_owned());
         }
         match yaml::parse(&bytes) {
-            // The reader accepts UTF-16 with a byte order mark; catalogs with it do not occur.
+            // The reader accepts UTF-16 with a byte order mark. Catalogs with it do not occur.
             Ok(_) => Ok(text.into_owned()),
             Err(error) => {
                 let position = error.position();

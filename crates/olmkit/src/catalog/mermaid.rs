@@ -35,7 +35,7 @@ pub fn draw(catalog: &Catalog, selection: &Selection) -> Result<Drawing, String>
 }
 
 /// A name as part of an identifier. Characters that could end it and begin another statement, such as `click`, are
-/// spelled out; names that Kubernetes allows are not changed.
+/// spelled out. Names that Kubernetes allows are not changed.
 fn identifier(name: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_alphanumeric() || "-._+~:/@".contains(c);
     if name.chars().all(is_plain) {

@@ -1,6 +1,6 @@
 //! File-based catalogs: read, write, render, check, compose and inspect them.
 //!
-//! [`model`] represents a catalog, blob by blob; [`load`] reads it, [`write`] and [`order`] write it as `opm render`
+//! [`model`] represents a catalog, blob by blob. [`load`] reads it, [`write`] and [`order`] write it as `opm render`
 //! does. [`render`] makes blobs from bundles.
 
 pub mod accumulate;

@@ -1,6 +1,6 @@
 //! Data model of file-based catalogs: the four known blob schemas, and custom ones.
 //!
-//! The model does not check that a catalog is valid; [`crate::catalog::validate`] does.
+//! The model does not check that a catalog is valid. [`crate::catalog::validate`] does.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub const PROPERTY_CSV_METADATA: &str = "olm.csv.metadata";
 /// Source position of a blob.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The file; `None` for a generated blob.
+    /// The file. `None` for a generated blob.
     pub file: Option<Arc<Path>>,
     /// The blob's first line, counted from 1.
     pub line: usize,
@@ -69,7 +69,7 @@ pub struct Package {
 /// A package's icon.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Icon {
-    /// Standard base64 of the picture; `None` where the blob has none.
+    /// Standard base64 of the picture. `None` where the blob has none.
     pub data: Option<String>,
     /// Its media type, `image/svg+xml` for instance.
     pub media_type: String,
@@ -91,7 +91,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// The entries; none if the blob has no list.
+    /// The entries. None if the blob has no list.
     pub fn entries(&self) -> &[ChannelEntry] {
         self.entries.as_deref().unwrap_or_default()
     }
@@ -102,11 +102,11 @@ impl Channel {
 pub struct ChannelEntry {
     /// Bundle name.
     pub name: String,
-    /// The bundle that this one directly replaces; empty if none.
+    /// The bundle that this one directly replaces. Empty if none.
     pub replaces: String,
     /// Bundles that this one also replaces and that should no longer be installed.
     pub skips: Vec<String>,
-    /// A version range from which this bundle can be reached; empty if none.
+    /// A version range from which this bundle can be reached. Empty if none.
     pub skip_range: String,
 }
 
@@ -117,7 +117,7 @@ pub struct Bundle {
     pub name: String,
     /// The package it belongs to.
     pub package: String,
-    /// Image reference; empty for a bundle whose objects are inline.
+    /// Image reference. Empty for a bundle whose objects are inline.
     pub image: String,
     /// Version, APIs, dependencies, manifests.
     pub properties: Vec<Property>,
@@ -130,9 +130,9 @@ pub struct Bundle {
 /// An image that a bundle names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct RelatedImage {
-    /// Purpose of the image; often empty.
+    /// Purpose of the image. Often empty.
     pub name: String,
-    /// Image reference; empty in some real catalogs.
+    /// Image reference. Empty in some real catalogs.
     pub image: String,
 }
 
@@ -152,7 +152,7 @@ pub struct Deprecation {
 pub struct DeprecationEntry {
     /// Schema of the deprecated item: package, channel or bundle.
     pub schema: String,
-    /// Its name; empty for the package.
+    /// Its name. Empty for the package.
     pub name: String,
     /// The message for users.
     pub message: String,
@@ -163,9 +163,9 @@ pub struct DeprecationEntry {
 pub struct Custom {
     /// Its schema.
     pub schema: String,
-    /// The package it belongs to; may be empty.
+    /// The package it belongs to. May be empty.
     pub package: String,
-    /// Its name; may be empty.
+    /// Its name. May be empty.
     pub name: String,
     /// The whole blob, compact JSON with sorted keys.
     pub json: String,

@@ -79,7 +79,7 @@ fn data(property: &Property) -> Result<Vec<u8>, Error> {
     mismatch.finish(bytes).map_err(Error::Property)
 }
 
-/// The JSON of all inline objects of a bundle, in property order. Objects that do not decode are omitted;
+/// The JSON of all inline objects of a bundle, in property order. Objects that do not decode are omitted.
 /// [`super::blob::check_objects`] reports them.
 pub fn of(bundle: &Bundle) -> Vec<String> {
     bundle

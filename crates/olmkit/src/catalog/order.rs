@@ -6,7 +6,7 @@ use super::model::{Blob, Catalog};
 
 /// The blobs of a catalog in opm's order: packages by name; for each its package blobs, channels and bundles by name,
 /// custom blobs by schema, deprecations; at the end custom blobs without a package. The sort is stable. Blobs of the
-/// known schemas without a package are omitted, as in opm; `catalog validate` reports them.
+/// known schemas without a package are omitted, as in opm. `catalog validate` reports them.
 pub fn blobs(catalog: Catalog) -> Vec<Blob> {
     let mut packages: BTreeMap<String, Vec<Blob>> = BTreeMap::new();
     let mut global = Vec::new();

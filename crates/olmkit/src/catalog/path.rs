@@ -75,7 +75,7 @@ pub enum End {
 pub struct Path {
     /// The package.
     pub package: String,
-    /// The channel of the Subscription; `None` if it names no channel.
+    /// The channel of the Subscription. `None` if it names no channel.
     pub channel: Option<String>,
     /// The installed bundle.
     pub from: Installed,
@@ -99,7 +99,7 @@ impl Path {
 pub struct Question<'q> {
     /// The package.
     pub package: &'q str,
-    /// The channel of the Subscription; `None` if it names no channel: OLM then searches all of them.
+    /// The channel of the Subscription. `None` if it names no channel: OLM then searches all of them.
     pub channel: Option<&'q str>,
     /// The installed bundle: a name, a version, or `NAME@VERSION`.
     pub from: &'q str,
@@ -477,7 +477,7 @@ impl<'c> Package<'c> {
         }
     }
 
-    /// The entry that a user names as a target; `None` if there is none.
+    /// The entry that a user names as a target. `None` if there is none.
     fn target(&self, text: &str, resolver: &Resolver<'_>) -> Result<Option<String>, Error> {
         let entries: BTreeSet<&str> = resolver
             .placed()

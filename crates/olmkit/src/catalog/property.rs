@@ -16,7 +16,7 @@ pub struct PackageProperty {
     pub package: String,
     /// Bundle version.
     pub version: String,
-    /// Release of the version; mostly empty.
+    /// Release of the version. Mostly empty.
     pub release: String,
 }
 

@@ -370,7 +370,7 @@ impl<'c> Resolver<'c> {
         })
     }
 
-    /// OLM's upgrade edge from each of many installed bundles with their versions; bundles without one are omitted. A
+    /// OLM's upgrade edge from each of many installed bundles with their versions. Bundles without one are omitted. A
     /// bundle that OLM considers its own upgrade has an edge to itself.
     pub fn upgrades<'n>(&self, installed: &BTreeMap<&'n str, Option<Version>>) -> BTreeMap<&'n str, Edge<'c>> {
         let mut ascending: Vec<&Version> = installed.values().flatten().collect();

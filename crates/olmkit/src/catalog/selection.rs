@@ -55,7 +55,7 @@ impl Selection {
             .collect())
     }
 
-    /// A channel without the entries below the minimum edge; `None` if nothing remains.
+    /// A channel without the entries below the minimum edge. `None` if nothing remains.
     fn above(&self, channel: &Channel, versions: &Versions<'_>, minimum: &Version) -> Option<Channel> {
         let edge = self.minimum_edge.as_ref()?;
         let reaches = |name: &str| versions.get(name).is_some_and(|version| version >= minimum);

@@ -104,7 +104,7 @@ pub fn file_of(path: &Path, package: &str) -> Result<PathBuf, Error> {
             package: package.to_owned(),
         });
     }
-    // Files with syntax errors are skipped here; `catalog validate` reports them.
+    // Files with syntax errors are skipped here. `catalog validate` reports them.
     let has_package =
         |file: &PathBuf| load::file(file).is_ok_and(|blobs| blobs.iter().any(|blob| blob.package() == package));
     let mut files = walk::files(path)?;
@@ -151,7 +151,7 @@ pub fn add(
     let mut placements = Vec::new();
     for (number, channel) in channels.iter().enumerate() {
         let placement = place(&known, channel, bundle, edges)?;
-        // The blob is added once, at the end of the file; further channels get their entries before it.
+        // The blob is added once, at the end of the file. Further channels get their entries before it.
         let before = if number == 0 {
             text.as_str()
         } else {
@@ -190,10 +190,10 @@ fn refuse_invalid(before: Catalog, after: &str, package: &str, change: &str) -> 
     Err(invalid(new.join("; ")))
 }
 
-/// Deprecates a package, channel or bundle in a file of the source; see [`edit::deprecate`].
+/// Deprecates a package, channel or bundle in a file of the source. See [`edit::deprecate`].
 ///
 /// # Errors
-/// When the file cannot be read, changed or written; it is unchanged then.
+/// When the file cannot be read, changed or written. It is unchanged then.
 pub fn deprecate(file: &Path, package: &str, schema: &str, name: &str, message: &str) -> Result<(), Error> {
     let original = read(file)?;
     let text = edit::deprecate(&original, package, schema, name, message)?;

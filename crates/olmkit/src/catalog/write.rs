@@ -116,7 +116,7 @@ impl<'o> Object<'o> {
         Object { out, empty: true }
     }
 
-    /// Writes a name; the value follows in the returned output.
+    /// Writes a name. The value follows in the returned output.
     fn name(&mut self, name: &str) -> &mut String {
         if !self.empty {
             self.out.push(',');
@@ -265,7 +265,7 @@ pub fn all(blobs: &[Blob], format: Format, out: &mut dyn std::io::Write) -> Resu
 }
 
 /// Writes a catalog as a directory: `<package>/catalog.yaml` for each package, blobs without one at the top. It appears
-/// atomically; see [`crate::files`].
+/// atomically. See [`crate::files`].
 ///
 /// # Errors
 /// The directory is not empty, or cannot be written.

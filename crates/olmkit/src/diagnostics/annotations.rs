@@ -39,8 +39,8 @@ pub fn write_github(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The content of a command: line ends and percent signs are escaped, so that no input can start another command;
-/// terminal control characters are displayed as escapes.
+/// The content of a command: line ends and percent signs are escaped, so that no input can start another command.
+/// Terminal control characters are displayed as escapes.
 fn data(text: &str) -> String {
     let text = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     UntrustedText::new(&text).to_string()

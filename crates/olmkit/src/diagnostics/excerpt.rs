@@ -17,7 +17,7 @@ const STRIDE: usize = 512;
 pub(super) struct Sources(Option<(PathBuf, Option<Source>)>);
 
 impl Sources {
-    /// The lines of a file; `None` where it cannot be read, or is larger than [`limits::SOURCE_FILE`].
+    /// The lines of a file. `None` where it cannot be read, or is larger than [`limits::SOURCE_FILE`].
     pub fn get(&mut self, file: &Path) -> Option<&mut Source> {
         if self.0.as_ref().is_none_or(|(known, _)| known != file) {
             // The previous one is dropped first.

@@ -18,7 +18,7 @@ pub enum Severity {
     Error,
     /// It works, but not as well or not as long as its author expects.
     Warning,
-    /// Worth knowing; never fails a run.
+    /// Worth knowing. Never fails a run.
     Info,
 }
 
@@ -76,7 +76,7 @@ pub struct Finding {
     /// Start of the value in the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,
-    /// End of the value; the caret underlines from start to end.
+    /// End of the value. The caret underlines from start to end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<Position>,
     /// How to fix it.

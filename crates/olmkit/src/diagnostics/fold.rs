@@ -14,7 +14,7 @@ const ENOUGH: usize = 3;
 const LONGEST_NAME: usize = 150;
 
 /// Folds repeated findings into the first one: findings of one rule with the same fix, whose messages differ in a few
-/// words or not at all. For text output; machine-readable formats list each with its position.
+/// words or not at all. For text output. Machine-readable formats list each with its position.
 #[must_use]
 pub fn fold_repeated(findings: Vec<Finding>) -> Vec<Finding> {
     let mut latest: BTreeMap<(&'static str, Option<String>), usize> = BTreeMap::new();

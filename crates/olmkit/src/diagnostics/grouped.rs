@@ -59,8 +59,8 @@ impl Grouped {
         }
     }
 
-    /// Writes the broken rules, the worst and most frequent first, each with its messages and their first position;
-    /// equal messages count as one. `noun` is the word for an input; `rules` has the rules' titles.
+    /// Writes the broken rules, the worst and most frequent first, each with its messages and their first position.
+    /// Equal messages count as one. `noun` is the word for an input. `rules` has the rules' titles.
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Finding, Report, Severity, Suppressed, Verdict};
 
-/// Version of the format; incremented if a field changes its meaning or is removed.
+/// Version of the format. Incremented if a field changes its meaning or is removed.
 const VERSION: u32 = 1;
 
 #[derive(Serialize)]

@@ -143,7 +143,7 @@ impl Family {
     }
 }
 
-/// One rule. It is a constant next to the check that yields its findings; `rules` collects all of them.
+/// One rule. It is a constant next to the check that yields its findings. `rules` collects all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rule {

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Finding, Report, Rule, Severity, Suppressed, Suppression};
 
-/// Writes the report as a SARIF log with one run. `rules` describes the rules that occur; others are omitted.
+/// Writes the report as a SARIF log with one run. `rules` describes the rules that occur. Others are omitted.
 ///
 /// # Errors
 ///
@@ -91,7 +91,7 @@ fn help(rule: &Rule) -> Value {
     json!({"text": text + &more, "markdown": markdown + &more})
 }
 
-/// Comments are in the source; settings and baselines are not.
+/// Comments are in the source. Settings and baselines are not.
 fn suppression(by: &Suppression) -> Value {
     let kind = match by {
         Suppression::Comment(_) => "inSource",

@@ -28,7 +28,7 @@ pub struct TextOptions {
 }
 
 /// Writes every finding with its position, its source line, and its hint. The lines are read from the files of the
-/// findings; if that is not possible they are omitted.
+/// findings. If that is not possible they are omitted.
 ///
 /// # Errors
 ///

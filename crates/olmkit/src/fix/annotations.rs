@@ -8,7 +8,7 @@ use crate::bundle::MediaType;
 use crate::bundle::load::{MANIFESTS, MEDIA_TYPE, METADATA, PACKAGE};
 use crate::object::pointer_part;
 
-/// Media type and directories from the existing files; the package from the ClusterServiceVersion's name.
+/// Media type and directories from the existing files. The package from the ClusterServiceVersion's name.
 pub(super) fn propose(facts: &Facts) -> Vec<Proposal> {
     let bundle = &facts.reading.bundle;
     let metadata = &bundle.metadata;

@@ -59,7 +59,7 @@ impl Facts {
         schema_of_version(crd.typed.as_ref()?, version)?.0
     }
 
-    /// The examples in `alm-examples`; `None` if they cannot be read.
+    /// The examples in `alm-examples`. `None` if they cannot be read.
     pub fn examples(csv: &Csv<'_>) -> Option<Vec<Value>> {
         match csv.annotation("alm-examples") {
             None | Some("") => Some(Vec::new()),
@@ -87,7 +87,7 @@ impl Owned<'_> {
     }
 }
 
-/// The string in a field; empty if it is missing.
+/// The string in a field. Empty if it is missing.
 pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }

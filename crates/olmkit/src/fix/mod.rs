@@ -188,7 +188,7 @@ pub fn fix(tree: &Tree, root: &str, options: Options) -> Fixed {
     fixed
 }
 
-/// The groups of fixes that can be made in place; the others are dropped.
+/// The groups of fixes that can be made in place. The others are dropped.
 fn in_place(wanted: Vec<Proposal>, documents: &mut Documents<'_>, fixed: &mut Fixed) -> Vec<Vec<Proposal>> {
     let mut groups: Vec<Vec<Proposal>> = Vec::new();
     let mut numbers: HashMap<String, usize> = HashMap::new();
@@ -244,7 +244,7 @@ fn make_proven(
     }
 }
 
-/// Makes all groups, or otherwise those of each half; returns the rejected ones. The number of validations is a small
+/// Makes all groups, or otherwise those of each half. Returns the rejected ones. The number of validations is a small
 /// multiple of the number of rejected groups.
 fn make_halves(
     groups: Vec<Vec<Proposal>>,

@@ -68,7 +68,7 @@ impl Fixed {
     }
 }
 
-/// The same fix for the base; `None` if it changes a value that the base does not have.
+/// The same fix for the base. `None` if it changes a value that the base does not have.
 fn moved(proposal: &Proposal, csv: &Value, base: &Value) -> Option<Proposal> {
     let at = |pointer: &str, key: &str| {
         let whole = format!("{pointer}/{}", crate::object::pointer_part(key));

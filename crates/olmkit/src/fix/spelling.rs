@@ -48,7 +48,7 @@ pub(super) fn propose(facts: &Facts) -> Vec<Proposal> {
 
 /// The most similar known word, and whether it is certain.
 fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<(&'k str, bool)> {
-    // Longer than any known word; comparing it with each would be slow.
+    // Longer than any known word. Comparing it with each would be slow.
     if word.len() > 100 {
         return None;
     }

@@ -42,7 +42,7 @@ const DEPLOYMENT: [(&str, &str); 9] = [
 ];
 
 impl Config {
-    /// Checks a configuration; null means none.
+    /// Checks a configuration. Null means none.
     ///
     /// # Errors
     /// The bundle does not accept it.

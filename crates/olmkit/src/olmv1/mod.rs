@@ -55,13 +55,13 @@ pub use summary::{Summary, TooManyPermissions, summary};
 pub use validators::{Complaint, VALIDATORS, Validator};
 pub use version_range::{VersionRange, VersionRangeError};
 
-/// The string at a JSON pointer; empty if there is none.
+/// The string at a JSON pointer. Empty if there is none.
 fn text<'v>(value: &'v serde_json::Value, pointer: &str) -> &'v str {
     let text = value.pointer(pointer).and_then(serde_json::Value::as_str);
     text.unwrap_or_default()
 }
 
-/// The list at a JSON pointer; empty if there is none.
+/// The list at a JSON pointer. Empty if there is none.
 fn list<'v>(value: &'v serde_json::Value, pointer: &str) -> &'v [serde_json::Value] {
     let list = value.pointer(pointer).and_then(serde_json::Value::as_array);
     list.map(Vec::as_slice).unwrap_or_default()

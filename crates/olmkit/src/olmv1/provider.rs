@@ -8,7 +8,7 @@ use super::validators::{Complaint, complaints_of};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Gates {
-    /// Bundles with webhooks; both gates of certificate providers are on in standard manifests since 1.6.
+    /// Bundles with webhooks. Both gates of certificate providers are on in standard manifests since 1.6.
     pub webhooks: bool,
     /// `SingleOwnNamespaceInstallSupport`: bundles that do not support all namespaces, and `watchNamespace`.
     pub single_own_namespace: bool,

@@ -28,14 +28,14 @@ const OLM_PROPERTIES: &str = "olm.properties";
 pub struct Object {
     /// The file, relative to the bundle's root.
     pub path: String,
-    /// The tree with positions; shared with other readings of the file.
+    /// The tree with positions. Shared with other readings of the file.
     pub node: Arc<Node>,
     /// The object: a ClusterServiceVersion or a CRD with the fields of its Go type, any other unchanged.
     pub value: Arc<Value>,
 }
 
 impl Object {
-    /// The string at a JSON pointer; empty if there is none.
+    /// The string at a JSON pointer. Empty if there is none.
     #[must_use]
     pub fn text(&self, pointer: &str) -> &str {
         self.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
@@ -165,7 +165,7 @@ type ReadObjects<'a> = dyn Fn(&str, &[u8]) -> Result<Vec<Streamed>, StreamError>
 pub struct Bundle {
     /// The package, from the annotations.
     pub package: String,
-    /// The ClusterServiceVersion; the last one, if there are several.
+    /// The ClusterServiceVersion. The last one, if there are several.
     pub csv: Object,
     /// The definitions.
     pub definitions: Vec<Object>,

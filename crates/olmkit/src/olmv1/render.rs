@@ -24,7 +24,7 @@ pub type Certificates = Option<CertificateProvider>;
 pub struct Options {
     /// The operator's namespace, `spec.namespace` of the ClusterExtension.
     pub namespace: String,
-    /// The configuration, `spec.config.inline`; null for none.
+    /// The configuration, `spec.config.inline`. Null for none.
     pub config: Value,
     /// Provider of the webhooks' certificates.
     pub certificates: Certificates,

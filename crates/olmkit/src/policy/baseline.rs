@@ -12,7 +12,7 @@ use super::root::Root;
 use crate::diagnostics::{Finding, Report};
 use crate::limits;
 
-/// The shape of the file; it grows when a field changes its meaning.
+/// The shape of the file. It grows when a field changes its meaning.
 const VERSION: u32 = 1;
 
 /// Findings that are known.

@@ -63,7 +63,7 @@ impl Comments {
     }
 }
 
-/// The reasons by scope; the first comment of a scope counts.
+/// The reasons by scope. The first comment of a scope counts.
 fn by_place(comments: Vec<Comment>) -> HashMap<Place, String> {
     let mut found = HashMap::new();
     for comment in comments {
@@ -75,7 +75,7 @@ fn by_place(comments: Vec<Comment>) -> HashMap<Place, String> {
     found
 }
 
-/// The comments of a file; empty if it cannot be read.
+/// The comments of a file. Empty if it cannot be read.
 fn of_file(path: &Path) -> Vec<Comment> {
     let is_yaml = path
         .extension()

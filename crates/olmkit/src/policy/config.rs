@@ -36,7 +36,7 @@ pub struct Config {
     /// Other severities: rules with `error`, `warning` or `info`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub severity: BTreeMap<String, String>,
-    /// File with the findings that are known, as `--write-baseline` writes it; relative to this file.
+    /// File with the findings that are known, as `--write-baseline` writes it. Relative to this file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<PathBuf>,
     /// Lowest severity that fails a command: `error` or `warning`.

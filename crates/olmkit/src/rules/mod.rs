@@ -1,7 +1,7 @@
 //! The registry: every rule of olmkit. `olmkit explain`, the tables of the documentation and the metadata of SARIF
 //! files are generated from it.
 //!
-//! A rule is defined next to its check, by `define_rules!`; each file of checks is listed here, once.
+//! A rule is defined next to its check, by `define_rules!`. Each file of checks is listed here, once.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -93,7 +93,7 @@ pub fn find(id: &str) -> Option<&'static Rule> {
     all().iter().copied().find(|rule| rule.id.eq_ignore_ascii_case(id))
 }
 
-/// Returns true if a rule is about catalogs; the others are about bundles.
+/// Returns true if a rule is about catalogs. The others are about bundles.
 pub fn is_of_catalogs(rule: &Rule) -> bool {
     family(rule) == "catalog"
 }

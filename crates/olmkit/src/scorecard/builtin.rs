@@ -28,7 +28,7 @@ const PROGRAM: &str = "scorecard-test";
 /// A call of the program of the built-in tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Builtin {
-    /// The requested test, which may be unknown; `None` without arguments.
+    /// The requested test, which may be unknown. `None` without arguments.
     pub name: Option<String>,
 }
 

@@ -37,7 +37,7 @@ impl<'a> Csv<'a> {
         name.unwrap_or_default()
     }
 
-    /// The examples; empty without.
+    /// The examples. Empty without.
     pub fn examples(&self) -> &'a str {
         let text = self.get("/metadata/annotations/alm-examples");
         text.and_then(serde_json::Value::as_str).unwrap_or_default()

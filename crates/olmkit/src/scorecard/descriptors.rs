@@ -77,7 +77,7 @@ pub(super) fn check_status(csv: &Csv<'_>, answer: &mut Answer) {
     }
 }
 
-/// The examples; `None` ends the test.
+/// The examples. `None` ends the test.
 fn start(csv: &Csv<'_>, answer: &mut Answer) -> Option<Vec<Example>> {
     answer
         .result
@@ -97,7 +97,7 @@ fn start(csv: &Csv<'_>, answer: &mut Answer) -> Option<Vec<Example>> {
     }
 }
 
-/// The entry for the example's kind and version; the group does not count.
+/// The entry for the example's kind and version. The group does not count.
 fn owned<'a>(csv: &Csv<'a>, example: &Example, answer: &mut Answer) -> Option<&'a Value> {
     let is_same = |owned: &&Value| text(owned, "kind") == example.kind() && text(owned, "version") == example.version();
     let found = csv.owned().iter().find(is_same);

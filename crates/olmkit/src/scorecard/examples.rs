@@ -20,7 +20,7 @@ pub(super) struct Example {
 }
 
 impl Example {
-    /// A part of the resource; `None` when it is null or absent.
+    /// A part of the resource. `None` when it is null or absent.
     pub fn part(&self, key: &str) -> Option<&Value> {
         self.map.get(key).filter(|value| !value.is_null())
     }
@@ -109,7 +109,7 @@ fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// Reads the examples; the error is operator-sdk's.
+/// Reads the examples. The error is operator-sdk's.
 pub(super) fn read(csv: &Csv<'_>) -> Result<Vec<Example>, String> {
     let text = csv.examples();
     if text.is_empty() {

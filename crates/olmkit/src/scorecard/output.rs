@@ -185,7 +185,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// operator-sdk writes messages without escapes, which breaks the document if one has a `<` or `&`; else it is the same.
+/// operator-sdk writes messages without escapes, which breaks the document if one has a `<` or `&`. Else it is the same.
 fn inner_text(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

@@ -73,7 +73,7 @@ impl<'a> Crd<'a> {
     }
 }
 
-/// A CRD is the example's if kind and version are, whatever the case of their letters; the group does not count.
+/// A CRD is the example's if kind and version are, whatever the case of their letters. The group does not count.
 fn check_example(example: &Example, crds: &[Crd<'_>], answer: &mut Answer) -> Result<(), Crash> {
     let same = |one: &str, other: &str| one.to_lowercase() == other.to_lowercase();
     for crd in crds.iter().filter(|crd| same(crd.kind, example.kind())) {

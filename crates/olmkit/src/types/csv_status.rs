@@ -90,7 +90,7 @@ pub struct InstallSpec {
     pub deployments: Vec<NamedDeployment>,
 }
 
-/// A Deployment of the CSV; only its name is read here.
+/// A Deployment of the CSV. Only its name is read here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NamedDeployment {

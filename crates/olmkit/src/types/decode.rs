@@ -78,13 +78,13 @@ pub(super) fn custom(table: &'static Structs, value: &Value, custom: Custom) -> 
 struct Decoder<'t> {
     table: &'t Structs,
     error: Option<DecodeError>,
-    /// All errors, if requested; the decoder then never stops.
+    /// All errors, if requested. The decoder then never stops.
     all: Option<Vec<DecodeError>>,
     /// A number or a boolean became a string.
     converted: bool,
-    /// Types with their own decoder stop everything when they fail; other misfits are skipped and reported at the end.
+    /// Types with their own decoder stop everything when they fail. Other misfits are skipped and reported at the end.
     stopped: bool,
-    /// The struct whose field is being read; error messages begin with its name.
+    /// The struct whose field is being read. Error messages begin with its name.
     outer: Option<&'static str>,
     /// While a type with a custom decoder reads nested values, errors name the struct that contains that type.
     pinned: bool,
@@ -109,7 +109,7 @@ impl<'t> Decoder<'t> {
         }
     }
 
-    /// `target` is the type that the YAML reader assumes; it decides whether a scalar becomes a string.
+    /// `target` is the type that the YAML reader assumes. It decides whether a scalar becomes a string.
     fn value(&mut self, value: &Value, kind: &Type, target: Option<&'t Type>) -> Option<Value> {
         if self.stopped {
             return None;

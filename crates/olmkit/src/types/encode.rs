@@ -149,7 +149,7 @@ fn collect(table: &Structs, entry: &Struct, value: Option<&Value>, out: &mut Map
 fn is_empty(kind: &Type, value: Option<&Value>) -> bool {
     match (kind, value) {
         (Type::Struct(_), _) => false,
-        // Of these, only the raw value is a slice; the others are structs.
+        // Of these, only the raw value is a slice. The others are structs.
         (Type::Custom(Custom::Any(_)), value) => value.is_none(),
         (Type::Custom(_), _) => false,
         (_, None) => true,

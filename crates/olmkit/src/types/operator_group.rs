@@ -19,7 +19,7 @@ pub struct OperatorGroup {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct OperatorGroupSpec {
-    /// Namespaces by name; wins over the selector.
+    /// Namespaces by name. Wins over the selector.
     pub target_namespaces: Vec<String>,
     /// Namespaces by label.
     pub selector: Option<LabelSelector>,
@@ -33,7 +33,7 @@ pub struct OperatorGroupSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct OperatorGroupStatus {
-    /// The namespaces served; one empty string means all.
+    /// The namespaces served. One empty string means all.
     pub namespaces: Vec<String>,
     /// Conditions, for example on the service account.
     pub conditions: Vec<super::Condition>,

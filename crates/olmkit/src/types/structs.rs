@@ -1,7 +1,7 @@
 //! The table of Go types that the reference tools decode manifests into.
 //!
 //! The fields of a ClusterServiceVersion or a CustomResourceDefinition, their types, and their order determine which
-//! values those tools accept and which messages they print. `structs.txt` contains that table; `dev/go-types` prints it
+//! values those tools accept and which messages they print. `structs.txt` contains that table. `dev/go-types` prints it
 //! from the Go packages (operator-framework/api v0.34.0, Kubernetes 0.33.9).
 
 use std::collections::HashMap;

@@ -23,7 +23,7 @@ pub struct Subscription {
 pub struct SubscriptionSpec {
     /// The package.
     pub name: String,
-    /// The channel; empty means the package's default channel.
+    /// The channel. Empty means the package's default channel.
     pub channel: String,
     /// Name of the CatalogSource.
     pub source: String,
@@ -45,7 +45,7 @@ pub struct SubscriptionStatus {
     /// The CSV that OLM is installing or has installed.
     #[serde(rename = "currentCSV")]
     pub current_csv: String,
-    /// The CSV that exists; it need not be Succeeded.
+    /// The CSV that exists. It need not be Succeeded.
     #[serde(rename = "installedCSV")]
     pub installed_csv: String,
     /// The plan that installs `currentCSV`.

@@ -12,7 +12,7 @@ use crate::object::{Version, VersionRange};
 pub enum Against {
     /// One earlier bundle.
     Bundle(Earlier),
-    /// A catalog; the bundles that the one at hand replaces are looked up in it.
+    /// A catalog. The bundles that the one at hand replaces are looked up in it.
     Catalog {
         /// Its name in messages.
         name: String,

@@ -9,7 +9,7 @@ use crate::limits;
 pub struct Checked {
     /// The finding as olmkit shows it.
     pub finding: Finding,
-    /// operator-sdk's message; `None` for a lint.
+    /// operator-sdk's message. `None` for a lint.
     pub reference: Option<String>,
     /// True if it is shown only on request: nothing proves the rule.
     pub on_request: bool,

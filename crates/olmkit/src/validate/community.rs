@@ -127,7 +127,7 @@ fn max_openshift_version(csv: &Csv<'_>, apis: &str) -> Option<Checked> {
     None
 }
 
-/// The (type, value) pairs of the annotation; `None` unless it is a JSON list of them.
+/// The (type, value) pairs of the annotation. `None` unless it is a JSON list of them.
 fn properties(text: &str) -> Option<Vec<(String, String)>> {
     let list: Value = serde_json::from_str(text).ok()?;
     if list.is_null() {

@@ -1,5 +1,5 @@
 //! CRD: the CustomResourceDefinitions, as the API server checks them when they are created. operator-sdk does not check schemas
-//! and status; the lint CRD-30 does.
+//! and status. The lint CRD-30 does.
 
 use super::checked::{Checked, Subject};
 use super::context::Context;

@@ -23,12 +23,12 @@ impl<'a> Csv<'a> {
         self.text("/metadata/name")
     }
 
-    /// The value at a JSON pointer; null when there is none.
+    /// The value at a JSON pointer. Null when there is none.
     pub fn get(&self, pointer: &str) -> &'a Value {
         self.typed.pointer(pointer).unwrap_or(&NULL)
     }
 
-    /// The string at a JSON pointer; empty when there is none.
+    /// The string at a JSON pointer. Empty when there is none.
     pub fn text(&self, pointer: &str) -> &'a str {
         self.get(pointer).as_str().unwrap_or_default()
     }
@@ -98,12 +98,12 @@ impl<'a> Csv<'a> {
     }
 }
 
-/// The string in a field of a value; empty when there is none.
+/// The string in a field of a value. Empty when there is none.
 pub fn field<'v>(value: &'v Value, key: &str) -> &'v str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The list in a field of a value; empty when there is none.
+/// The list in a field of a value. Empty when there is none.
 pub fn items<'v>(value: &'v Value, key: &str) -> &'v [Value] {
     value
         .get(key)

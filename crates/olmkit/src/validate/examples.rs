@@ -206,7 +206,7 @@ fn place_in_annotation(checked: &mut Checked, csv: &Csv<'_>, pointer: &str, erro
         return;
     }
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    // A literal block is indented below its key; how deep is not kept, and the line is enough.
+    // A literal block is indented below its key. How deep is not kept, and the line is enough.
     checked.finding.position = Some(yaml::Position {
         line: annotation.start.line.saturating_add(count(error.line())),
         column: 1,

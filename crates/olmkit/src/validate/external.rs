@@ -78,7 +78,7 @@ fn start_error(program: &Path, error: &std::io::Error) -> String {
     format!("fork/exec {}: {reason}", program.display())
 }
 
-/// Reads `{Name, Errors, Warnings}`; keys in any case, no others.
+/// Reads `{Name, Errors, Warnings}`. Keys in any case, no others.
 fn read(value: &Value) -> Result<Vec<Checked>, String> {
     let mut out = Vec::new();
     let entries = match value {

@@ -109,7 +109,7 @@ define_rules! {
 pub struct Format {
     /// The findings, in the order in which they were made.
     pub findings: Vec<Finding>,
-    /// operator-sdk crashes on this bundle; the string is the position.
+    /// operator-sdk crashes on this bundle. The string is the position.
     pub crash: Option<String>,
     /// True if there is a file with dependencies.
     pub has_dependencies: bool,

@@ -1,6 +1,6 @@
 //! Validates bundles: the rules of operator-sdk with its results and messages, and lints.
 //!
-//! One file contains one family of rules. A rule checks a loaded [`Bundle`] and returns [`Checked`] findings; each
+//! One file contains one family of rules. A rule checks a loaded [`Bundle`] and returns [`Checked`] findings. Each
 //! finding records whether operator-sdk has it and its message.
 
 pub mod against;
@@ -124,7 +124,7 @@ pub fn validate(reading: &Reading, options: &Options) -> Outcome {
     outcome
 }
 
-/// operator-sdk's result for each of several selections of optional validators, without lints; the unconditional rules
+/// operator-sdk's result for each of several selections of optional validators, without lints. The unconditional rules
 /// run once.
 pub fn validate_selections(reading: &Reading, options: &Options, selectors: &[Selector]) -> Vec<Outcome> {
     let context = Context {
@@ -171,7 +171,7 @@ fn of_olm_v1(reading: &Reading, release: crate::olmv1::Release, options: &Option
 /// A loader problem. operator-sdk has one message for all of them, which is not part of its result.
 fn problem(found: &Finding) -> Checked {
     let mut finding = found.clone();
-    // Go names the types of its program; an author needs to read first which value the field must have.
+    // Go names the types of its program. An author needs to read first which value the field must have.
     if let (Some(path), Some(hint)) = (&found.path, &found.hint)
         && let Some(rest) = hint.strip_prefix(load::FIELD_MUST_BE)
     {
@@ -229,7 +229,7 @@ pub(crate) fn scorecard_rules(bundle: &Bundle, options: &Options) -> Vec<Checked
     groups.into_iter().flat_map(warnings_first).collect()
 }
 
-/// The rules that always run; false where operator-sdk crashes.
+/// The rules that always run. False where operator-sdk crashes.
 fn default_rules(context: &Context<'_>, outcome: &mut Outcome) -> bool {
     let format = format::check(context.bundle);
     if let Some(file) = &format.crash {
@@ -256,7 +256,7 @@ fn default_rules(context: &Context<'_>, outcome: &mut Outcome) -> bool {
     true
 }
 
-/// The optional validators that are selected; false where operator-sdk crashes.
+/// The optional validators that are selected. False where operator-sdk crashes.
 fn optional_rules(context: &Context<'_>, selector: &Selector, outcome: &mut Outcome) -> bool {
     for validator in optional::selected(selector) {
         let is_hub = validator.name.starts_with("operatorhub");

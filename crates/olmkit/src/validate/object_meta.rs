@@ -69,7 +69,7 @@ pub fn check(object: &Value) -> Vec<Fault> {
 
 type Add<'a> = dyn FnMut(&'static str, &'static str, String) + 'a;
 
-/// A map of strings. Nulls are empty strings; any other value makes the whole map count as absent.
+/// A map of strings. Nulls are empty strings. Any other value makes the whole map count as absent.
 fn string_map<'v>(metadata: &'v Value, key: &str) -> BTreeMap<&'v str, &'v str> {
     let Some(map) = metadata.get(key).and_then(Value::as_object) else {
         return BTreeMap::new();

@@ -328,7 +328,7 @@ fn converts(bundle: &Bundle) -> bool {
     webhooks.into_iter().flatten().any(is_conversion)
 }
 
-/// Returns true if a lint applies to OLM v1. It replaces the volumes of CERT-1; the other rules are reported above.
+/// Returns true if a lint applies to OLM v1. It replaces the volumes of CERT-1. The other rules are reported above.
 pub(super) fn concerns(checked: &Checked) -> bool {
     ![
         "V1-1", "V1-2", "V1-3", "CERT-1", "CSV-23", "CRD-32", "CRD-34", "CRD-35", "CRD-36", "V1-13",

@@ -121,7 +121,7 @@ const REMOVED_1_25: [(&str, &str); 7] = [
     ("node.k8s.io/v1beta1", "RuntimeClass"),
 ];
 
-/// Group and resource of the same; most of these resources still exist in a later version of their API.
+/// Group and resource of the same. Most of these resources still exist in a later version of their API.
 const RESOURCES_1_25: [(&str, &str); 7] = [
     ("policy", "podsecuritypolicies"),
     ("batch", "cronjobs"),

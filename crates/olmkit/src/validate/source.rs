@@ -52,7 +52,7 @@ impl Source {
         ))
     }
 
-    /// Reads and validates the bundle; returns the decoded bundle too. Directory and labels of the options are set
+    /// Reads and validates the bundle. Returns the decoded bundle too. Directory and labels of the options are set
     /// here.
     ///
     /// # Errors
@@ -162,7 +162,7 @@ impl Validated {
         self.named(|file| self.directory.join(file.unwrap_or(Path::new(""))))
     }
 
-    /// As [`Self::findings`]; files of an image have their names inside the image, because the directory with the
+    /// As [`Self::findings`]. Files of an image have their names inside the image, because the directory with the
     /// unpacked files is deleted afterwards.
     #[must_use]
     pub fn findings_for_machines(&self) -> Vec<Finding> {

@@ -11,7 +11,7 @@ use test_support::corpus;
 
 use crate::conformance::normalize;
 
-/// The recorded results; `more.jsonl` is read if its inputs are in the directory `OLMKIT_MORE_BUNDLES`.
+/// The recorded results. `more.jsonl` is read if its inputs are in the directory `OLMKIT_MORE_BUNDLES`.
 #[test]
 fn the_built_in_tests_answer_as_recorded() {
     let Some(folder) = corpus("scorecard") else { return };
@@ -178,7 +178,7 @@ fn read(directory: &Path) -> Reading {
     load::read(Tree::from_dir(directory, Limits::default()).unwrap(), "/bundle")
 }
 
-/// The difference; `None` if there is none.
+/// The difference. `None` if there is none.
 fn difference(result: &TestResult, expected: &Value) -> Option<String> {
     for end in ["fatal", "panic"] {
         if let Some(text) = expected[end].as_str() {

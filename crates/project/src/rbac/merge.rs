@@ -24,7 +24,7 @@ use super::PolicyRule;
 /// ```
 #[must_use]
 pub fn merge(rules: Vec<PolicyRule>) -> Vec<PolicyRule> {
-    // A rule with several resources grants the product of its lists; one rule for each pair makes equal pairs visible.
+    // A rule with several resources grants the product of its lists. One rule for each pair makes equal pairs visible.
     let mut verbs_of: BTreeMap<Target, Vec<String>> = BTreeMap::new();
     for rule in rules {
         for target in targets(&rule) {
@@ -101,7 +101,7 @@ fn targets(rule: &PolicyRule) -> Vec<Target> {
     found
 }
 
-/// Sorted and unique; `*` replaces all others.
+/// Sorted and unique. `*` replaces all others.
 fn set(mut list: Vec<String>) -> Vec<String> {
     if list.iter().any(|member| member == "*") {
         return vec!["*".to_owned()];

@@ -28,13 +28,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PolicyRule {
-    /// API groups; empty for the core group.
+    /// API groups. Empty for the core group.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub api_groups: Vec<String>,
     /// Paths outside of resources, such as `/metrics`.
     #[serde(rename = "nonResourceURLs", skip_serializing_if = "Vec::is_empty")]
     pub non_resource_urls: Vec<String>,
-    /// Names of objects; empty for all.
+    /// Names of objects. Empty for all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resource_names: Vec<String>,
     /// Resources and subresources.
@@ -44,7 +44,7 @@ pub struct PolicyRule {
     pub verbs: Vec<String>,
 }
 
-/// The rules for the grants in the requested scope, merged and sorted; see [`merge`].
+/// The rules for the grants in the requested scope, merged and sorted. See [`merge`].
 pub fn rules(grants: &[Grant], in_scope: impl Fn(Scope) -> bool) -> Vec<PolicyRule> {
     merge(
         grants

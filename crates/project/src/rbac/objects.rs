@@ -67,7 +67,7 @@ pub fn cluster_binding(name: &str, labels: &Labels, role: &str, account: Account
 }
 
 /// The ClusterRoles for users of a custom resource: admin, editor and viewer, each with its name suffix. They are not
-/// bound; a cluster administrator binds them. A kind that `scales` has the subresource for `kubectl scale` and
+/// bound. A cluster administrator binds them. A kind that `scales` has the subresource for `kubectl scale` and
 /// autoscalers.
 #[must_use]
 pub fn user_roles(group: &str, plural: &str, scales: bool) -> [(&'static str, Vec<PolicyRule>); 3] {

@@ -1,6 +1,6 @@
 //! `anyOf`, `oneOf`, `allOf`: converts schemars' form of options, enums and flattened structs to the structural form.
 //!
-//! A structural schema declares type, description, default and every property outside the combination; inside are only
+//! A structural schema declares type, description, default and every property outside the combination. Inside are only
 //! value validations. So properties of variants move out (they are hoisted), and the variants keep their required
 //! properties and allowed values.
 
@@ -85,7 +85,7 @@ fn is_null(schema: &Value) -> bool {
     {
         return true;
     }
-    // OpenAPI 3.0 has no null type; schemars writes it as an enum of null that is nullable.
+    // OpenAPI 3.0 has no null type. Schemars writes it as an enum of null that is nullable.
     schema.get("nullable") == Some(&Value::Bool(true)) && schema.len() == 1
 }
 

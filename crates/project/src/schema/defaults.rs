@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Serde defaults are copied with every unset option as null; the server rejects null if nullable is not set, and
+/// Serde defaults are copied with every unset option as null. The server rejects null if nullable is not set, and
 /// defaults with fields that the schema does not have.
 pub(super) fn normalise(node: &mut Map<String, Value>) {
     let Some(mut value) = node.remove("default") else {

@@ -30,7 +30,7 @@ pub struct Descriptor {
     /// The label in a form.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub display_name: String,
-    /// Path of the field, below `spec` or `status`: JSON names joined with dots; a list adds `[0]`.
+    /// Path of the field, below `spec` or `status`: JSON names joined with dots. A list adds `[0]`.
     pub path: String,
     /// The widgets for the field, as `urn:alm:descriptor:…` strings.
     #[serde(default, rename = "x-descriptors", skip_serializing_if = "Vec::is_empty")]
@@ -125,7 +125,7 @@ fn collect(schema: &Value, path: &str, found: &mut Vec<(Option<i64>, Descriptor)
         }
     }
     if let Some(items) = schema.get("items") {
-        // The extension on the list itself has been read; items carry their own only below their properties.
+        // The extension on the list itself has been read. Items carry their own only below their properties.
         let below = format!("{path}[0]");
         if let Some(Value::Object(properties)) = items.get("properties") {
             for (name, schema) in properties {

@@ -35,7 +35,7 @@ pub enum Error {
         /// The error.
         reason: &'static str,
     },
-    /// Two alternatives of an enum give the same property different types; the API server needs one type for a property.
+    /// Two alternatives of an enum give the same property different types. The API server needs one type for a property.
     #[error(
         "{path}: property {property:?} has type {first} in one variant and {second} in another; rename one of them, or \
          set the type of the field to a JSON value"
@@ -85,7 +85,7 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
-    /// A value that does not serialise; cannot happen for the types of k8s-openapi.
+    /// A value that does not serialise. Cannot happen for the types of k8s-openapi.
     #[error("cannot serialise the CustomResourceDefinition: {0}")]
     Serialise(#[from] serde_json::Error),
 }

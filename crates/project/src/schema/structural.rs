@@ -14,7 +14,7 @@ pub struct Options {
     /// and a nullable field keeps explicit nulls instead of having them pruned or defaulted. Enums without data are
     /// never nullable, because the server rejects null for them even then.
     pub keep_nullable: bool,
-    /// Omits descriptions. Embedded Kubernetes types add tens of kilobytes of them; client-side `kubectl apply` cannot
+    /// Omits descriptions. Embedded Kubernetes types add tens of kilobytes of them. Client-side `kubectl apply` cannot
     /// apply a CRD above 262144 bytes.
     pub strip_descriptions: bool,
 }
@@ -39,7 +39,7 @@ pub struct Options {
 /// ```
 ///
 /// # Errors
-/// When a reference cannot be inlined, or alternatives of an enum have no structural form; see [`Error`].
+/// When a reference cannot be inlined, or alternatives of an enum have no structural form. See [`Error`].
 pub fn normalise_schema(schema: Value, options: &Options) -> Result<Value, Error> {
     let Value::Object(mut root) = schema else {
         return Err(Error::NotASchema {
@@ -79,7 +79,7 @@ impl Walk<'_> {
                 limit: SCHEMA_DEPTH.count(),
             });
         }
-        // `true` accepts everything; `false` accepts nothing, which no structural schema can express.
+        // `true` accepts everything. `false` accepts nothing, which no structural schema can express.
         if let Value::Bool(_) = schema {
             *schema = json!({"x-kubernetes-preserve-unknown-fields": true});
             return Ok(());
@@ -189,7 +189,7 @@ impl Walk<'_> {
         if self.options.strip_descriptions {
             node.remove("description");
         }
-        // Descriptors are read from the normalised tree before they are stripped; see crd::normalise.
+        // Descriptors are read from the normalised tree before they are stripped. See crd::normalise.
         node.retain(|keyword, _| KEPT.contains(&keyword.as_str()) || keyword == DESCRIPTOR_EXTENSION);
         // The server compares null with the values of an enum and never finds it, even if it is among them. For an enum
         // that is not nullable it drops nulls, which is better than rejecting them.

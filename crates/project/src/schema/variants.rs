@@ -184,7 +184,7 @@ fn varying_properties(variants: &[Map<String, Value>]) -> BTreeSet<String> {
 
 /// The value validations of a schema, at every depth, without its specifications.
 pub(super) fn tests_of(mut schema: Map<String, Value>) -> Map<String, Value> {
-    // Before the type is removed, which identifies integers; formats are removed too, because the server warns of them.
+    // Before the type is removed, which identifies integers. Formats are removed too, because the server warns of them.
     scalar::normalise(&mut schema);
     schema.remove("format");
     if let Some(value) = schema.remove("const") {

@@ -294,7 +294,7 @@ fn segment(field: &Field) -> String {
     if field.is_list { format!("{own}[0]") } else { own }
 }
 
-/// The path of parts; none if the field has no place in the JSON.
+/// The path of parts. None if the field has no place in the JSON.
 fn path(parts: &[String]) -> Option<String> {
     let mut kept: Vec<&str> = Vec::new();
     for (at, part) in parts.iter().enumerate() {

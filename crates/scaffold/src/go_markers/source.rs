@@ -14,7 +14,7 @@ pub(super) type Marker = (usize, String);
 /// A reference to a type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TypeReference {
-    /// The name of the import; none for a type of the package.
+    /// The name of the import. None for a type of the package.
     pub package: Option<String>,
     pub name: String,
 }
@@ -52,7 +52,7 @@ pub(super) struct Source {
     pub markers: Vec<Marker>,
 }
 
-/// Parses a file; none if its build constraint excludes it.
+/// Parses a file. None if its build constraint excludes it.
 pub(super) fn parse(path: &Path, text: &str) -> Result<Option<Source>, Error> {
     let mut parser = Parser::new();
     // The grammar and the library are of fixed versions that fit each other.

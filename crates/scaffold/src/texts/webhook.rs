@@ -92,7 +92,7 @@ pub(crate) fn add_spokes(
         let alias = names::display(spoke);
         let text = format!(
             "/// The kind in the version `{spoke}`.\n{}\n\n\
-             /// An object of the hub in `{spoke}`. Fields of the same name are taken over; write here how the others convert.\n\
+             /// An object of the hub in `{spoke}`. Fields of the same name are taken over. Write here how the others convert.\n\
              {}\n    same_fields(&object)\n}}\n\n\
              /// Converts back. A field that only `{spoke}` has must have a place in the hub.\n\
              {}\n    same_fields(&object)\n}}\n",

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 #[kube(printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"))]
 #[serde(rename_all = "camelCase")]
 pub struct XkindxSpec {
-    /// An example; replace it with the fields of your kind.
+    /// An example. Replace it with the fields of your kind.
     #[schemars(length(min = 1, max = 1024))]
     #[schemars(extend("x-olm-descriptor" = {"displayName": "Message"}))]
     // A rule in CEL, which the API server runs before it stores an object.

@@ -49,7 +49,7 @@ pub struct Content<'c> {
     pub fingerprint: &'c [u8],
     /// Packages that were omitted.
     pub broken: Vec<Broken>,
-    /// Its blobs in order; `None` if their sources were not stored.
+    /// Its blobs in order. `None` if their sources were not stored.
     pub blobs: Option<Vec<BlobSlot>>,
 }
 

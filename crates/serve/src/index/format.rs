@@ -3,7 +3,7 @@
 /// Last bytes of an index file.
 pub const MAGIC: [u8; 8] = *b"olmkitix";
 
-/// Changes with every change to the format; files of another format are rebuilt.
+/// Changes with every change to the format. Files of another format are rebuilt.
 pub const FORMAT: u32 = 2;
 
 /// Length of the trailer in bytes: offset of the directory, its length, its CRC-32, format, magic.
@@ -64,7 +64,7 @@ pub struct Directory {
 /// A package that is not served.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Broken {
-    /// Its name; empty where a file could not be read and names no package of the catalog.
+    /// Its name. Empty where a file could not be read and names no package of the catalog.
     #[prost(string, tag = "1")]
     pub package: String,
     /// The error.
@@ -78,10 +78,10 @@ pub struct BlobSlot {
     /// Its schema.
     #[prost(string, tag = "1")]
     pub schema: String,
-    /// The package in the blob; a package blob has none.
+    /// The package in the blob. A package blob has none.
     #[prost(string, tag = "2")]
     pub package: String,
-    /// Its name; may be empty.
+    /// Its name. May be empty.
     #[prost(string, tag = "3")]
     pub name: String,
     /// Its JSON, one line.
@@ -109,7 +109,7 @@ pub struct CustomSlot {
     /// Their schema.
     #[prost(string, tag = "1")]
     pub schema: String,
-    /// Their package; may be empty.
+    /// Their package. May be empty.
     #[prost(string, tag = "2")]
     pub package: String,
     /// A run of length-delimited `google.protobuf.Struct`s.
@@ -129,7 +129,7 @@ pub struct PackageSection {
     /// Channels by name.
     #[prost(message, repeated, tag = "3")]
     pub channels: Vec<ChannelSection>,
-    /// Bundles by name; channel entries point here.
+    /// Bundles by name. Channel entries point here.
     #[prost(message, repeated, tag = "4")]
     pub bundles: Vec<BundleSlot>,
     /// Its [`PackageDisplay`].

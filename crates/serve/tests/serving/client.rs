@@ -165,7 +165,7 @@ async fn streamed<T>(
     json!({ "stream": items })
 }
 
-/// Makes the call `rpc` with a request in protobuf's JSON form; `None` for an unknown call.
+/// Makes the call `rpc` with a request in protobuf's JSON form. `None` for an unknown call.
 pub async fn call(channel: Channel, rpc: &str, request: &Value) -> Option<Value> {
     let text = |key: &str| request[key].as_str().unwrap_or_default().to_owned();
     let mut client = RegistryClient::new(channel.clone()).max_decoding_message_size(64 << 20);

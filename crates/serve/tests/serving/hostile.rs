@@ -11,7 +11,7 @@ use olmkit_serve::source::{self, INDEX_FILE, Options};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Fragments of YAML; most combinations are nearly valid.
+/// Fragments of YAML. Most combinations are nearly valid.
 const PIECES: &[&str] = &[
     "a",
     "b",
@@ -125,7 +125,7 @@ fn readers_agree(text: &str) -> Result<bool, TestCaseError> {
     };
     let full = yaml::parse(text.as_bytes()).and_then(|node| node.to_json());
     let full = full.map_err(|error| TestCaseError::fail(format!("{text:?}: {quick:?}, but: {error}")))?;
-    // The full reader makes integers of whole floats; both are the same in JSON.
+    // The full reader makes integers of whole floats. Both are the same in JSON.
     let json = |value: Value<'_>| value.to_json(Numbers::Keep, Html::Plain);
     prop_assert_eq!(json(quick), json(Value::from(full)), "{:?}", text);
     Ok(true)
@@ -157,7 +157,7 @@ fn write_catalog(root: &Path, text: &[u8]) -> std::path::PathBuf {
     configs
 }
 
-/// Everything in an index; pieces that cannot be read are omitted.
+/// Everything in an index. Pieces that cannot be read are omitted.
 fn everything(index: &Index) -> Vec<String> {
     let mut answers = vec![format!("{:?}", index.packages())];
     for slot in index.packages() {

@@ -121,7 +121,7 @@ struct Opm {
 
 impl Opm {
     async fn serve(program: &Path, catalog: &Path) -> Self {
-        // The port is free now; no other process is expected to use it in the next moment.
+        // The port is free now. No other process is expected to use it in the next moment.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         drop(listener);

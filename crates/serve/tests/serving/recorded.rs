@@ -44,7 +44,7 @@ async fn answers_are_those_of_opm_serve() {
                 equal += 1;
                 continue;
             };
-            // Of several entries that replace a bundle opm names any; both answers must be bundles of the channel.
+            // Of several entries that replace a bundle opm names any. Both answers must be bundles of the channel.
             let arbitrary = rpc == "GetBundleThatReplaces"
                 && ours["response"]["channelName"].is_string()
                 && ours["response"]["channelName"] == expected["response"]["channelName"];

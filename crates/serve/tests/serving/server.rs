@@ -46,7 +46,7 @@ async fn probes_fail_until_the_catalog_is_there_and_clients_reconnect_when_it_ch
         )
         .unwrap(),
     );
-    // The open stream ends on the old content; the next call, on a new connection, sees the new one.
+    // The open stream ends on the old content. The next call, on a new connection, sees the new one.
     assert_eq!(open.message().await.unwrap().unwrap().csv_name, "p.v1");
     assert!(open.message().await.unwrap().is_none());
     let mut names = Vec::new();

@@ -142,7 +142,7 @@ fn objects(context: &Context<'_>, catalogs: &[(String, String)], found: &mut Fou
     Ok(())
 }
 
-/// Returns true if a catalog is called `v4.17` or has a higher version; other names have none.
+/// Returns true if a catalog is called `v4.17` or has a higher version. Other names have none.
 pub(crate) fn is_4_17_or_later(catalog: &str) -> bool {
     let number = |text: &str| {
         let sound = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

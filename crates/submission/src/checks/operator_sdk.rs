@@ -99,7 +99,7 @@ fn run(context: &BundleContext<'_>, rule: &'static Rule, selection: &str, found:
     Ok(())
 }
 
-/// A finding of our validator with operator-sdk's message, under a repository's rule; `None` for a lint.
+/// A finding of our validator with operator-sdk's message, under a repository's rule. `None` for a lint.
 pub(super) fn carried(rule: &'static Rule, checked: &Checked, root: &str) -> Option<Finding> {
     let message = checked.reference.as_ref()?;
     let inner = &checked.finding;

@@ -10,7 +10,7 @@ use crate::python::{Equality, Node, Table, Value};
 pub(super) enum Schema {
     /// A boolean.
     Boolean,
-    /// Text; one of these if there are any.
+    /// Text. One of these if there are any.
     Text(&'static [&'static str]),
     /// A list.
     List {

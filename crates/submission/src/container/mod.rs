@@ -74,7 +74,7 @@ pub enum Policy {
 pub struct Container {
     /// The name in findings.
     pub name: String,
-    /// Its repository, without tag and digest; unknown for a layout without names.
+    /// Its repository, without tag and digest. Unknown for a layout without names.
     pub repository: Option<String>,
     /// The requested tag.
     pub tag: Option<String>,
@@ -84,9 +84,9 @@ pub struct Container {
     pub user: String,
     /// The number of layers.
     pub layers: usize,
-    /// The sizes of the regular files below `/licenses`; `None` without that directory.
+    /// The sizes of the regular files below `/licenses`. `None` without that directory.
     pub licenses: Option<Vec<u64>>,
-    /// The names of its RPM packages; `None` without a database.
+    /// The names of its RPM packages. `None` without a database.
     pub packages: Option<Result<Vec<String>, String>>,
     /// The files of packages that its layers change otherwise than by rpm.
     pub modified: Compared,
@@ -99,7 +99,7 @@ pub enum Compared {
     /// They were not compared.
     #[default]
     No,
-    /// They cannot be compared here; the string is the reason.
+    /// They cannot be compared here. The string is the reason.
     Unknown(&'static str),
     /// They cannot be compared by preflight either.
     Failed(String),

@@ -122,7 +122,7 @@ impl LayerFiles {
 }
 
 impl Layers {
-    /// No layers yet of an image with a distribution; see [`distribution`].
+    /// No layers yet of an image with a distribution. See [`distribution`].
     pub fn new(distribution: Option<String>) -> Self {
         Self {
             distribution: distribution.unwrap_or_else(|| UNKNOWN.to_owned()),

@@ -35,7 +35,7 @@ pub struct Package {
     pub vendor: String,
     /// Installation time, in seconds since 1970.
     pub installed: u32,
-    /// Its files with their flags; none from [`packages`].
+    /// Its files with their flags. None from [`packages`].
     pub files: Vec<(String, u32)>,
 }
 
@@ -57,7 +57,7 @@ impl Package {
 /// The names of the packages in an RPM database (`rpmdb.sqlite`).
 ///
 /// # Errors
-/// The file is not such a database; the error is the reason.
+/// The file is not such a database. The error is the reason.
 pub fn packages(database: &[u8]) -> Result<Vec<String>, String> {
     let names = read(database, |header| {
         header.text(tag::NAME).ok_or("the header of a package has no name")
@@ -68,7 +68,7 @@ pub fn packages(database: &[u8]) -> Result<Vec<String>, String> {
 /// The packages in an RPM database (`rpmdb.sqlite`), with their files.
 ///
 /// # Errors
-/// The file is not such a database; the error is the reason.
+/// The file is not such a database. The error is the reason.
 pub fn packages_with_files(database: &[u8]) -> Result<Vec<Package>, String> {
     let mut left = MOST_BYTES;
     let packages = read(database, |header| {
@@ -131,7 +131,7 @@ impl<'h> Header<'h> {
         (0..count).map_while(|at| u32_at(data, at.checked_mul(4)?)).collect()
     }
 
-    /// Its files with their flags; `left` bounds the bytes of their names.
+    /// Its files with their flags. `left` bounds the bytes of their names.
     fn files(self, left: &mut usize) -> Result<Vec<(String, u32)>, Problem> {
         let (folders, names) = (self.texts(tag::FOLDERS), self.texts(tag::BASE_NAMES));
         let (numbers, flags) = (self.numbers(tag::FOLDER_NUMBERS), self.numbers(tag::FILE_FLAGS));
@@ -276,7 +276,7 @@ mod tests {
         let mut file = DATABASE.get(..100).unwrap_or_default().to_vec();
         file.splice(16..18, [0, 1]);
         file.resize(PAGE, 0);
-        // A leaf of a table, at byte 100; its cells follow the head of 8 bytes.
+        // A leaf of a table, at byte 100. Its cells follow the head of 8 bytes.
         let cells: u16 = 10_000;
         file.splice(100..105, [vec![0x0d, 0, 0], cells.to_be_bytes().to_vec()].concat());
         let cell = 108 + 2 * usize::from(cells);

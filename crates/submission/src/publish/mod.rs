@@ -1,6 +1,6 @@
 //! Publishing through file-based catalogs: bringing an operator there, and adding bundles to its templates and catalogs.
 //!
-//! Everything is computed in memory, from the current files of the repository; the caller decides whether to write the
+//! Everything is computed in memory, from the current files of the repository. The caller decides whether to write the
 //! changes.
 
 mod ci;

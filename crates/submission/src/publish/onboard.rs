@@ -221,7 +221,7 @@ fn package_of(operator: &Operator) -> String {
     first
 }
 
-/// Each catalog's contents for a package; catalogs without it are omitted.
+/// Each catalog's contents for a package. Catalogs without it are omitted.
 fn of_package(catalogs: BTreeMap<String, Catalog>, package: &str) -> Result<Versioned, PublishError> {
     let names: Vec<String> = catalogs.keys().cloned().collect();
     let mut found = Versioned::new();

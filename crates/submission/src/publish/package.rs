@@ -1,6 +1,6 @@
 //! The upgrade graph of bundles in a directory, as the hosted index builds it.
 //!
-//! Rules: `opm index add` of operator-registry, which the hosted pipeline ran on each bundle; see
+//! Rules: `opm index add` of operator-registry, which the hosted pipeline ran on each bundle. See
 //! [`olmkit::catalog::index`].
 
 use std::collections::BTreeSet;

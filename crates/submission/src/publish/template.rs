@@ -43,7 +43,7 @@ pub(super) fn level(catalog: &str) -> MigrateLevel {
     }
 }
 
-/// The smallest template that renders to a catalog; if there is none, the basic one with the differences.
+/// The smallest template that renders to a catalog. If there is none, the basic one with the differences.
 pub(super) fn choose(name: &str, wanted: &Catalog, known: &Known<'_>) -> Result<Choice, PublishError> {
     let mut candidates = semver(wanted);
     candidates.push((Kind::Basic, basic(wanted)?));
@@ -87,7 +87,7 @@ fn failed(catalog: &str, path: &str, reason: String) -> PublishError {
     }
 }
 
-/// The differences; icon and description of the package only if there were any.
+/// The differences. Icon and description of the package only if there were any.
 fn differences(wanted: &Catalog, rendered: &Catalog) -> Vec<Change> {
     let mut changes = difference::between(wanted, rendered);
     let has = |what: &Thing| match what {

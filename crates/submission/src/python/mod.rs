@@ -39,7 +39,7 @@ pub(crate) enum Value {
     None,
     /// `bool`.
     Bool(bool),
-    /// `int`; those that do not fit are kept as their digits.
+    /// `int`. Those that do not fit are kept as their digits.
     Int(i64),
     /// An `int` outside of 64 bits, as its decimal digits.
     BigInt(String),
@@ -94,7 +94,7 @@ impl Node {
         }
     }
 
-    /// The items of a list; empty for anything else.
+    /// The items of a list. Empty for anything else.
     pub(crate) fn items(&self) -> &[Node] {
         match &self.value {
             Value::List(items) => items,

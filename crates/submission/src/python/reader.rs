@@ -18,7 +18,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Node>, Raise> {
     }
 }
 
-/// Splits at the separators and reads each part; `None` if the full reader is needed.
+/// Splits at the separators and reads each part. `None` if the full reader is needed.
 fn quick(text: &str) -> Option<Vec<Node>> {
     let mut documents = Vec::new();
     let (mut start, mut first_line) = (0, 0_u32);
@@ -213,7 +213,7 @@ fn stray_tab(text: &str, events: &[Event]) -> Option<Position> {
 
 struct Reader {
     events: std::iter::Peekable<std::vec::IntoIter<Event>>,
-    /// The target of an anchor; `None` while it is still being read.
+    /// The target of an anchor. `None` while it is still being read.
     anchors: HashMap<String, Option<Anchor>>,
     count: usize,
     /// Bytes that anchors and aliases copy: Python shares values, our tree does not.
@@ -342,7 +342,7 @@ impl Reader {
         Ok(items)
     }
 
-    /// The entries; merged ones come first, so that explicit ones override them.
+    /// The entries. Merged ones come first, so that explicit ones override them.
     fn mapping(&mut self, depth: usize) -> Result<Vec<(Node, Node)>, Raise> {
         let (mut merged, mut entries) = (Vec::new(), Vec::new());
         while let Some(event) = self.events.next() {

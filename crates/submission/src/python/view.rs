@@ -125,7 +125,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The string; any other value raises.
+    /// The string. Any other value raises.
     pub(crate) fn text(self) -> Result<&'a str, Raise> {
         self.node.as_str().ok_or_else(|| {
             self.raise(format!(

@@ -27,7 +27,7 @@ impl Release {
         format!("{}.{}", self.major, self.minor)
     }
 
-    /// Parses a semantic version whose minor and patch may be missing; the parts after `-` and `+` are checked and
+    /// Parses a semantic version whose minor and patch may be missing. The parts after `-` and `+` are checked and
     /// dropped. The error is the pipeline's message.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();

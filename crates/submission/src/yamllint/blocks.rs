@@ -39,7 +39,7 @@ impl Open {
     }
 }
 
-/// Each block is indented by the same number of spaces; a list may start at the column of its key.
+/// Each block is indented by the same number of spaces. A list may start at the column of its key.
 pub(super) fn indentation(source: &Source<'_>) -> Vec<Found> {
     let mut walk = Indentation {
         source,

@@ -1,6 +1,6 @@
-//! yamllint's errors with the settings of the hosted pipeline; rules that only warn are omitted.
+//! yamllint's errors with the settings of the hosted pipeline. Rules that only warn are omitted.
 //!
-//! Written after its documentation and compared with its answers; `tests.rs` has cases of both kinds for each rule.
+//! Written after its documentation and compared with its answers. `tests.rs` has cases of both kinds for each rule.
 
 mod blocks;
 mod marks;

@@ -99,7 +99,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts one answer; `wanted` has every answer that is right.
+    /// Counts one answer. `wanted` has every answer that is right.
     pub fn compare(&mut self, name: &str, own: &[Line], wanted: &[Vec<Line>]) {
         self.all += 1;
         if wanted.iter().any(|wanted| wanted == own) {

@@ -151,7 +151,7 @@ fn made_up_pull_requests_have_the_recorded_answers() {
     tally.finish("made-up pull requests", &[]);
 }
 
-/// As above, with random changes to fetched repositories; see `dev/submission/live.sh`.
+/// As above, with random changes to fetched repositories. See `dev/submission/live.sh`.
 #[test]
 #[ignore = "needs a recording: run dev/submission/live.sh"]
 fn random_pull_requests_have_the_recorded_answers() {

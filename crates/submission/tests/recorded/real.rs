@@ -55,7 +55,7 @@ fn real_operators_have_the_recorded_answers() {
     tally.finish("real operators", &[]);
 }
 
-/// As above, over fetched repositories; see `dev/submission/compare.sh DIRECTORY`.
+/// As above, over fetched repositories. See `dev/submission/compare.sh DIRECTORY`.
 #[test]
 #[ignore = "needs fetched repositories: run dev/submission/compare.sh DIRECTORY"]
 fn fetched_operators_have_the_recorded_answers() {

@@ -200,7 +200,7 @@ async fn receive(url: &str, path: &Path) -> Result<String, DownloadError> {
         url: url.to_owned(),
         reason: error.to_string(),
     };
-    // Several TLS providers may be linked in; an error means that one was chosen before.
+    // Several TLS providers may be linked in. An error means that one was chosen before.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder()
         .connect_timeout(SILENCE)

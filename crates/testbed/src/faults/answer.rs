@@ -49,7 +49,7 @@ pub(crate) fn status(code: u16, retry_after: Option<u32>) -> Response<Answer> {
     response
 }
 
-/// `body` unchanged, or with `fault`; its times moved back by `ahead` seconds.
+/// `body` unchanged, or with `fault`. Its times moved back by `ahead` seconds.
 pub(crate) fn pass(body: Body, fault: Option<&Fault>, watch: bool, ahead: i64) -> Answer {
     let parts = body.into_data_stream().map(|part| part.map_err(io::Error::other));
     let parts = match ahead {

@@ -55,9 +55,9 @@ pub enum Fault {
     },
     /// The answer is delayed by this time.
     Late(Duration),
-    /// The request reaches the server; its answer is lost and the connection is closed.
+    /// The request reaches the server. Its answer is lost and the connection is closed.
     AnswerLost,
-    /// Nothing passes; the connection is closed after this time. This hits new requests: [`FaultProxy::black_hole`] silences watches
+    /// Nothing passes. The connection is closed after this time. This hits new requests: [`FaultProxy::black_hole`] silences watches
     /// that are open as well.
     BlackHole(Duration),
     /// Each event of a watch, or each part of another answer, is delayed by this time.
@@ -114,7 +114,7 @@ impl Rule {
         }
     }
 
-    /// Only requests with this verb; several calls allow any of their verbs.
+    /// Only requests with this verb. Several calls allow any of their verbs.
     #[must_use]
     pub fn verb(mut self, verb: Verb) -> Self {
         self.verbs.push(verb);
@@ -128,7 +128,7 @@ impl Rule {
         self
     }
 
-    /// Only requests of this resource, by its plural name; `memcacheds/status` for a subresource.
+    /// Only requests of this resource, by its plural name. `memcacheds/status` for a subresource.
     #[must_use]
     pub fn resource(mut self, resource: impl Into<String>) -> Self {
         self.resource = Some(resource.into());
@@ -207,7 +207,7 @@ impl Shared {
         (fault, self.record(request))
     }
 
-    /// Records `request`; returns its index.
+    /// Records `request`. Returns its index.
     fn record(&mut self, request: Seen) -> usize {
         self.seen.push(request);
         self.count() - 1
@@ -219,7 +219,7 @@ impl Shared {
     }
 }
 
-/// A running proxy; it ends when it is dropped.
+/// A running proxy. It ends when it is dropped.
 pub struct FaultProxy {
     url: String,
     shared: Arc<Mutex<Shared>>,
@@ -229,7 +229,7 @@ pub struct FaultProxy {
 }
 
 impl FaultProxy {
-    /// Starts a proxy in front of `upstream`. With `one_user` all requests have its credentials; otherwise it must have
+    /// Starts a proxy in front of `upstream`. With `one_user` all requests have its credentials. Otherwise it must have
     /// none. `seed` makes random decisions reproducible.
     pub(crate) fn start(upstream: kube::Config, one_user: bool, seed: u64) -> Result<Self, Error> {
         let shared = Arc::new(Mutex::new(Shared {
@@ -297,7 +297,7 @@ impl FaultProxy {
         Client::try_from(config).map_err(Error::request("make a client"))
     }
 
-    /// Adds a rule; the first that matches applies.
+    /// Adds a rule. The first that matches applies.
     pub fn add(&self, rule: Rule) {
         self.shared().rules.push(rule);
     }

@@ -39,9 +39,9 @@ pub struct Seen {
     pub verb: Verb,
     /// Plural name of the resource, and the subresource: `memcacheds/status`. Empty for other paths.
     pub resource: String,
-    /// Namespace; empty for cluster-wide requests.
+    /// Namespace. Empty for cluster-wide requests.
     pub namespace: String,
-    /// Name; empty for lists, watches and creations.
+    /// Name. Empty for lists, watches and creations.
     pub name: String,
     /// When it arrived.
     pub at: Instant,

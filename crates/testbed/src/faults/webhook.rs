@@ -26,7 +26,7 @@ pub enum Death {
     Nonsense,
 }
 
-/// A webhook server that admits nothing; it ends when it is dropped.
+/// A webhook server that admits nothing. It ends when it is dropped.
 pub struct DeadWebhook {
     address: SocketAddr,
     certificate: String,

@@ -76,7 +76,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         (self.byte(self.at) == close).then_some(())
     }
 
-    /// Goes to the next token, over line ends too; indentation means nothing between brackets.
+    /// Goes to the next token, over line ends too. Indentation means nothing between brackets.
     fn flow_space(&mut self) -> Option<()> {
         loop {
             self.at = self.skip_spaces(self.at);

@@ -3,7 +3,7 @@
 //! Supports the YAML that tools and most people write: block mappings and lists, plain, quoted and block scalars, lists
 //! and maps in brackets on one line, comments. On anything else (anchors, tags, complex keys, tabs between tokens,
 //! directives, syntax errors) it returns `None`, and the full reader parses the document. So it never has to report an
-//! error. It must never accept a document that the full reader rejects, or read it differently; a property test checks
+//! error. It must never accept a document that the full reader rejects, or read it differently. A property test checks
 //! this.
 //!
 //! A [`Build`] receives the values: trees with positions for manifests ([`nodes`]), bare values that borrow from the
@@ -36,7 +36,7 @@ pub trait Build<'a> {
     type Value;
     /// A key.
     fn key(&mut self, scalar: Scalar<'a>) -> Option<Self::Key>;
-    /// A scalar value; one without quotes ([`Style::Plain`]) is still to be resolved.
+    /// A scalar value. One without quotes ([`Style::Plain`]) is still to be resolved.
     fn scalar(&mut self, scalar: Scalar<'a>) -> Option<Self::Value>;
     /// A missing value.
     fn nothing(&mut self, at: Place) -> Self::Value;
@@ -247,7 +247,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         self.build.mapping(entries, span, Style::Plain)
     }
 
-    /// The value of a key without a value on its own line; `behind` is the position after its colon.
+    /// The value of a key without a value on its own line. `behind` is the position after its colon.
     fn below(&mut self, behind: Place, column: usize, depth: usize) -> Option<B::Value> {
         let Some(line) = self.next_line()?.filter(|line| line.indent >= column) else {
             return Some(self.nothing(behind));
@@ -269,7 +269,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         self.build.nothing(at)
     }
 
-    /// Reads the scalar or the collection in brackets at the position; `parent` is the column of its parent collection,
+    /// Reads the scalar or the collection in brackets at the position. `parent` is the column of its parent collection,
     /// which continuation lines must exceed. Moves to the start of the line after it.
     fn value(&mut self, parent: Option<usize>, depth: usize) -> Option<B::Value> {
         if matches!(self.byte(self.at), b'[' | b'{') {

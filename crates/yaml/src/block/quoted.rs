@@ -100,7 +100,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
             b'U' => (hexadecimal(8)?, 9),
             b' ' => (' ', 1),
             b'\n' => {
-                // The string continues on the next line; its leading spaces do not count.
+                // The string continues on the next line. Its leading spaces do not count.
                 self.end_line(at);
                 if self.at_marker() {
                     return None;

@@ -34,7 +34,7 @@ enum Place<'n> {
     Itself,
 }
 
-/// The entries of a list; nothing for other values.
+/// The entries of a list. Nothing for other values.
 fn list<'v>(value: &'v Value, pointer: &str) -> &'v [Value] {
     value
         .pointer(pointer)
@@ -238,7 +238,7 @@ impl<'a, 's> Installed<'a, 's> {
         Ok(found)
     }
 
-    /// Deployments that elect a leader with an account that may not write leases or config maps; `None` if none elects.
+    /// Deployments that elect a leader with an account that may not write leases or config maps. `None` if none elects.
     pub async fn leaderless(&self) -> anyhow::Result<Option<Vec<String>>> {
         let mut electing = Vec::new();
         for deployment in &self.deployments {
@@ -434,7 +434,7 @@ impl<'a, 's> Installed<'a, 's> {
         if list(&self.trial.csv, "/spec/webhookdefinitions").is_empty() {
             return Ok(found);
         }
-        // A node of OpenShift would have these; this control plane has no controller that creates them.
+        // A node of OpenShift would have these. This control plane has no controller that creates them.
         let of_openshift: BTreeSet<&str> = self
             .trial
             .objects

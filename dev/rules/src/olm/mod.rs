@@ -33,7 +33,7 @@ const SUCCEEDED: &str = "Succeeded";
 /// Result of an installation.
 #[derive(Default, Clone, PartialEq, Eq)]
 pub struct End {
-    /// The phase of the ClusterServiceVersion; empty if there is none.
+    /// The phase of the ClusterServiceVersion. Empty if there is none.
     pub phase: String,
     /// OLM's message.
     pub message: String,

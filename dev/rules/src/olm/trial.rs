@@ -73,7 +73,7 @@ impl<'s> Trial<'s> {
         groups.chain([self.csv_name()]).collect()
     }
 
-    /// The namespace that the operator watches; none if it watches all.
+    /// The namespace that the operator watches. None if it watches all.
     pub fn target(&self) -> Option<String> {
         match self.mode.as_str() {
             "AllNamespaces" => None,

@@ -35,7 +35,7 @@ fn without_head_comment(text: &str) -> &str {
 }
 
 impl Document {
-    /// Reads a file; `None` for anything but one document of block-style YAML.
+    /// Reads a file. `None` for anything but one document of block-style YAML.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         Self::try_read(bytes).ok()
     }
@@ -213,7 +213,7 @@ impl Document {
         Some(format!("{head}{entry}{tail}"))
     }
 
-    /// Replaces a string. It keeps its quotes if it is on one line; otherwise it becomes a literal block.
+    /// Replaces a string. It keeps its quotes if it is on one line. Otherwise it becomes a literal block.
     pub fn replace(&mut self, pointer: &str, text: &str) -> Option<()> {
         let node = self.node.pointer(pointer)?;
         let mut expected = self.value.clone();

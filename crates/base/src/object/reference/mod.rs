@@ -97,7 +97,7 @@ pub enum ReferenceError {
 }
 
 impl Reference {
-    /// Parses a reference; the same as `text.parse()`.
+    /// Parses a reference. The same as `text.parse()`.
     ///
     /// ```
     /// use olmkit_base::object::Reference;

@@ -93,7 +93,7 @@ pub fn terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Prompts for the same values as operator-sdk. Prompts go to standard error; an empty answer keeps the value in
+/// Prompts for the same values as operator-sdk. Prompts go to standard error. An empty answer keeps the value in
 /// brackets.
 pub fn ask(package: &Package, mut input: impl BufRead) -> anyhow::Result<Flags> {
     let provider = package.provider.clone().unwrap_or(Link {

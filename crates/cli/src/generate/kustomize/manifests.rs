@@ -175,7 +175,7 @@ fn read(path: &Path, package: &str) -> anyhow::Result<Value> {
     bail!("{} has no ClusterServiceVersion", path.display())
 }
 
-/// Fields of the answers replace those of the base; empty answers do not.
+/// Fields of the answers replace those of the base. Empty answers do not.
 fn overlay(base: &mut Value, answers: &Value) {
     let fields = [
         "displayName",

@@ -1,4 +1,4 @@
-//! Types as authors of operators write them; each shows what one rule of the API server is about.
+//! Types as authors of operators write them. Each shows what one rule of the API server is about.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ macro_rules! kind {
     };
 }
 
-/// Every variant is an object that names itself; both have the field `size`.
+/// Every variant is an object that names itself. Both have the field `size`.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum Internal {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::server::Server;
 
-/// An operator with webhooks of all three types; the bundle configures the conversion, the definition does not.
+/// An operator with webhooks of all three types. The bundle configures the conversion, the definition does not.
 const OPERATOR: &str = include_str!("../../command/generate/operator.yaml");
 const WEBHOOKS: &str = "
 ---

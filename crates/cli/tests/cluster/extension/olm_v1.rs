@@ -64,7 +64,7 @@ fn unshare() -> Result<&'static [&'static str], String> {
 }
 
 impl OlmV1 {
-    /// Starts both, operator-controller with a flag for its gates; the registry has TLS with a private authority, which
+    /// Starts both, operator-controller with a flag for its gates. The registry has TLS with a private authority, which
     /// they trust.
     pub async fn start(cluster: &Cluster, program: &Path, registry: &Registry, gates: &str) -> Self {
         cluster.namespace(SYSTEM).await;

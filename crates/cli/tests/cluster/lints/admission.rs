@@ -12,7 +12,7 @@ const CSVS: &str = "/apis/operators.coreos.com/v1alpha1/namespaces/default/clust
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const POD: &str = "/spec/install/spec/deployments/0/spec/template/spec";
 
-/// Why the server rejects an object; empty if it accepts it.
+/// Why the server rejects an object. Empty if it accepts it.
 async fn reason(cluster: &Cluster, path: &str, object: &Value) -> String {
     let reply = ask(cluster, "POST", &format!("{path}?dryRun=All"), object).await;
     if reply.status < 300 {

@@ -9,7 +9,7 @@ use super::broken;
 use crate::bundle::Bundle;
 use olmkit::validate::Options as Checks;
 
-/// The output of `opm render` for a bundle; `None` if it fails.
+/// The output of `opm render` for a bundle. `None` if it fails.
 fn render(opm: &Path, folder: &Path) -> Option<String> {
     let output = Command::new(opm)
         .args(["render", "--output", "json"])

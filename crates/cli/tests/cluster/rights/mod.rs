@@ -143,7 +143,7 @@ async fn subscription(cluster: &Cluster, bundle: &Bundle) {
     serving.abort();
 }
 
-/// No node runs the pod, so OLM never reaches it; all of it is made nevertheless.
+/// No node runs the pod, so OLM never reaches it. All of it is made nevertheless.
 async fn catalog_in_a_pod(cluster: &Cluster) {
     cluster.scene("a catalog in a pod");
     let directory = Bundle::new("second", "1.0.0").write(cluster.folder.path());

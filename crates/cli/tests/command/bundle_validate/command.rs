@@ -165,7 +165,7 @@ fn an_entry_that_is_not_a_file_is_reported() {
     );
 }
 
-/// Unverified rules run on request; `explain` names the evidence of a rule.
+/// Unverified rules run on request. `explain` names the evidence of a rule.
 #[test]
 fn rules_that_nothing_proves_run_on_request() {
     let descriptor = (

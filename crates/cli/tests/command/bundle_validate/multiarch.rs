@@ -11,7 +11,7 @@ use test_support::demo_bundle::{CSV, DIGEST, folder};
 
 const IMAGE: &str = "quay.io/example/demo";
 
-/// Runs the validator with a `docker` that has the platforms of these images; others cannot be pulled.
+/// Runs the validator with a `docker` that has the platforms of these images. Others cannot be pulled.
 fn run(changes: &[(&str, &str, &str)], images: &[(&str, &[&str])], flags: &[&str]) -> (Vec<String>, i32) {
     let folder = folder(changes);
     let mut script =

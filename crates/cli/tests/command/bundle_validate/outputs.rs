@@ -416,7 +416,7 @@ fn an_image_without_bundle_labels_is_reported_once() {
     );
 }
 
-/// People read a defect once, with the places where it repeats; programs and `full` have each.
+/// People read a defect once, with the places where it repeats. Programs and `full` have each.
 #[test]
 fn what_repeats_is_said_once_to_people() {
     let more = "      description: A widget\n    \

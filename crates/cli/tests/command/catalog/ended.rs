@@ -32,7 +32,7 @@ fn send(child: &Child, signal: &str) {
     assert!(status.unwrap().success());
 }
 
-/// Starts a command on an image of a registry that accepts connections and does not answer; returns when it is waiting.
+/// Starts a command on an image of a registry that accepts connections and does not answer. Returns when it is waiting.
 fn waiting_for_a_registry(desk: &Desk, arguments: &[&str]) -> (Child, TcpListener) {
     let registry = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let image = format!("127.0.0.1:{}/a:v1", registry.local_addr().unwrap().port());

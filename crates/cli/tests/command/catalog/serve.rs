@@ -108,7 +108,7 @@ fn an_invalid_package_is_reported_and_the_others_are_served() {
         .refused("invalid package \"q\"");
 }
 
-/// The body of an HTTP answer; none until the server answers with 200.
+/// The body of an HTTP answer. None until the server answers with 200.
 fn get(address: &str, path: &str) -> Option<String> {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
@@ -147,7 +147,7 @@ fn an_index_prepared_without_the_http_api_answers_at_once() {
     let fits = "the prepared index fits (";
     assert!(server.1.iter().any(|line| line.starts_with(fits)), "{:?}", server.1);
     drop(server);
-    // Without the API the larger index works as well; enforcing reports how to prepare the missing one.
+    // Without the API the larger index works as well. Enforcing reports how to prepare the missing one.
     desk.run(&[&prepare[..], &["--cache-enforce-integrity"]].concat()).ok();
     std::fs::write(desk.path("cache/olmkit-2.index"), prepared).unwrap();
     let enforced = [

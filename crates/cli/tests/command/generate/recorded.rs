@@ -13,7 +13,7 @@ const REJECTED: &str = "empty-stdin";
 #[test]
 fn recorded_cases_give_equal_bundles() {
     let Some(root) = corpus("generate") else { return };
-    // The recorded commands call operator-sdk; here the name leads to olmkit.
+    // The recorded commands call operator-sdk. Here the name leads to olmkit.
     let tools = tempfile::tempdir().unwrap();
     let tool = tools.path().join("operator-sdk");
     let program = assert_cmd::cargo::cargo_bin("olmkit");

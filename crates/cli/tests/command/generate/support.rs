@@ -28,7 +28,7 @@ impl Folder {
         self.root.path().join(relative)
     }
 
-    /// The content of a file; empty if it does not exist.
+    /// The content of a file. Empty if it does not exist.
     pub fn text(&self, relative: &str) -> String {
         std::fs::read_to_string(self.path(relative)).unwrap_or_default()
     }

@@ -19,7 +19,7 @@ const CPU_SECONDS: &str = if cfg!(debug_assertions) { "120" } else { "5" };
 /// Ends a command that takes more than `$CPU_SECONDS` on processors, or more KiB of memory, its address space included.
 const BOUNDED: &str = "ulimit -t \"$CPU_SECONDS\" && ulimit -v 1048576 && exec \"$0\" \"$@\"";
 
-/// Runs a command over a directory; returns its standard error output.
+/// Runs a command over a directory. Returns its standard error output.
 pub fn bounded(directory: &Path, arguments: &str) -> String {
     let output = Command::new("sh")
         .args(["-c", BOUNDED])

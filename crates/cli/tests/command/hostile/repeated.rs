@@ -1,4 +1,4 @@
-//! Names of a megabyte appear once in the input; messages about it do not repeat them completely. No output is larger
+//! Names of a megabyte appear once in the input. Messages about it do not repeat them completely. No output is larger
 //! than four times its input, in any format.
 
 use std::fs;

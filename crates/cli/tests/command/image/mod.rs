@@ -189,7 +189,7 @@ fn errors_name_the_way_out() {
         assert_eq!(error.matches("No such file").count() / 2, 0, "{line}: {error}");
     }
     assert!(!desk.path("a.tar").exists());
-    // Docker's manifests have no annotations; they would be lost silently.
+    // Docker's manifests have no annotations. They would be lost silently.
     let output = desk.run("image build files --add Cargo.lock:/a -t a:v1 --docker --source https://example.com");
     assert_eq!(output.status.code(), Some(2));
     desk.succeed("image build files --add Cargo.lock:/a -t a:v1");

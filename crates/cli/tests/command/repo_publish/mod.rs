@@ -146,7 +146,7 @@ fn walk(directory: &Path, wanted: &mut dyn FnMut(&Path) -> bool) -> BTreeMap<Pat
     found
 }
 
-/// `opm` of `dev/tools`; prints a line if it is missing.
+/// `opm` of `dev/tools`. Prints a line if it is missing.
 fn opm() -> Option<PathBuf> {
     match kube_testbed::tools::program(CATALOG_OF_OPM) {
         Ok(path) => Some(path),

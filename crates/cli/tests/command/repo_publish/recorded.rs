@@ -8,7 +8,7 @@ use test_support::corpus;
 
 use super::opm;
 
-/// Rejected operators, with a part of the message; no file may be written then. This operator has a `ci.yaml` and no
+/// Rejected operators, with a part of the message. No file may be written then. This operator has a `ci.yaml` and no
 /// bundle.
 const REFUSED: &[(&str, &str)] = &[("oci-capi-autoscaling-operator", "has no bundle")];
 
@@ -54,7 +54,7 @@ fn olmkit(root: &Path, arguments: &[&str]) -> (bool, String) {
     (output.status.success(), String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Onboards one operator; returns the reason if it is rejected.
+/// Onboards one operator. Returns the reason if it is rejected.
 fn onboard(from: &Path, operator: &str, opm: Option<&Path>) -> Result<usize, String> {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();

@@ -31,7 +31,7 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
     causes
 }
 
-/// Causes of one catalog; empty if OLM is connected to it.
+/// Causes of one catalog. Empty if OLM is connected to it.
 pub fn of_catalog(catalog: &CatalogSource, seen: &Observation) -> Vec<Cause> {
     let namespace = catalog.metadata.namespace.as_deref().unwrap_or_default();
     let name = catalog.metadata.name.as_deref().unwrap_or_default();

@@ -17,7 +17,7 @@ pub struct Target {
     pub csv: Option<String>,
 }
 
-/// Finds the causes that keep a package from being installed and healthy; empty if it is healthy or in progress.
+/// Finds the causes that keep a package from being installed and healthy. Empty if it is healthy or in progress.
 pub fn find(target: &Target, seen: &Observation) -> Vec<Cause> {
     let mut causes = preflight::place(seen);
     if causes

@@ -10,7 +10,7 @@ use crate::observe::observation::Observation;
 use crate::observe::pods::{Trouble, trouble, warnings};
 use olmkit::types::Subscription;
 
-/// The init container that runs in the bundle image; the other containers use OLM's images.
+/// The init container that runs in the bundle image. The other containers use OLM's images.
 const PULL: &str = "pull";
 
 /// Causes that keep the bundle of a Subscription from being unpacked.

@@ -146,7 +146,7 @@ enum Disposition {
 }
 
 /// Decides about an object that may come from a bundle of the package. Objects that OLM created for a CSV name the kind
-/// of their owner; on PriorityClasses OLM writes that too.
+/// of their owner. On PriorityClasses OLM writes that too.
 fn disposition(object: &Value, reference: &ObjectRef, label: &str, scope: &Scope) -> Disposition {
     let Some(labels) = object.pointer("/metadata/labels").and_then(Value::as_object) else {
         return Disposition::Unrelated;
@@ -158,7 +158,7 @@ fn disposition(object: &Value, reference: &ObjectRef, label: &str, scope: &Scope
         .any(|key| key != label && scope.labels_elsewhere.contains(key) && key.starts_with(names::COMPONENT));
     let owner = labels.get(owned::OWNER).and_then(Value::as_str).unwrap_or_default();
     let ours = scope.csv_names.contains(owner) || scope.replaced.contains(owner);
-    // OLM names the version on existing objects too; the same version in another namespace shares them.
+    // OLM names the version on existing objects too. The same version in another namespace shares them.
     let owned = ours && !scope.elsewhere.contains(owner);
     let labelled = labels.contains_key(label) || owned;
     if !by_olm || of_csv {
@@ -265,7 +265,7 @@ pub async fn of_groups(cluster: &Cluster, scope: &Scope) -> Result<Vec<ObjectRef
 }
 
 /// The ClusterRoles that OLM creates for users of an API: `<CRD>-<version>-admin` and so on. OLM deletes them with the
-/// CRD; if the CRD is kept, only olmkit can remove them.
+/// CRD. If the CRD is kept, only olmkit can remove them.
 ///
 /// # Errors
 /// [`Error::Request`].

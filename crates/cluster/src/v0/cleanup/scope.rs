@@ -28,7 +28,7 @@ pub struct Scope {
     pub owned_crds: BTreeSet<String>,
     /// The CRDs of the package that its operator reconciles, also those that are kept, by name.
     pub operand_crds: Vec<(String, CrdState)>,
-    /// Namespaces that the operator serves; an empty name means all. `None` if unknown.
+    /// Namespaces that the operator serves. An empty name means all. `None` if unknown.
     pub targets: Option<BTreeSet<String>>,
     /// CRDs that other CSVs own, with one such CSV.
     pub owners_elsewhere: BTreeMap<String, String>,

@@ -24,7 +24,7 @@ pub struct PodOptions {
     pub image: String,
     /// `Always`, `IfNotPresent`, `Never`.
     pub pull_policy: String,
-    /// Account of the pod; the namespace's default one when absent.
+    /// Account of the pod. The namespace's default one when absent.
     pub service_account: Option<String>,
     /// Secret with credentials for the image.
     pub pull_secret: Option<String>,

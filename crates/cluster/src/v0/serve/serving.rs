@@ -33,7 +33,7 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Starts serving. For a pod, waits until it is ready; the inner error contains the causes why it is not.
+    /// Starts serving. For a pod, waits until it is ready. The inner error contains the causes why it is not.
     ///
     /// # Errors
     /// [`Error::Serve`], [`Error::Request`].
@@ -66,7 +66,7 @@ impl Serving {
         &self.served
     }
 
-    /// Ends this process's part: a catalog on this host ends with all references to it (see [`release`]); a catalog in
+    /// Ends this process's part: a catalog on this host ends with all references to it (see [`release`]). A catalog in
     /// a pod is kept and from now on belongs to its CatalogSource.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// One case; see the README of the cases.
+/// One case. See the README of the cases.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
@@ -45,7 +45,7 @@ pub struct Step {
     pub object: Option<Value>,
 }
 
-/// The cases of a directory, sorted by name; `None` if it has none.
+/// The cases of a directory, sorted by name. `None` if it has none.
 pub fn read(directory: &Path) -> Option<Vec<Case>> {
     let files = std::fs::read_dir(directory)
         .ok()?

@@ -120,7 +120,7 @@ pub(super) fn split(found: &Collection, options: &Options) -> Split {
     }
     let mut cluster_permissions = Rules::new(&accounts);
     for binding in &found.cluster_role_bindings {
-        // operator-sdk checks the role's name only here; a ClusterRoleBinding can refer to nothing else.
+        // operator-sdk checks the role's name only here. A ClusterRoleBinding can refer to nothing else.
         let into = if is_namespaced(binding) {
             &mut permissions
         } else {

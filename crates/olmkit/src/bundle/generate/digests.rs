@@ -16,7 +16,7 @@ pub type DigestMap = BTreeMap<String, String>;
 pub struct Digests<'a> {
     /// Digests that are known.
     pub known: DigestMap,
-    /// Looks up the digest (`sha256:…`) of an image; a failure is a message for the user.
+    /// Looks up the digest (`sha256:…`) of an image. A failure is a message for the user.
     pub look_up: &'a mut dyn FnMut(&str) -> Result<String, String>,
 }
 

@@ -12,7 +12,7 @@ pub(super) fn supported(kind: &str) -> bool {
     kinds::is_accepted(kind, Program::OperatorRegistry, kinds::OPERATOR_SDK_1_42)
 }
 
-/// Names for objects in writing order; a name that is in use gets a distinguishing prefix.
+/// Names for objects in writing order. A name that is in use gets a distinguishing prefix.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     taken: BTreeSet<String>,

@@ -14,7 +14,7 @@ use crate::yaml;
 /// Position of a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
-    /// The file; none for standard input.
+    /// The file. None for standard input.
     pub file: Option<PathBuf>,
     /// The line on which it begins, counted from 1; 0 when unknown.
     pub line: usize,
@@ -249,7 +249,7 @@ impl Input {
         }
         let mut file = Self::default();
         file.add(&read_file(&path)?, Some(&path), false)?;
-        // Only the kind decides; the group is ignored.
+        // Only the kind decides. The group is ignored.
         let base = file
             .documents
             .into_iter()
@@ -271,8 +271,8 @@ pub(super) fn is_csv(document: &Document) -> bool {
     document.kind() == "ClusterServiceVersion" && document.group_version().0 == "operators.coreos.com"
 }
 
-/// Splits a stream at lines that begin with `---`, as apimachinery's reader does; returns each part with the number of
-/// its first line. Only spaces and a comment may follow the dashes; anything else is an error at that line, which ends
+/// Splits a stream at lines that begin with `---`, as apimachinery's reader does. Returns each part with the number of
+/// its first line. Only spaces and a comment may follow the dashes. Anything else is an error at that line, which ends
 /// the stream for the Go tools too.
 fn split(bytes: &[u8]) -> impl Iterator<Item = Result<(usize, Vec<u8>), usize>> {
     let mut lines = bytes.split(|byte| *byte == b'\n').enumerate().peekable();

@@ -28,7 +28,7 @@ pub struct Target {
     pub input: Option<PathBuf>,
     /// Channels, joined with commas.
     pub channels: String,
-    /// Default channel; empty for none.
+    /// Default channel. Empty for none.
     pub default_channel: String,
     /// True if metadata that exist are replaced.
     pub overwrite: bool,
@@ -173,7 +173,7 @@ impl Job {
     /// Writes everything. The scorecard configuration of printed manifests is written to the working directory.
     ///
     /// # Errors
-    /// When a value does not print, or a file cannot be written; the bundle on disk is unchanged then.
+    /// When a value does not print, or a file cannot be written. The bundle on disk is unchanged then.
     pub fn write(self) -> Result<Written, JobError> {
         let stale = self.stale();
         let mut written = Written::default();

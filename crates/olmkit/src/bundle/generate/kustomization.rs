@@ -201,7 +201,7 @@ fn settings(path: &Path) -> Option<Value> {
     yaml::parse(&bytes).ok()?.to_json().ok()
 }
 
-/// The documents of a file, its lines counted; none if it is not here or cannot be read.
+/// The documents of a file, its lines counted. None if it is not here or cannot be read.
 fn documents(path: &Path) -> Option<Vec<Document>> {
     let bytes = input::read_file(path).ok()?;
     let mut input = Input::default();
@@ -225,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    /// Two kustomizations, the outer one with a prefix; an object, a CRD, and a generated object.
+    /// Two kustomizations, the outer one with a prefix. An object, a CRD, and a generated object.
     fn folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for (path, text) in [

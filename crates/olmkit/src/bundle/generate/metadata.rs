@@ -12,7 +12,7 @@ pub struct Metadata {
     pub package: String,
     /// Channels, joined with commas as they were given.
     pub channels: String,
-    /// Default channel; empty for none.
+    /// Default channel. Empty for none.
     pub default_channel: String,
     /// The tool that made the bundle.
     pub builder: String,
@@ -20,7 +20,7 @@ pub struct Metadata {
     pub layout: Option<String>,
     /// True if the bundle has a scorecard configuration.
     pub scorecard: bool,
-    /// Annotations that people added; kept in strict mode.
+    /// Annotations that people added. Kept in strict mode.
     pub own: Vec<(String, String)>,
 }
 
@@ -52,7 +52,7 @@ impl Metadata {
         values
     }
 
-    /// Keys and values for scorecard; empty without a configuration.
+    /// Keys and values for scorecard. Empty without a configuration.
     #[must_use]
     pub fn test(&self) -> Vec<(String, String)> {
         if !self.scorecard {

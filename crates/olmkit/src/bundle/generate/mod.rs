@@ -1,9 +1,9 @@
 //! Makes a bundle of an operator's manifests: what `operator-sdk generate bundle` does, with nothing lost silently.
 //!
-//! [`Input`] collects objects from a stream or from directories; [`generate`] assembles the ClusterServiceVersion and
+//! [`Input`] collects objects from a stream or from directories. [`generate`] assembles the ClusterServiceVersion and
 //! the other files. Both are pure: nothing is written before the whole bundle exists, see [`super::write`].
 //!
-//! In the default mode the files are those of operator-sdk 1.42.3, also if it drops something; each such case causes a
+//! In the default mode the files are those of operator-sdk 1.42.3, also if it drops something. Each such case causes a
 //! [`Notice`]. With [`Options::strict`] losses are errors, rules are merged and sorted, annotations and related images
 //! of the base are kept, and certificate volumes that OLM replaces are removed.
 
@@ -42,7 +42,7 @@ pub use metadata::Metadata;
 pub use notice::{Notice, Weight};
 pub use project_file::{ProjectFile, SCAFFOLD};
 
-/// operator-sdk's name in the annotations of a bundle; the default mode writes the same, because the value names the
+/// operator-sdk's name in the annotations of a bundle. The default mode writes the same, because the value names the
 /// rules by which the bundle was made.
 pub const OPERATOR_SDK_BUILDER: &str = "operator-sdk-v1.42.3";
 
@@ -181,7 +181,7 @@ pub enum Error {
 pub struct Options {
     /// Package name: prefix of the CSV's name, name of its file.
     pub package: String,
-    /// Layout of the project, for an annotation; `unknown` without a PROJECT file.
+    /// Layout of the project, for an annotation. `unknown` without a PROJECT file.
     pub layout: String,
     /// Semantic version; without one, name and version of the base are kept.
     pub version: Option<String>,
@@ -208,7 +208,7 @@ pub struct Options {
 pub struct Generated {
     /// The ClusterServiceVersion, as it will be printed.
     pub csv: Value,
-    /// File names and objects, in the order in which they are printed to a stream; the CSV comes first.
+    /// File names and objects, in the order in which they are printed to a stream. The CSV comes first.
     pub manifests: Vec<(String, Value)>,
     /// The scorecard configuration, when the input has one.
     pub scorecard: Option<Value>,
@@ -295,7 +295,7 @@ pub fn check_version(version: &str) -> Result<(), Error> {
 /// Makes the manifests of a bundle.
 ///
 /// # Errors
-/// When an object does not decode, the CSV cannot be assembled, or strict mode found a loss; the notices of the last case
+/// When an object does not decode, the CSV cannot be assembled, or strict mode found a loss. The notices of the last case
 /// are in the second member.
 pub fn generate(input: Input, options: &Options) -> Result<Generated, (Error, Vec<Notice>)> {
     let mut notices = input.notices.clone();

@@ -23,13 +23,13 @@ pub enum Weight {
 pub struct Notice {
     /// Its importance.
     pub weight: Weight,
-    /// Position of the object; the default if there is none.
+    /// Position of the object. The default if there is none.
     pub origin: Origin,
     /// Kind and name.
     pub object: String,
     /// The message.
     pub message: String,
-    /// The fix; empty if none is needed.
+    /// The fix. Empty if none is needed.
     pub hint: String,
 }
 

@@ -33,7 +33,7 @@ impl Kept {
     }
 }
 
-/// Upgrade edges from flags; they apply in both modes.
+/// Upgrade edges from flags. They apply in both modes.
 pub(super) fn upgrade_edges(csv: &mut Value, options: &Options) {
     let full = |version: &String| {
         if version.starts_with(|first: char| first.is_ascii_digit()) {
@@ -90,7 +90,7 @@ pub(super) fn improve(found: &Collection, kept: &Kept, csv: &mut Value) {
     }
     related.sort_by_key(|image| (text(image, "name").to_owned(), text(image, "image").to_owned()));
     csv.set_at(&["spec", "relatedImages"], Value::Array(related));
-    // The OperatorHub rules reject an entry without data; a missing icon is only omitted.
+    // The OperatorHub rules reject an entry without data. A missing icon is only omitted.
     if kept.icon_is_empty
         && let Some(Value::Object(spec)) = csv.get_mut("spec")
     {

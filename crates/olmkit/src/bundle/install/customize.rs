@@ -55,7 +55,7 @@ fn add_missing(known: &mut Map<String, Value>, more: &Map<String, Value>) {
     }
 }
 
-/// New items replace those of the same name, others are appended; among the new ones, names may repeat.
+/// New items replace those of the same name, others are appended. Among the new ones, names may repeat.
 fn override_named(object: &mut Value, field: &str, news: &[Value]) {
     if news.is_empty() {
         return;

@@ -26,7 +26,7 @@ pub enum Style {
     /// annotations of the ClusterServiceVersion, a webhook without a port gets 0, which API servers reject.
     OlmV1,
     /// Objects for kubectl: roles are called `OPERATOR-ACCOUNT`, with the suffix `-watched` if a permission was
-    /// extended to the cluster; init containers get certificates too.
+    /// extended to the cluster. Init containers get certificates too.
     Plain,
 }
 
@@ -37,7 +37,7 @@ pub struct Plan<'a> {
     pub csv: &'a Value,
     /// The operator's namespace.
     pub namespace: &'a str,
-    /// The namespaces it watches; empty for all.
+    /// The namespaces it watches. Empty for all.
     pub watched: &'a [String],
     /// Consumer of the objects.
     pub style: Style,
@@ -97,7 +97,7 @@ pub fn is_namespaced(kind: &str) -> bool {
     kind != "Namespace" && kinds::find(kind).is_none_or(|found| found.scope == kinds::Scope::Namespaced)
 }
 
-/// The string in a field; empty if there is none.
+/// The string in a field. Empty if there is none.
 fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }

@@ -24,7 +24,7 @@ fn account_of(entry: &Value) -> &str {
 }
 
 impl<'a> Plan<'a> {
-    /// The service accounts in permissions, without the default one; `more` are created too.
+    /// The service accounts in permissions, without the default one. `more` are created too.
     #[must_use]
     pub fn service_accounts(&self, more: impl IntoIterator<Item = &'a str>) -> Vec<Value> {
         let entries = self.list(PERMISSIONS).iter().chain(self.list(CLUSTER_PERMISSIONS));
@@ -42,7 +42,7 @@ impl<'a> Plan<'a> {
             .collect()
     }
 
-    /// Roles and their bindings in each of the namespaces; none when all namespaces are watched.
+    /// Roles and their bindings in each of the namespaces. None when all namespaces are watched.
     #[must_use]
     pub fn roles<'n>(&self, namespaces: impl IntoIterator<Item = &'n str>) -> Vec<Value> {
         if self.watched.is_empty() {

@@ -71,7 +71,7 @@ impl<'a> Plan<'a> {
         json!({ "service": reference })
     }
 
-    /// The definitions; those that webhooks of the bundle convert point at them.
+    /// The definitions. Those that webhooks of the bundle convert point at them.
     ///
     /// # Errors
     /// A definition that no webhook can convert.

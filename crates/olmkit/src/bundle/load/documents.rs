@@ -121,7 +121,7 @@ impl<'a> LineReader<'a> {
         self.line += 1;
         let length = memchr::memchr(b'\n', rest);
         let end = self.consumed + length.map_or(rest.len(), |length| length + 1);
-        // The reader moves its content to the front of its buffer and fills the rest; a line that fills the whole
+        // The reader moves its content to the front of its buffer and fills the rest. A line that fills the whole
         // buffer is returned in pieces.
         let mut held = self.consumed;
         while self.read < end {

@@ -162,7 +162,7 @@ fn conversion_text(error: &yaml::Error) -> String {
     }
 }
 
-/// The generic reading requires a map with a kind; an empty document passes.
+/// The generic reading requires a map with a kind. An empty document passes.
 fn check_kind(value: &Value) -> Result<(), Box<Finding>> {
     let refuse = |text: String| Finding::of(&LOAD_5, format!("error unmarshaling JSON: while decoding JSON: {text}"));
     match value {

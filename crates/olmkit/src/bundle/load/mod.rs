@@ -46,7 +46,7 @@ pub enum LoadError {
     /// The directory could not be read.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// The input is not a bundle. The message is operator-sdk's; `problems` have the positions.
+    /// The input is not a bundle. The message is operator-sdk's. `problems` have the positions.
     #[error("{message}")]
     Bundle {
         /// operator-sdk's message.
@@ -61,9 +61,9 @@ pub enum LoadError {
 pub struct Object {
     /// The file it is in, relative to the bundle root.
     pub path: String,
-    /// The tree with positions; shared with other readings of the file.
+    /// The tree with positions. Shared with other readings of the file.
     pub node: Arc<yaml::Node>,
-    /// The object as written, shared too; null for a file with nothing in it.
+    /// The object as written, shared too. Null for a file with nothing in it.
     pub value: Arc<Value>,
     /// The object decoded with Go's types: only for the ClusterServiceVersion and for CustomResourceDefinitions. Fields
     /// have their exact names, nulls are removed, numbers are strings if the field is a string.
@@ -79,17 +79,17 @@ pub struct Object {
 }
 
 impl Object {
-    /// The kind; empty when there is none.
+    /// The kind. Empty when there is none.
     pub fn kind(&self) -> &str {
         self.text("/kind")
     }
 
-    /// The apiVersion; empty when there is none or it is not a string.
+    /// The apiVersion. Empty when there is none or it is not a string.
     pub fn api_version(&self) -> &str {
         self.text("/apiVersion")
     }
 
-    /// The group of the apiVersion; empty for the core group.
+    /// The group of the apiVersion. Empty for the core group.
     pub fn group(&self) -> &str {
         self.api_version().split_once('/').map_or("", |(group, _)| group)
     }
@@ -101,17 +101,17 @@ impl Object {
             .map_or(self.api_version(), |(_, version)| version)
     }
 
-    /// `metadata.name`; empty when there is none or it is not a string.
+    /// `metadata.name`. Empty when there is none or it is not a string.
     pub fn name(&self) -> &str {
         self.text("/metadata/name")
     }
 
-    /// `metadata.namespace`; empty when there is none or it is not a string.
+    /// `metadata.namespace`. Empty when there is none or it is not a string.
     pub fn namespace(&self) -> &str {
         self.text("/metadata/namespace")
     }
 
-    /// The string at a JSON pointer; empty for anything else.
+    /// The string at a JSON pointer. Empty for anything else.
     pub fn text(&self, pointer: &str) -> &str {
         self.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }
@@ -310,7 +310,7 @@ pub(crate) fn typed_yaml(bytes: &[u8], key: &str) -> Result<Value, Box<Finding>>
     typed(&root, &value, key)
 }
 
-/// Reads one of the metadata types from a parsed document; `None` when it does not fit.
+/// Reads one of the metadata types from a parsed document. `None` when it does not fit.
 pub(crate) fn typed_metadata(node: &yaml::Node, key: &str) -> Option<Value> {
     let mut node = node.clone();
     manifest::infinite_annotations_as_text(&mut node);

@@ -83,7 +83,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Reads a directory. The root may be a symbolic link; links below it are followed to files only.
+    /// Reads a directory. The root may be a symbolic link. Links below it are followed to files only.
     ///
     /// # Errors
     /// If the directory cannot be listed or exceeds `limits`. A single unreadable file is not an error but an
@@ -127,7 +127,7 @@ impl Tree {
         tree
     }
 
-    /// Adds a file and its parent directories; replaces an existing file.
+    /// Adds a file and its parent directories. Replaces an existing file.
     pub fn insert(&mut self, path: &str, bytes: Vec<u8>) {
         let parts = parts(path);
         for end in 1..parts.len() {
@@ -151,7 +151,7 @@ impl Tree {
         self.entries.get(&parts(path))
     }
 
-    /// True when the path is a directory; the root (`""` or `"."`) is one.
+    /// True when the path is a directory. The root (`""` or `"."`) is one.
     pub fn is_directory(&self, path: &str) -> bool {
         let parts = parts(path);
         parts.is_empty() || matches!(self.entries.get(&parts), Some(Entry::Directory))

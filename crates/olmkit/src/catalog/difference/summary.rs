@@ -259,7 +259,7 @@ impl Bundles {
 /// Names that a line of a summary lists, unless all are wanted.
 const LISTED: usize = 3;
 
-/// Writes the differences of each package in a few lines. With `all`, each line lists all names; otherwise it lists the first ones.
+/// Writes the differences of each package in a few lines. With `all`, each line lists all names. Otherwise it lists the first ones.
 ///
 /// # Errors
 /// The writer fails.

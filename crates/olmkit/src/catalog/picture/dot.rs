@@ -12,7 +12,7 @@ use crate::limits;
 /// The selected channels of a catalog in Graphviz format.
 ///
 /// # Errors
-/// The minimum edge is unknown, or the text is larger than [`limits::GRAPH_TEXT`]; a text for the user.
+/// The minimum edge is unknown, or the text is larger than [`limits::GRAPH_TEXT`]. A text for the user.
 pub fn dot(catalog: &Catalog, selection: &Selection) -> Result<String, String> {
     let (channels, v0) = drawn(catalog, selection)?;
     let mut out = String::from("digraph catalog {\n  rankdir=TB;\n  node [shape=box];\n");

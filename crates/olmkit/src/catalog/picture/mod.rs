@@ -135,7 +135,7 @@ impl<'c> Marks<'c> {
     }
 }
 
-/// The upgrade that OLM v0 takes from each name in a channel; none if it rejects the channel.
+/// The upgrade that OLM v0 takes from each name in a channel. None if it rejects the channel.
 fn upgrades<'c>(channel: &'c Channel, v0: &V0<'_>) -> BTreeMap<&'c str, &'c str> {
     let entries: Vec<&ChannelEntry> = channel.entries().iter().collect();
     let names = entries.iter().copied().flat_map(sources);

@@ -16,11 +16,11 @@ pub(super) struct Line {
     pub to: usize,
     /// The rows of the entries that it upgrades, without duplicates.
     pub from: BTreeSet<usize>,
-    /// True if it skips them; else it replaces the only one.
+    /// True if it skips them. Else it replaces the only one.
     pub skips: bool,
     /// True if OLM v0 never uses this edge.
     pub ignored: bool,
-    /// The lane; none where the rows are neighbours.
+    /// The lane. None where the rows are neighbours.
     pub lane: Option<usize>,
 }
 
@@ -71,7 +71,7 @@ impl<'c> Rows<'c> {
     }
 }
 
-/// An order in which an upgrade precedes the entries that it upgrades, if the graph has no cycles there; otherwise
+/// An order in which an upgrade precedes the entries that it upgrades, if the graph has no cycles there. Otherwise
 /// later entries of the file come first.
 fn order(entries: &[ChannelEntry]) -> Vec<&str> {
     let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();

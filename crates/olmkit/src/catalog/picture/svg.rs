@@ -19,7 +19,7 @@ const LANE: usize = 10;
 const MARGIN: usize = 20;
 /// Pixels of a character, about.
 const CHARACTER: usize = 8;
-/// Maximum length of names, and of notes after them, in characters; the full text is in a tooltip.
+/// Maximum length of names, and of notes after them, in characters. The full text is in a tooltip.
 const LONGEST: usize = 50;
 /// Meaning of the colors and lines.
 const LEGEND: &str = "green: head; grey: skipped; orange: deprecated; dashed box: not in the channel; \
@@ -29,7 +29,7 @@ const LEGEND: &str = "green: head; grey: skipped; orange: deprecated; dashed box
 /// 4,000 pixels wide.
 ///
 /// # Errors
-/// The minimum edge is unknown, nothing is selected, or more edges than [`limits::PICTURE_EDGES`]; a text for the user.
+/// The minimum edge is unknown, nothing is selected, or more edges than [`limits::PICTURE_EDGES`]. A text for the user.
 pub fn svg(catalog: &Catalog, selection: &Selection) -> Result<String, String> {
     let (channels, v0) = drawn(catalog, selection)?;
     if channels.is_empty() {

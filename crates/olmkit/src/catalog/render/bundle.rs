@@ -11,7 +11,7 @@ use crate::catalog::model::{Bundle, Origin};
 use crate::catalog::text::Value;
 use crate::files::Directory;
 
-/// Renders a bundle directory. `image` is the bundle's image reference; empty for an inline bundle.
+/// Renders a bundle directory. `image` is the bundle's image reference. Empty for an inline bundle.
 ///
 /// # Errors
 /// With opm's message: no manifests, no ClusterServiceVersion, no annotations, an owned CRD that is missing, fields of

@@ -198,7 +198,7 @@ impl TypedWriter {
         write_string(&mut self.out, text, self.html);
     }
 
-    /// Writes a value in its shape; returns true if it is not the Go zero value.
+    /// Writes a value in its shape. Returns true if it is not the Go zero value.
     pub fn shape(&mut self, shape: &Shape, value: &Value<'_>, place: &Place<'_>) -> bool {
         match (shape, value) {
             (Shape::Raw, value) => {

@@ -135,7 +135,7 @@ pub fn api_services(csv: &Value<'_>) -> Result<(Vec<Api>, Vec<Api>), Error> {
 
 fn definition_lists(csv: &Value<'_>, key: &str) -> Result<(Vec<Api>, Vec<Api>), Error> {
     let object_map = |text: &str| Error::Bundle(format!("error unmarshaling into object map: {text}"));
-    // The outer key is matched exactly, as in a Go map; a missing spec is empty JSON there.
+    // The outer key is matched exactly, as in a Go map. A missing spec is empty JSON there.
     let spec = field(csv, "spec").ok_or_else(|| object_map("unexpected end of JSON input"))?;
     if !matches!(spec, Value::Mapping(_) | Value::Null) {
         let kind = spec.go_kind();
@@ -159,7 +159,7 @@ fn definition_lists(csv: &Value<'_>, key: &str) -> Result<(Vec<Api>, Vec<Api>), 
     mismatch.finish((owned, required)).map_err(Error::Bundle)
 }
 
-/// A list of definitions; the name is stored in `plural`.
+/// A list of definitions. The name is stored in `plural`.
 fn keys(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismatch) -> Vec<Api> {
     let items = match value {
         Value::Sequence(items) => items.as_slice(),

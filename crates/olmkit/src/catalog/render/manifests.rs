@@ -30,7 +30,7 @@ impl Manifest {
 
 /// Reads `manifests/`: files in byte order of name, the first document of each. Subdirectories, hidden files, files
 /// that do not decode or have no kind, and every ClusterServiceVersion after the first are silently omitted, as opm
-/// does; `bundle validate` reports them.
+/// does. `bundle validate` reports them.
 ///
 /// # Errors
 /// The directory cannot be read.
@@ -79,7 +79,7 @@ fn read_file(path: &Path) -> Option<Manifest> {
     Some(Manifest { kind, value })
 }
 
-/// The first document of a manifest or metadata file; `None` if it does not decode.
+/// The first document of a manifest or metadata file. `None` if it does not decode.
 pub fn first_document(bytes: &[u8]) -> Option<Value<'static>> {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => std::borrow::Cow::Borrowed(text),

@@ -95,7 +95,7 @@ fn list(file: &Value<'_>, key: &str) -> Option<Vec<Property>> {
         .collect()
 }
 
-/// The properties listed in the CSV's annotation `olm.properties`; nothing if it is not such a list, as in opm.
+/// The properties listed in the CSV's annotation `olm.properties`. Nothing if it is not such a list, as in opm.
 fn annotation(csv: &Value<'_>) -> Vec<Property> {
     #[derive(serde::Deserialize)]
     struct Entry<'a> {
@@ -119,7 +119,7 @@ fn annotation(csv: &Value<'_>) -> Vec<Property> {
         .collect()
 }
 
-/// JSON without white space between tokens; the order of keys is kept.
+/// JSON without white space between tokens. The order of keys is kept.
 fn compact(json: &str) -> String {
     let (mut out, mut quoted, mut escaped) = (String::with_capacity(json.len()), false, false);
     for character in json.chars() {
@@ -149,7 +149,7 @@ pub struct Sources<'s> {
 /// The properties of a bundle, in opm's order: by type and value, inline objects last.
 ///
 /// # Errors
-/// A property or dependency of a known type does not fit it; the CSV's version or release is of the wrong type.
+/// A property or dependency of a known type does not fit it. The CSV's version or release is of the wrong type.
 pub fn collect(sources: &Sources<'_>, name: &str) -> Result<Vec<Property>, Error> {
     let derived = package_property(sources.csv, &sources.metadata.package)?;
     let fail = |error: String| Error::Bundle(format!("get properties for bundle \"{name}\": {error}"));

@@ -38,7 +38,7 @@ pub trait Images: Sync {
 
 /// An image's files and labels.
 pub struct Unpacked {
-    /// Keeps the files; a temporary directory is removed when dropped.
+    /// Keeps the files. A temporary directory is removed when dropped.
     pub directory: Directory,
     /// The labels of its configuration.
     pub labels: std::collections::BTreeMap<String, String>,
@@ -127,7 +127,7 @@ fn read(reference: &str, options: &Options, images: &dyn Images) -> Result<Catal
 pub enum Located {
     /// In a directory.
     Directory(PathBuf),
-    /// In an image that was unpacked; they go with this value. The path leads below the image's root.
+    /// In an image that was unpacked. They go with this value. The path leads below the image's root.
     Image(Directory, PathBuf),
 }
 

@@ -22,7 +22,7 @@ pub(super) fn render(document: &Value<'_>, bundles: &dyn Bundles) -> Result<Cata
     Ok(catalog)
 }
 
-/// Only an image; a name is tolerated and means nothing.
+/// Only an image. A name is tolerated and means nothing.
 fn is_reference(bundle: &Bundle) -> bool {
     !bundle.image.is_empty()
         && bundle.package.is_empty()

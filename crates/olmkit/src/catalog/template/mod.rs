@@ -16,7 +16,7 @@ pub use convert::convert;
 pub enum Kind {
     /// Blobs, in which bundles are only image references.
     Basic,
-    /// Image references by maturity; channels follow from the versions.
+    /// Image references by maturity. Channels follow from the versions.
     Semver,
     /// A catalog, and bundles that replace others.
     Substitutes,

@@ -29,7 +29,7 @@ const ARCHETYPES: [(Archetype, &str); 3] = [
     (Archetype::Stable, "stable"),
 ];
 
-/// A kind of channel; minor beats major for the default channel where nothing else decides.
+/// A kind of channel. Minor beats major for the default channel where nothing else decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stream {
     Major,

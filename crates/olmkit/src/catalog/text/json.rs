@@ -22,7 +22,7 @@ pub(super) fn json_values(
     serde_json::Deserializer::from_str(text).into_iter()
 }
 
-/// Reads a single JSON value; strings without escapes are borrowed from the input.
+/// Reads a single JSON value. Strings without escapes are borrowed from the input.
 ///
 /// # Errors
 /// The input is not JSON.
@@ -115,7 +115,7 @@ impl<'de> serde::de::Visitor<'de> for JsonVisitor<'_> {
     }
 }
 
-/// A key that borrows when it can; serde's own `Cow` never does.
+/// A key that borrows when it can. Serde's own `Cow` never does.
 struct JsonKey<'a>(Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for JsonKey<'de> {

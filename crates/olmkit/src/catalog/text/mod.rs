@@ -1,6 +1,6 @@
 //! From bytes to value trees: the documents of a YAML or JSON stream, quickly.
 //!
-//! [`block`] uses the quick reader of [`crate::yaml`]; the full reader reads everything that it does not support.
+//! [`block`] uses the quick reader of [`crate::yaml`]. The full reader reads everything that it does not support.
 
 pub mod block;
 mod json;

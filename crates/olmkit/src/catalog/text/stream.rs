@@ -1,6 +1,6 @@
 //! The documents of a file, with the rules of apimachinery's `YAMLOrJSONDecoder` as opm uses it for catalogs.
 //!
-//! A file whose first character after white space is `{` is a stream of JSON values; if it breaks off after at most one
+//! A file whose first character after white space is `{` is a stream of JSON values. If it breaks off after at most one
 //! value, the rest counts as YAML. Everything else is YAML, split at lines that begin with `---`.
 
 use std::borrow::Cow;
@@ -32,7 +32,7 @@ pub struct Document<'a> {
     pub value: Value<'a>,
     /// Its first line in the file, counted from 1.
     pub line: usize,
-    /// True if it was read as YAML; else as JSON.
+    /// True if it was read as YAML. Else as JSON.
     pub yaml: bool,
 }
 
@@ -236,7 +236,7 @@ fn read_full(text: &str, line: usize) -> Result<Value<'static>, Error> {
     Ok(Value::from(node.to_json().map_err(fail)?))
 }
 
-/// Splits a YAML stream at its separator lines. A separator after content ends it and is dropped; another one is part
+/// Splits a YAML stream at its separator lines. A separator after content ends it and is dropped. Another one is part
 /// of the next document, so that two in a row form an empty document.
 fn split(text: &str, lines_before: usize) -> Pieces<'_> {
     Pieces {
@@ -369,7 +369,7 @@ pub fn at_line(text: &str, line: usize) -> Option<Cow<'_, str>> {
     at_offset(text, start)
 }
 
-/// The document that begins at an offset; `None` if it is too large to be read.
+/// The document that begins at an offset. `None` if it is too large to be read.
 pub fn at_offset(text: &str, start: usize) -> Option<Cow<'_, str>> {
     let rest = text.get(start..)?;
     if is_json(text) && rest.trim_start().starts_with('{') {

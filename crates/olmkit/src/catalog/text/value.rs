@@ -18,7 +18,7 @@ pub enum Value<'a> {
     Integer(i64),
     /// An integer above `i64::MAX`.
     Unsigned(u64),
-    /// Any other number; always finite.
+    /// Any other number. Always finite.
     Float(f64),
     /// A string.
     String(Cow<'a, str>),
@@ -73,7 +73,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The items, if this is a list; else nothing.
+    /// The items, if this is a list. Else nothing.
     pub fn items(&self) -> &[Value<'a>] {
         match self {
             Value::Sequence(items) => items,
@@ -81,7 +81,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The entries, if this is a map; else nothing.
+    /// The entries, if this is a map. Else nothing.
     pub fn entries(&self) -> &[(Cow<'a, str>, Value<'a>)] {
         match self {
             Value::Mapping(entries) => entries,

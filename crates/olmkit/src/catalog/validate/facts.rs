@@ -20,11 +20,11 @@ pub struct DeprecationEntry<'c> {
 pub struct BundleFacts<'c> {
     /// The blob.
     pub bundle: &'c Bundle,
-    /// Its version; zero if it cannot be read.
+    /// Its version. Zero if it cannot be read.
     pub version: Version,
-    /// Its release; mostly empty.
+    /// Its release. Mostly empty.
     pub release: String,
-    /// Number of `olm.package` properties; none if the properties cannot be read.
+    /// Number of `olm.package` properties. None if the properties cannot be read.
     pub packages: Option<usize>,
     /// The entry that deprecates it, if any.
     pub deprecation: Option<DeprecationEntry<'c>>,
@@ -33,7 +33,7 @@ pub struct BundleFacts<'c> {
 /// A channel with its entries.
 #[derive(Debug)]
 pub struct ChannelFacts<'c> {
-    /// The blob; `None` for the channel that opm creates for a missing default channel.
+    /// The blob. `None` for the channel that opm creates for a missing default channel.
     pub blob: Option<&'c Channel>,
     /// Its name.
     pub name: &'c str,

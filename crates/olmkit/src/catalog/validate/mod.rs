@@ -45,7 +45,7 @@ pub struct Problem {
     pub rule: &'static Rule,
     /// Its severity.
     pub severity: Severity,
-    /// opm's message; ours for lints.
+    /// opm's message. Ours for lints.
     pub message: String,
     /// Package, channel or bundle.
     pub object: String,

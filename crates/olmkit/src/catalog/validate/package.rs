@@ -200,7 +200,7 @@ fn check_package(package: &PackageFacts<'_>, problems: &mut Vec<Problem>) -> Opt
     Tree::over(format!("invalid package {}", quote(name)), leaves)
 }
 
-/// Bundles of equal version; build metadata and release count.
+/// Bundles of equal version. Build metadata and release count.
 fn duplicate_versions(package: &PackageFacts<'_>) -> Option<String> {
     let mut versions: BTreeMap<String, (Version, BTreeSet<&str>)> = BTreeMap::new();
     let entries = package.channels.values().flat_map(|channel| &channel.entries);

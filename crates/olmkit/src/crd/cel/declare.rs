@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{OBJECT_FIELDS, flag, is_embedded, object_field, text};
 
-/// The type of values of a schema; `None` when expressions cannot see them. `name` distinguishes objects: two fields of the same
+/// The type of values of a schema. `None` when expressions cannot see them. `name` distinguishes objects: two fields of the same
 /// form have different types.
 pub(in crate::crd) fn declare(schema: &Value, is_object: bool, name: &str) -> Option<Type> {
     if flag(schema, "x-kubernetes-int-or-string") {

@@ -16,7 +16,7 @@ pub(crate) use versions::{Need, newest_need};
 pub(super) struct Rule {
     /// Must be true.
     pub(super) program: Program,
-    /// Computes the message; absent if there is none or it does not compile.
+    /// Computes the message. Absent if there is none or it does not compile.
     pub(super) message: Option<Program>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Refusal {
     pub(super) message: String,
 }
 
-/// The API server's estimate of an expression's maximum cost; `None` if only the server can compute it.
+/// The API server's estimate of an expression's maximum cost. `None` if only the server can compute it.
 #[derive(Default)]
 pub(super) struct Costs {
     pub(super) rule: Option<u64>,
@@ -38,7 +38,7 @@ pub(super) struct Costs {
 /// Compiles a rule for values of type `own`. Without a type nothing is known about the rule.
 ///
 /// # Errors
-/// The API server's error; `None` if its result is unknown.
+/// The API server's error. `None` if its result is unknown.
 pub(super) fn compile(rule: &Value, own: &Type) -> Result<Rule, Option<Refusal>> {
     compiled(rule, own, &Program::compile)
 }
@@ -135,7 +135,7 @@ fn text<'s>(schema: &'s Value, name: &str) -> &'s str {
 /// Fields of `apiVersion`, `kind` and `metadata` that rules on whole objects can use, regardless of the schema.
 const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// The schema of one of [`OBJECT_FIELDS`]; `None` for other fields, and if the schema itself declares more.
+/// The schema of one of [`OBJECT_FIELDS`]. `None` for other fields, and if the schema itself declares more.
 pub(super) fn object_field(schema: &Value, name: &str) -> Option<Value> {
     if !OBJECT_FIELDS.contains(&name) || declares_object_fields(schema) {
         return None;

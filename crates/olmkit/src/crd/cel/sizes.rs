@@ -31,7 +31,7 @@ enum Below {
 }
 
 impl Sizes {
-    /// The sizes of a schema; `None` when expressions cannot see its values.
+    /// The sizes of a schema. `None` when expressions cannot see its values.
     pub(in crate::crd) fn of(schema: &Value, is_object: bool) -> Option<Self> {
         let number = |name: &str| {
             let given = schema.get(name).and_then(Value::as_i64);

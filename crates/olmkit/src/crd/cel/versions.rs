@@ -16,7 +16,7 @@ pub(crate) struct Need {
     pub(crate) rule: String,
 }
 
-/// The expression below a schema that needs the newest Kubernetes; the first of equals.
+/// The expression below a schema that needs the newest Kubernetes. The first of equals.
 pub(crate) fn newest_need(schema: &Value) -> Option<Need> {
     below(schema, true)
 }

@@ -21,7 +21,7 @@ pub enum Loss {
     Identity,
     /// Values that were allowed.
     Value,
-    /// A field; objects lose its values.
+    /// A field. Objects lose its values.
     Field,
     /// The way between versions that differ.
     Conversion,

@@ -96,7 +96,7 @@ impl Walk {
         }
     }
 
-    /// Compares types; `false` when nothing below can be compared.
+    /// Compares types. `false` when nothing below can be compared.
     fn kind(&mut self, old: &Value, new: &Value, place: &Place) -> bool {
         // A null takes the default where there is one.
         if flag(old, "nullable") && !flag(new, "nullable") && new.get("default").is_none() {
@@ -310,7 +310,7 @@ fn is_number(schema: &Value) -> bool {
     matches!(kind(schema), "integer" | "number")
 }
 
-/// The type in words; empty if any type fits.
+/// The type in words. Empty if any type fits.
 fn kind(schema: &Value) -> &str {
     if flag(schema, "x-kubernetes-int-or-string") {
         return "integer or string";

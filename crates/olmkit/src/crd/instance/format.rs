@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use base64::Engine as _;
 
-/// Returns true if a string matches a format; unchecked formats match any string.
+/// Returns true if a string matches a format. Unchecked formats match any string.
 pub(super) fn holds(format: &str, text: &str) -> bool {
     match format {
         "date-time" | "datetime" => is_date_time(text),

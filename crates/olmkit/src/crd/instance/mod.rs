@@ -29,13 +29,13 @@ pub(crate) const REQUIRED: &str = "is required";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum InstanceFault {
-    /// A value does not fit the schema; the API server rejects the object.
+    /// A value does not fit the schema. The API server rejects the object.
     Invalid,
-    /// The schema allows no value at all; the API server rejects the object.
+    /// The schema allows no value at all. The API server rejects the object.
     Impossible,
-    /// A CEL rule is not satisfied; the API server rejects the object.
+    /// A CEL rule is not satisfied. The API server rejects the object.
     Rule,
-    /// A field is not in the schema; the API server silently drops it.
+    /// A field is not in the schema. The API server silently drops it.
     Unknown,
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for InstanceFinding {
 /// The budget of the checks of all objects of a bundle, and the patterns that they share.
 pub struct Work {
     budget: Budget,
-    /// Compiled patterns; none where only Go can judge, or where the budget is exhausted.
+    /// Compiled patterns. None where only Go can judge, or where the budget is exhausted.
     patterns: HashMap<String, Option<GoRegex>>,
 }
 
@@ -126,7 +126,7 @@ fn refusals(schema: &Value, object: &Value, work: &mut Work) -> Vec<InstanceFind
     let defaulted = defaults::apply(schema, object);
     findings.extend(schema::check(schema, &defaulted, work));
     findings.extend(metadata::check(object));
-    // A rule assumes correct types; otherwise it only repeats the type error less clearly.
+    // A rule assumes correct types. Otherwise it only repeats the type error less clearly.
     if !findings.iter().any(|finding| finding.fault == InstanceFault::Invalid) {
         findings.extend(rules::check(schema, &defaulted, work));
     }
@@ -156,7 +156,7 @@ pub(super) fn check_default(schema: &Value, value: &Value, is_object: bool, work
     findings
 }
 
-/// The schema of a version of a CRD (`apiextensions.k8s.io/v1` or `v1beta1`) and whether the version is served; `None`
+/// The schema of a version of a CRD (`apiextensions.k8s.io/v1` or `v1beta1`) and whether the version is served. `None`
 /// when the CRD does not have the version.
 pub fn schema_of_version<'c>(crd: &'c Value, version: &str) -> Option<(Option<&'c Value>, bool)> {
     let spec = crd.get("spec")?;

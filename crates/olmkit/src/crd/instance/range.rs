@@ -1,4 +1,4 @@
-//! Numeric ranges of a type and a format, as the API server validates them since Kubernetes 1.36; earlier releases
+//! Numeric ranges of a type and a format, as the API server validates them since Kubernetes 1.36. Earlier releases
 //! ignore the formats of numbers.
 
 use serde_json::Value;

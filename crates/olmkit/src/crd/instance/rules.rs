@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{InstanceFault, InstanceFinding, Work, member};
 use crate::crd::cel::{self, Rule};
 
-/// Maximum bytes of a message; the API server takes the plain message instead of longer ones.
+/// Maximum bytes of a message. The API server takes the plain message instead of longer ones.
 const MESSAGE: usize = 5 * 1024;
 
 /// Evaluates the rules of a schema over an object that fits it. One budget applies to all of them, as in the API
@@ -20,7 +20,7 @@ pub(super) fn check(schema: &Value, object: &Value, work: &mut Work) -> Vec<Inst
     }
     let begin = work.budget.at_most(&Budget::for_object());
     let mut walk = Walk::new(begin.clone());
-    // An exhausted budget ends the walk; earlier findings are kept.
+    // An exhausted budget ends the walk. Earlier findings are kept.
     let _ = walk.root(schema, object);
     work.budget.take_used(&begin, &walk.budget);
     walk.findings
@@ -31,7 +31,7 @@ pub(super) fn check_default(schema: &Value, default: &Value, is_object: bool, wo
     for has_old in [true, false] {
         let begin = work.budget.at_most(&Budget::for_object());
         let mut walk = Walk::new(begin.clone());
-        // An exhausted budget ends the walk; earlier findings are kept.
+        // An exhausted budget ends the walk. Earlier findings are kept.
         let _ = walk.value(Place {
             schema,
             rules: schema,
@@ -50,7 +50,7 @@ pub(super) fn check_default(schema: &Value, default: &Value, is_object: bool, wo
 
 struct Walk {
     budget: Budget,
-    /// Compiled rules by schema path; list items share one entry.
+    /// Compiled rules by schema path. List items share one entry.
     compiled: HashMap<*const Value, Vec<Option<Rule>>>,
     findings: Vec<InstanceFinding>,
 }

@@ -191,7 +191,7 @@ impl<'w> Checker<'w> {
         }
     }
 
-    /// Returns true if a string matches a pattern; `None` if only Go can decide, or the budget is exhausted.
+    /// Returns true if a string matches a pattern. `None` if only Go can decide, or the budget is exhausted.
     fn matches(&mut self, pattern: &str, text: &str) -> Option<bool> {
         let Work { budget, patterns } = &mut *self.work;
         if !patterns.contains_key(pattern) {

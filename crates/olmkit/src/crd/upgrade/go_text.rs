@@ -9,7 +9,7 @@ use olmkit_go::strconv;
 /// Longer lists are printed on separate lines.
 const COLUMNS: usize = 80;
 
-/// A schema as its `String` method prints it; deeper levels are omitted.
+/// A schema as its `String` method prints it. Deeper levels are omitted.
 pub(super) fn schema(schema: &Value) -> String {
     let Some(Type::Struct(at)) = newer().get("v1.JSONSchemaProps") else {
         return String::new();
@@ -271,7 +271,7 @@ enum Node {
 }
 
 impl Node {
-    /// `level` is go-cmp's verbosity, which decreases with the depth; `typed` prints the type's name in front.
+    /// `level` is go-cmp's verbosity, which decreases with the depth. `typed` prints the type's name in front.
     fn of(kind: &Type, named: Option<&str>, value: &Value, level: u32, typed: bool) -> Self {
         match (kind, value) {
             (Type::Pointer(inner), _) => match &**inner {

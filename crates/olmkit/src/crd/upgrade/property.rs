@@ -139,7 +139,7 @@ fn default((old, new): Both) -> Option<String> {
     }
 }
 
-/// The strings of a list; `raw` converts each.
+/// The strings of a list. `raw` converts each.
 fn set(list: Option<Value>, raw: impl Fn(&Value) -> String) -> BTreeSet<String> {
     let list = list.as_ref().and_then(Value::as_array);
     list.into_iter().flatten().map(raw).collect()

@@ -10,7 +10,7 @@ use super::*;
 use crate::yaml;
 use test_support::corpus;
 
-/// operator-sdk's recorded findings for the CRDs of a bundle; `None` if it did not check them.
+/// operator-sdk's recorded findings for the CRDs of a bundle. `None` if it did not check them.
 fn recorded(file: &Path) -> Option<Vec<String>> {
     let record: Value = serde_json::from_str(&std::fs::read_to_string(file).ok()?).expect("record");
     let outputs = record["default"]["stdout"]["outputs"].as_array()?;

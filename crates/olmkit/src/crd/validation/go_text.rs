@@ -6,7 +6,7 @@ use super::finding::{BadValue, POINTER};
 use super::internal::{Spec, Version, text};
 use olmkit_go::strconv::quote;
 
-/// `spec.versions` as a value in a finding. Addresses are all the same here; they change in every run of Go.
+/// `spec.versions` as a value in a finding. Addresses are all the same here. They change in every run of Go.
 pub(super) fn versions_value(spec: &Spec) -> BadValue {
     let plain: Vec<String> = spec.versions.iter().map(plain_version).collect();
     let shown: Vec<String> = spec.versions.iter().map(shown_version).collect();

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::ApiVersion;
 
-/// A CRD in the API server's internal form; large parts are borrowed.
+/// A CRD in the API server's internal form. Large parts are borrowed.
 pub(super) struct Crd<'a> {
     pub(super) metadata: &'a Value,
     pub(super) spec: Spec<'a>,
@@ -301,12 +301,12 @@ fn is_set(name: &str, value: &Value) -> bool {
     }
 }
 
-/// A string field; empty when absent.
+/// A string field. Empty when absent.
 pub(super) fn text(value: &Value, field: &str) -> String {
     value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// A list of strings; empty when absent.
+/// A list of strings. Empty when absent.
 pub(super) fn texts(value: &Value, field: &str) -> Vec<String> {
     let items = value.get(field).and_then(Value::as_array);
     items

@@ -91,7 +91,7 @@ fn check(fields: &[Value], schema: Option<&Value>, path: &str, findings: &mut Fi
     }
 }
 
-/// Follows a path such as `.spec.size` through a schema; returns its names and the schema at its end.
+/// Follows a path such as `.spec.size` through a schema. Returns its names and the schema at its end.
 fn follow<'s>(path: &str, schema: Option<&'s Value>) -> Result<(Vec<String>, Option<&'s Value>), String> {
     let mut names = Vec::new();
     let mut at = schema;

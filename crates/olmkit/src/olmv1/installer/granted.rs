@@ -49,7 +49,7 @@ impl<'o> Granted<'o> {
         }
     }
 
-    /// The permissions that a role or a binding grants in a namespace; an empty one means the cluster.
+    /// The permissions that a role or a binding grants in a namespace. An empty one means the cluster.
     pub(super) fn by(&mut self, object: &'o Value, namespace: &'o str) -> Result<Vec<PolicyRule>, TooManyRights> {
         let name = text(object, "/metadata/name");
         let kind = text(object, "/kind");

@@ -1,5 +1,5 @@
 //! Permissions of the service account that installs a bundle. OLM v1 up to 1.10 applies objects as
-//! `spec.serviceAccount` of the ClusterExtension; later releases use operator-controller's account.
+//! `spec.serviceAccount` of the ClusterExtension. Later releases use operator-controller's account.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -41,7 +41,7 @@ enum On<'r> {
     Objects {
         group: &'r str,
         resource: &'r str,
-        /// The only object; none for all.
+        /// The only object. None for all.
         name: Option<&'r str>,
     },
 }

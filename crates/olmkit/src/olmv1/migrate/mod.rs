@@ -1,6 +1,6 @@
 //! Moves operators from OLM v0 to OLM v1: decides which Subscriptions can move, and plans their ClusterExtensions.
 //!
-//! The conditions are those of the migration that library-olm specifies (C1 to C10); nothing is changed.
+//! The conditions are those of the migration that library-olm specifies (C1 to C10). Nothing is changed.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub struct Installation<'v> {
     pub subscriptions: &'v [Value],
     /// The ClusterExtensions of the cluster.
     pub extensions: &'v [Value],
-    /// The ClusterCatalogs' contents for the package; `None` if they were not queried, which omits C7.
+    /// The ClusterCatalogs' contents for the package. `None` if they were not queried, which omits C7.
     pub offered: Option<&'v Offered>,
 }
 
@@ -56,7 +56,7 @@ pub enum Eligibility {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Obstacle {
-    /// The condition: `C1a`; `conflict` for [`Eligibility::Conflict`].
+    /// The condition: `C1a`. `conflict` for [`Eligibility::Conflict`].
     pub id: &'static str,
     /// True if consent is enough.
     pub consent: bool,
@@ -76,7 +76,7 @@ pub struct Assessment {
     pub subscription: String,
     /// The package.
     pub package: String,
-    /// The installed ClusterServiceVersion; empty if none is.
+    /// The installed ClusterServiceVersion. Empty if none is.
     pub installed: String,
     /// The result.
     pub eligibility: Eligibility,
@@ -167,7 +167,7 @@ const MOST_GROUPS: usize = 10;
 
 /// C1 and C6: where the operator works, and as whom it is installed.
 fn scope(installation: &Installation<'_>, obstacles: &mut Vec<Obstacle>) {
-    // OLM v0 installs nothing where there are two; thousands would be named for each of thousands of Subscriptions.
+    // OLM v0 installs nothing where there are two. Thousands would be named for each of thousands of Subscriptions.
     if let Some(more) = installation
         .groups
         .len()

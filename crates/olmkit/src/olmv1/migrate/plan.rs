@@ -105,7 +105,7 @@ fn set(object: &mut Value, field: &str, value: Value) {
     }
 }
 
-/// An interval such as `1h30m` in whole minutes, at least one; `None` for other strings.
+/// An interval such as `1h30m` in whole minutes, at least one. `None` for other strings.
 fn minutes(interval: &str) -> Option<u64> {
     const MINUTE: u64 = 60_000_000_000;
     let nanoseconds = u64::try_from(olmkit_go::time::parse_duration(interval).ok()?).ok()?;

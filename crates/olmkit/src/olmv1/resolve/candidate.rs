@@ -166,7 +166,7 @@ fn behind(all: &mut [(Candidate, Result<VersionRelease, String>)]) {
     }
 }
 
-/// Returns true if a request and the edges allow a bundle; why not, or how it is reached.
+/// Returns true if a request and the edges allow a bundle. Why not, or how it is reached.
 fn eligible(
     version: Result<&VersionRelease, &String>,
     entries: &[Entry<'_>],

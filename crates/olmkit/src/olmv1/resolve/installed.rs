@@ -139,7 +139,7 @@ impl Installed {
         }
     }
 
-    /// Its name; empty if it is not known.
+    /// Its name. Empty if it is not known.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

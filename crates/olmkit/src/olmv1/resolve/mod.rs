@@ -40,9 +40,9 @@ pub enum Policy {
 pub struct Request {
     /// The package.
     pub package: String,
-    /// The allowed versions; all if not given.
+    /// The allowed versions. All if not given.
     pub version: Option<VersionRange>,
-    /// The allowed channels; all if empty.
+    /// The allowed channels. All if empty.
     pub channels: Vec<String>,
     /// The installed bundle.
     pub installed: Option<Installed>,

@@ -1,4 +1,4 @@
-//! The thirteen checks of OLM v1's renderer. All of them run; any complaint rejects the bundle.
+//! The thirteen checks of OLM v1's renderer. All of them run. Any complaint rejects the bundle.
 
 mod webhooks;
 

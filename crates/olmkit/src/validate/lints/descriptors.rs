@@ -23,7 +23,7 @@ define_rules! {
 
 const OWNED: &str = "/spec/customresourcedefinitions/owned";
 
-/// At most this many findings are shown; after a renamed field they are all alike.
+/// At most this many findings are shown. After a renamed field they are all alike.
 const SHOWN: usize = 10;
 
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
@@ -77,7 +77,7 @@ enum Step<'s> {
 
 /// The first part of a path (`pools[0].size`) that the schema does not have below `root`.
 fn missing_part<'p>(schema: &Value, root: &'p str, path: &'p str) -> Option<&'p str> {
-    // A quoted part may contain dots; such paths are rare.
+    // A quoted part may contain dots. Such paths are rare.
     if path.is_empty() || path.contains(['"', '\'']) {
         return None;
     }

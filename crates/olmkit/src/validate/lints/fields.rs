@@ -27,7 +27,7 @@ define_rules! {
     }
 }
 
-/// At most this many different fields are shown of one object; one wrong indentation may cause dozens.
+/// At most this many different fields are shown of one object. One wrong indentation may cause dozens.
 const SHOWN: usize = 10;
 
 pub fn check(context: &Context<'_>) -> Vec<Checked> {

@@ -24,7 +24,7 @@ pub(crate) mod webhooks;
 use super::checked::Checked;
 use super::context::Context;
 
-/// Runs all lints; those without evidence only on request.
+/// Runs all lints. Those without evidence only on request.
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let families: [fn(&Context<'_>) -> Vec<Checked>; 19] = [
         admission::check,

@@ -197,7 +197,7 @@ fn name(csv: &Csv<'_>) -> Option<Checked> {
         Version::parse(suffix).ok()?,
         Version::parse(csv.text("/spec/version")).ok()?,
     );
-    // A name cannot contain the plus sign of build metadata; a dash or a dot replaces it.
+    // A name cannot contain the plus sign of build metadata. A dash or a dot replaces it.
     let plain = in_spec.to_string().replace('+', "-");
     if in_name == in_spec || suffix == plain || in_spec.to_string().replace('+', ".") == suffix {
         return None;

@@ -47,14 +47,14 @@ define_rules! {
     }
 }
 
-/// At most this many findings are shown for one CRD; a broken schema has the same fault in many places.
+/// At most this many findings are shown for one CRD. A broken schema has the same fault in many places.
 const SHOWN: usize = 10;
 
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let mut checked = Vec::new();
     for crd in context.bundle.crds().filter(|crd| crd.version() == "v1") {
         let Some(typed) = &crd.typed else { continue };
-        // operator-sdk reads a number as text where text belongs; the server, which gets JSON, does not.
+        // operator-sdk reads a number as text where text belongs. The server, which gets JSON, does not.
         let misfits = match crd.is_exact {
             true => Vec::new(),
             false => misfits(&crd.value, ApiVersion::V1.type_name(), false),

@@ -21,7 +21,7 @@ fn waits(volume: &str, secret: &str, path: Option<&str>, service: Option<&str>) 
     outcome.findings().any(|finding| finding.rule == "CERT-1")
 }
 
-/// OLM makes a Secret for the webhooks of a Deployment; a volume may name it.
+/// OLM makes a Secret for the webhooks of a Deployment. A volume may name it.
 #[test]
 fn the_certificate_of_olm_is_not_missing() {
     for (secret, is_missing) in [("demo-service-cert", false), ("other-service-cert", true)] {
@@ -120,7 +120,7 @@ fn a_status_of_another_controller_is_not_missed() {
     assert!(!is_missed("dns.example.org", "'*'"));
 }
 
-/// An image without the operator's tag is another one, but looks the same to its author; only the registry can resolve
+/// An image without the operator's tag is another one, but looks the same to its author. Only the registry can resolve
 /// whether a tag and a digest are one image.
 #[test]
 fn the_shown_image_is_one_that_the_operator_uses() {

@@ -1,4 +1,4 @@
-//! CRD-30: schemas that the API server rejects. Each row is the schema of one field, and a part of the message; the
+//! CRD-30: schemas that the API server rejects. Each row is the schema of one field, and a part of the message. The
 //! rows without a message are accepted.
 
 use super::changes::{CRD, changed, options, outcome};

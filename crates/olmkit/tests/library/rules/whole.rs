@@ -75,8 +75,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
 ];
 
 /// Rules that no test breaks. HUB-11 repeats CSV-16 and CSV-17, which are shown instead. CSV-22: only its kind makes a
-/// file a ClusterServiceVersion. CRD-21 is for errors of the API server that belong to no field of the other CRD rules;
-/// no known CRD causes one.
+/// file a ClusterServiceVersion. CRD-21 is for errors of the API server that belong to no field of the other CRD rules.
+/// No known CRD causes one.
 const UNREACHABLE: &[&str] = &["CSV-22", "CRD-21", "HUB-11"];
 
 #[test]

@@ -25,7 +25,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check::new(Suite::Preflight, &features::REQUIRED, Run::Bundle(features::required)),
 ];
 
-/// A rule; an error counts, a warning is not enforced.
+/// A rule. An error counts, a warning is not enforced.
 pub(crate) const fn rule(id: &'static str, severity: Severity, summary: &'static str) -> Rule {
     Rule::of_tool(id, severity, Origin::Pipeline("preflight"), summary)
 }

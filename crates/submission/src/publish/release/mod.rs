@@ -1,6 +1,6 @@
 //! Adds a bundle to templates and catalogs according to its `release-config.yaml`, as `add_bundle_to_fbc.py` of
 //! operator-pipelines does after a bundle is merged. Templates keep their layout and comments, which the original does
-//! not guarantee; their content is the same.
+//! not guarantee. Their content is the same.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -6,7 +6,7 @@ use super::path::Path;
 use super::{LISTS, is_set, properties, structural};
 use crate::crd::validation::finding::Findings;
 
-/// Checks the alternatives of a schema. At the root, the structure must declare the fields that they name; the server
+/// Checks the alternatives of a schema. At the root, the structure must declare the fields that they name. The server
 /// does not require that of alternatives further below.
 pub(super) fn check(schema: &Value, is_root: bool, path: &Path<'_>, findings: &mut Findings) {
     let skips = Skips {

@@ -111,7 +111,7 @@ struct Place {
     /// The schema that expressions use instead: rules on an object use its `kind`, `apiVersion` and `metadata` without
     /// bounds, and then rules on these fields do too.
     shown: Option<Value>,
-    /// Maximum number of values in an object; `None` if no schema above limits it.
+    /// Maximum number of values in an object. `None` if no schema above limits it.
     values: Option<u64>,
     /// The list above whose items cannot be found again in the object that was there before.
     uncorrelated: Option<String>,
@@ -229,7 +229,7 @@ impl Walk<'_> {
     }
 }
 
-/// A limit on the number of items or entries; a negative one allows none.
+/// A limit on the number of items or entries. A negative one allows none.
 fn limit(schema: &Value, name: &str) -> Option<u64> {
     let limit = schema.get(name).and_then(Value::as_i64)?;
     Some(u64::try_from(limit).unwrap_or(0))

@@ -7,7 +7,7 @@ use super::path::Path;
 use super::{Level, flag, is_set, nested, properties, text};
 use crate::crd::validation::finding::{BadValue, Findings};
 
-/// Checks a schema; those below it are checked on their own.
+/// Checks a schema. Those below it are checked on their own.
 pub(super) fn check(schema: &Value, level: Level, path: &Path<'_>, findings: &mut Findings) {
     type_of(schema, level, path, findings);
     collections(schema, level, path, findings);

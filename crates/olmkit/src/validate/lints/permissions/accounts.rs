@@ -111,7 +111,7 @@ pub(super) fn service_accounts(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Chec
             findings.push(Checked::new(&RBAC_1, message).at(csv.object, &pointer).hint(hint));
         }
     }
-    // OLM also creates service accounts for workloads that the operator starts; an unused one is a mistake if another
+    // OLM also creates service accounts for workloads that the operator starts. An unused one is a mistake if another
     // account lacks permissions.
     if findings.is_empty() {
         return findings;
