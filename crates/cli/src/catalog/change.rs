@@ -207,10 +207,13 @@ pub fn add(args: &AddArgs) -> anyhow::Result<ExitCode> {
     } else {
         NewChannels::Refuse
     };
-    let placements = source::add(&file, bundle, &args.channel, &edges, new)?;
+    let mut seen = BTreeSet::new();
+    let channels = args.channel.iter().filter(|channel| seen.insert(channel.as_str()));
+    let channels: Vec<String> = channels.cloned().collect();
+    let placements = source::add(&file, bundle, &channels, &edges, new)?;
     let name = UntrustedText::new(&bundle.name);
     note!("added {name} to {}", file.display());
-    for (channel, placement) in args.channel.iter().zip(&placements) {
+    for (channel, placement) in channels.iter().zip(&placements) {
         let channel = UntrustedText::new(channel);
         match &placement.above {
             Some(Above::Replaces(above)) => {

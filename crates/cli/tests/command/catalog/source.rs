@@ -328,7 +328,7 @@ fn an_addition_leaves_a_catalog_that_olm_takes() {
     // An entry that bypasses the head must skip it.
     add(&[
         "--channel",
-        "alpha,beta",
+        "alpha,beta,alpha",
         "--create-channel",
         "--replaces",
         OLD,
