@@ -1,7 +1,11 @@
 //! Causes in pods and Deployments.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
+use olmkit::object::selector;
+use serde_json::json;
 
 use super::health::available;
 use super::observation::Observation;
@@ -281,18 +285,44 @@ fn of_operator_pod(found: PodTrouble) -> Cause {
     cause.on(pod).evidence(evidence)
 }
 
-/// Returns true if a Deployment's selector takes a pod.
+/// Returns true if a Deployment's selector matches a pod.
 fn selects(deployment: &Deployment, pod: &Pod) -> bool {
-    let wanted = deployment
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.selector.match_labels.as_ref());
-    let labels = pod.metadata.labels.as_ref();
+    let Some(selector) = deployment.spec.as_ref().map(|spec| &spec.selector) else {
+        return false;
+    };
+    // An empty selector would match every pod. The API server rejects it.
+    let is_empty = selector.match_labels.as_ref().is_none_or(BTreeMap::is_empty)
+        && selector.match_expressions.as_ref().is_none_or(Vec::is_empty);
+    let labels = json!(pod.metadata.labels);
     pod.metadata.namespace == deployment.metadata.namespace
-        && wanted.is_some_and(|wanted| {
-            !wanted.is_empty()
-                && wanted
-                    .iter()
-                    .all(|(key, value)| labels.is_some_and(|labels| labels.get(key) == Some(value)))
-        })
+        && !is_empty
+        && selector::selects(Some(&json!(selector)), labels.as_object())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_deployment_selects_pods_by_labels_and_expressions() {
+        let pod = json!({"metadata": {"namespace": "a", "labels": {"app": "x", "tier": "web"}}});
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        let selects_pod = |selector: Value| {
+            let spec = json!({"selector": selector, "template": {}});
+            let deployment = json!({"metadata": {"namespace": "a"}, "spec": spec});
+            selects(&serde_json::from_value(deployment).unwrap(), &pod)
+        };
+        let not_web = json!([{"key": "tier", "operator": "NotIn", "values": ["web"]}]);
+        assert!(selects_pod(json!({"matchLabels": {"app": "x"}})));
+        assert!(selects_pod(
+            json!({"matchExpressions": [{"key": "app", "operator": "Exists"}]})
+        ));
+        assert!(!selects_pod(
+            json!({"matchLabels": {"app": "x"}, "matchExpressions": not_web})
+        ));
+        assert!(!selects_pod(json!({"matchLabels": {"app": "y"}})));
+        assert!(!selects_pod(json!({"matchLabels": {}})));
+    }
 }

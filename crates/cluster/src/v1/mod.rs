@@ -14,7 +14,6 @@ mod pulls;
 mod remove;
 mod run;
 mod seen;
-mod selector;
 mod status;
 mod wait;
 
@@ -25,5 +24,4 @@ pub use publish::{Loaded, Repositories, load};
 pub use remove::{RemoveOptions, remove};
 pub use run::{RunOptions, run, upgrade};
 pub use seen::Seen;
-pub use selector::selects;
 pub use status::{CatalogStatus, ConditionStatus, DeploymentStatus, Status, status};

@@ -1,11 +1,11 @@
 //! Snapshot of a ClusterExtension.
 
 use k8s_openapi::api::core::v1::Event;
+use olmkit::object::selector::selects;
 use serde_json::Value;
 
 use super::conditions::condition;
 use super::objects::owned_by;
-use super::selector::selects;
 use crate::base::error::Error;
 use crate::base::json::text;
 use crate::base::kinds;
