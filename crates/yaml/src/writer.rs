@@ -23,7 +23,7 @@ const LONGEST_KEY: usize = 1024;
 ///
 /// # Errors
 ///
-/// [`Error::Marshal`] if serde cannot serialize the value; [`Error::Yaml`] for strings that Go cannot write either:
+/// [`Error::Marshal`] if serde cannot serialize the value. [`Error::Yaml`] for strings that Go cannot write either:
 /// control characters, keys over 1022 characters. [`Error::Limit`] beyond [`super::MAX_DEPTH`].
 pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, Error> {
     let value = serde_json::to_value(value).map_err(|error| Error::Marshal {

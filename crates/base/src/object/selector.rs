@@ -23,7 +23,7 @@ pub fn matches<'v>(operator: &str, value: Option<&str>, values: impl IntoIterato
 }
 
 /// Returns true if a label selector (`matchLabels` and `matchExpressions`) matches an object with these labels. A
-/// missing selector matches every object; an unknown operator matches none.
+/// missing selector matches every object. An unknown operator matches none.
 #[must_use]
 pub fn selects(selector: Option<&Value>, labels: Option<&Map<String, Value>>) -> bool {
     let Some(selector) = selector.filter(|selector| !selector.is_null()) else {

@@ -18,7 +18,7 @@ pub struct Args {
     catalog: String,
     /// Directory to write to. Must be empty or absent.
     output_directory: PathBuf,
-    /// Output format [default: yaml. As opm json]
+    /// Output format [default: yaml, under the name opm: json]
     #[arg(short, long, value_enum)]
     output: Option<Output>,
     /// Migrate bundles to this level.

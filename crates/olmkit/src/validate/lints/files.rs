@@ -312,7 +312,7 @@ mod tests {
             format!("[{}]", "<,".repeat(100)),
             format!("[{}]", "1e20,".repeat(100)),
             format!("a: [{}]", "[],{},~,".repeat(100)),
-            format!("a: |\n  {}\n", "<>\u{2028}\t".repeat(100)),
+            format!("a: |\n  {}\n", "<>\t".repeat(100)),
             format!("a: '{}'", "\"'' <".repeat(100)),
             "a:\nb:\n\"\":\n\"c\":\n".to_owned(),
             escapes,
