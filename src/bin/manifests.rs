@@ -25,7 +25,7 @@ struct Args {
     /// Image of the memcached servers.
     #[arg(long, default_value = "docker.io/library/memcached:1.6.45-alpine")]
     operand_image: String,
-    /// Directory to render into. Package.yaml is read from it.
+    /// Directory to render into, and to read package.yaml from.
     #[arg(long, default_value = "config")]
     directory: PathBuf,
 }

@@ -2,7 +2,7 @@
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     net::{TcpListener, TcpStream},
-    path::{Path, PathBuf},
+    path::Path,
     process::{Child, Command},
 };
 
@@ -177,13 +177,7 @@ fn program() -> Option<(TempDir, String)> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/dev/memcached.sh");
     let answer = Command::new(script).output().unwrap();
     let version = String::from_utf8(answer.stdout).unwrap();
-    let cache = std::env::var("OLMKIT_DEV_CACHE").map(PathBuf::from).ok();
-    let cache = cache.unwrap_or_else(|| {
-        let cache = std::env::var("XDG_CACHE_HOME").map(PathBuf::from);
-        cache
-            .unwrap_or_else(|_| Path::new(&std::env::var("HOME").unwrap()).join(".cache"))
-            .join("olmkit")
-    });
+    let cache = kube_testbed::tools::cache().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let link = std::os::unix::fs::symlink(cache.join("memcached/run"), directory.path().join("memcached"));
     (answer.status.success() && link.is_ok()).then_some((directory, version))

@@ -45,14 +45,10 @@ pub fn is_installed(program: &str) -> bool {
 /// # Errors
 /// If no variable gives its place.
 pub fn cached_programs() -> anyhow::Result<PathBuf> {
-    let variable = |name: &str| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
-    let cache = variable("OLMKIT_DEV_CACHE")
-        .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("olmkit")))
-        .or_else(|| Some(variable("HOME")?.join(".cache/olmkit")));
+    let path = |name: &str| variable(name).map(PathBuf::from);
+    let cache = path("OLMKIT_DEV_CACHE")
+        .or_else(|| Some(path("XDG_CACHE_HOME")?.join("olmkit")))
+        .or_else(|| Some(path("HOME")?.join(".cache/olmkit")));
     Ok(cache.context("HOME is not set")?.join("bin"))
 }
 

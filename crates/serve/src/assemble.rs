@@ -27,7 +27,7 @@ pub enum Error {
     /// The catalog cannot be read.
     #[error(transparent)]
     Load(#[from] load::Error),
-    /// The catalog is invalid. Opm's message.
+    /// The catalog is invalid. The text is opm's message.
     #[error("{0}")]
     Invalid(String),
     /// The index cannot be built.

@@ -1,5 +1,5 @@
 //! Versions of OpenShift: the supported ones, and their Kubernetes versions. The hosted pipeline queries a service.
-//! Olmkit uses a dated table, which a file can replace.
+//! This module uses a dated table, which a file can replace.
 
 use serde::Deserialize;
 

@@ -87,7 +87,7 @@ fn image_references_agree_with_distribution() {
     for vector in &all {
         let input = vector["input"].as_str().expect("input");
         let ours = Reference::parse_normalized(input);
-        // The program that recorded the vectors was linked without hash functions. Operator-sdk and opm have them.
+        // The program that recorded the vectors was linked without hash functions, which operator-sdk and opm have.
         if vector["error"] == "unsupported digest algorithm" && input.contains("@sha") {
             without_hashes += 1;
             assert!(

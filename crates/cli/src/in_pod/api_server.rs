@@ -29,7 +29,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Attempts while a server is starting or overloaded.
 const ATTEMPTS: u32 = 5;
-/// No ConfigMap is larger. Etcd stores at most 1.5 MiB for one object.
+/// No ConfigMap is larger, because etcd stores at most 1.5 MiB for one object.
 const ANSWER_LIMIT: usize = 16 << 20;
 
 /// A connection to an API server with its credentials.

@@ -245,7 +245,7 @@ fn operator_sdk_generate_bundle() {
     let desk = Desk::new();
     let (input, package) = (desk.kustomized(), desk.package());
     fs::rename(desk.path("bundle"), desk.path("published")).unwrap();
-    // infinispan has --version twice. Node-healthcheck has --verbose between the words.
+    // infinispan has --version twice, node-healthcheck has --verbose between the words.
     let line = format!(
         "operator-sdk generate --verbose bundle -q --overwrite --version 9.9.9 --version 1.0.0 --package {package} \
          --channels alpha --channels stable,beta --default-channel=stable --use-image-digests=false --manifests=true --metadata=1"

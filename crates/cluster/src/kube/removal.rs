@@ -267,6 +267,7 @@ mod tests {
         );
         assert!(blocked(&object, &value, &[], None).likely.contains("no longer exists"));
     }
+
     #[test]
     fn an_object_that_is_created_again_names_the_reason() {
         let object = ObjectRef::cluster(kinds::operator(), "cache.shop");

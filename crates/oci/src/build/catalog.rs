@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::layer::{Content, LayerBuilder};
 use crate::spec::Platform;
 
-/// Label with the path of the file-based catalog in the image. OLM v1 reads nothing else of the image. Opm and
-/// operator-sdk take an image without it for an SQLite index.
+/// Label with the path of the file-based catalog in the image. OLM v1 reads nothing else of the image. If an image has
+/// no such label, opm and operator-sdk read it as an SQLite index.
 pub const CATALOG_CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
 const CONFIGS: &str = "/configs";
 

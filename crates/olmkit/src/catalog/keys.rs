@@ -27,8 +27,7 @@ enum Shape {
 use Shape::{Any, List, Map, Property, See};
 
 const PROPERTY_KEYS: [&str; 2] = ["type", "value"];
-const PROPERTY: Shape = Property;
-const PROPERTIES: Shape = List(&PROPERTY);
+const PROPERTIES: Shape = List(&Property);
 
 const PACKAGE_KEYS: Shape = Map(&[
     ("schema", Any),
@@ -87,7 +86,7 @@ static CONSTRAINT: Shape = Map(&[
     ("any", See(&CONSTRAINTS)),
     ("not", See(&CONSTRAINTS)),
 ]);
-static CSV_METADATA: Shape = Map(&[
+const CSV_METADATA: Shape = Map(&[
     ("annotations", Any),
     ("apiServiceDefinitions", Any),
     ("crdDescriptions", Any),
@@ -103,25 +102,22 @@ static CSV_METADATA: Shape = Map(&[
     ("nativeAPIs", Any),
     ("provider", Any),
 ]);
-static PACKAGE_VALUE: Shape = Map(&[("packageName", Any), ("version", Any), ("release", Any)]);
-static GVK_VALUE: Shape = GVK;
-static REQUIRED_PACKAGE_VALUE: Shape = REQUIRED_PACKAGE;
-static ANY_VALUE: Shape = Any;
+const PACKAGE_VALUE: Shape = Map(&[("packageName", Any), ("version", Any), ("release", Any)]);
 
 /// The property types that OLM reads, with the shapes of their values.
 static PROPERTY_TYPES: [(&str, &Shape); 12] = [
     ("olm.package", &PACKAGE_VALUE),
-    ("olm.package.required", &REQUIRED_PACKAGE_VALUE),
-    ("olm.gvk", &GVK_VALUE),
-    ("olm.gvk.required", &GVK_VALUE),
+    ("olm.package.required", &REQUIRED_PACKAGE),
+    ("olm.gvk", &GVK),
+    ("olm.gvk.required", &GVK),
     ("olm.constraint", &CONSTRAINT),
     ("olm.csv.metadata", &CSV_METADATA),
-    ("olm.bundle.object", &ANY_VALUE),
-    ("olm.maxOpenShiftVersion", &ANY_VALUE),
-    ("olm.substitutesFor", &ANY_VALUE),
-    ("olm.deprecated", &ANY_VALUE),
-    ("olm.label", &ANY_VALUE),
-    ("olm.label.required", &ANY_VALUE),
+    ("olm.bundle.object", &Any),
+    ("olm.maxOpenShiftVersion", &Any),
+    ("olm.substitutesFor", &Any),
+    ("olm.deprecated", &Any),
+    ("olm.label", &Any),
+    ("olm.label.required", &Any),
 ];
 
 /// A key that its blob's schema does not have.
@@ -164,13 +160,13 @@ fn walk(shape: &Shape, value: &Value<'_>, pointer: &mut String, found: &mut Vec<
                 pointer.push_str(&pointer_part(key));
                 match known {
                     Some((_, shape)) => walk(shape, value, pointer, found),
-                    None if found.len() < MOST => found.push(UnknownKey {
-                        pointer: limits::path(pointer.as_str()),
-                        key: limits::name(key.as_ref()),
-                        meant: nearest(key, keys.iter().map(|(name, _)| *name)),
-                        is_type: false,
-                    }),
-                    None => {}
+                    None => add(
+                        found,
+                        pointer,
+                        key,
+                        nearest(key, keys.iter().map(|(name, _)| *name)),
+                        false,
+                    ),
                 }
                 pointer.truncate(length);
             }
@@ -193,26 +189,30 @@ fn walk(shape: &Shape, value: &Value<'_>, pointer: &mut String, found: &mut Vec<
                 let name = PROPERTY_KEYS.iter().find(|name| names_field(key, name));
                 match (name, known) {
                     (Some(&"value"), Some((_, shape))) => walk(shape, value, pointer, found),
-                    (Some(&"type"), None) if found.len() < MOST => {
-                        found.extend(meant_type(kind).map(|meant| UnknownKey {
-                            pointer: limits::path(pointer.as_str()),
-                            key: limits::name(kind),
-                            meant: Some(meant),
-                            is_type: true,
-                        }));
+                    (Some(&"type"), None) => {
+                        if let Some(meant) = meant_type(kind) {
+                            add(found, pointer, kind, Some(meant), true);
+                        }
                     }
-                    (None, _) if found.len() < MOST => found.push(UnknownKey {
-                        pointer: limits::path(pointer.as_str()),
-                        key: limits::name(key.as_ref()),
-                        meant: nearest(key, PROPERTY_KEYS.iter().copied()),
-                        is_type: false,
-                    }),
-                    _ => {}
+                    (Some(_), _) => {}
+                    (None, _) => add(found, pointer, key, nearest(key, PROPERTY_KEYS.iter().copied()), false),
                 }
                 pointer.truncate(length);
             }
         }
         _ => {}
+    }
+}
+
+/// Adds an unknown key or property type, unless there are very many.
+fn add(found: &mut Vec<UnknownKey>, pointer: &str, key: &str, meant: Option<&'static str>, is_type: bool) {
+    if found.len() < MOST {
+        found.push(UnknownKey {
+            pointer: limits::path(pointer),
+            key: limits::name(key),
+            meant,
+            is_type,
+        });
     }
 }
 

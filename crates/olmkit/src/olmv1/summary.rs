@@ -263,7 +263,8 @@ fn differing<'a>(old: Option<&'a Value>, new: Option<&'a Value>, except: &[&str]
 fn deployment_parts(old: &Value, new: &Value) -> Vec<String> {
     let both = |pointer: &str| (old.pointer(pointer), new.pointer(pointer));
     let mut parts = Vec::new();
-    if both("/label").0 != both("/label").1 {
+    let (before, now) = both("/label");
+    if before != now {
         parts.push("labels".to_owned());
     }
     let replicas = |deployment: &Value| {
@@ -287,13 +288,12 @@ fn deployment_parts(old: &Value, new: &Value) -> Vec<String> {
     fields(both("/spec/template/spec"), &["containers", "initContainers"], "");
     for kind in ["containers", "initContainers"] {
         let pointer = format!("/spec/template/spec/{kind}");
-        let by_name = |deployment: &'_ Value| -> BTreeMap<String, Value> {
+        let [before, now] = [old, new].map(|deployment| -> BTreeMap<&str, &Value> {
             let containers = list(deployment, &pointer).iter();
             containers
-                .map(|container| (text(container, "/name").to_owned(), container.clone()))
+                .map(|container| (text(container, "/name"), container))
                 .collect()
-        };
-        let (before, now) = (by_name(old), by_name(new));
+        });
         for (name, container) in &now {
             match before.get(name) {
                 Some(earlier) => {

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use olmkit::bundle::generate::{self, ProjectFile};
 use olmkit::bundle::write;
 use olmkit::limits;
-use olmkit::object::{GroupVersionKind, PathPart, SetAt as _};
+use olmkit::object::{GroupVersionKind, PathPart, SetAt as _, dns1123_label_problems};
 use olmkit::project::{self, Package};
 use serde_json::Value;
 
@@ -97,16 +97,7 @@ fn directory_name() -> anyhow::Result<String> {
         .unwrap_or_default()
         .to_string_lossy()
         .to_lowercase();
-    let is_label = |name: &str| {
-        let is_inner =
-            |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-';
-        name.chars().all(is_inner)
-            && !name.is_empty()
-            && name.len() <= 63
-            && !name.starts_with('-')
-            && !name.ends_with('-')
-    };
-    if is_label(&name) {
+    if dns1123_label_problems(&name).is_empty() {
         return Ok(name);
     }
     bail!(

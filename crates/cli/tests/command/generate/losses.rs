@@ -81,17 +81,7 @@ fn roles_that_the_operator_may_hand_out_stay_objects_in_strict_mode() {
     );
     let file = |name: &str| format!("bundle/manifests/{name}_rbac.authorization.k8s.io_v1_clusterrole.yaml");
     let directory = Folder::new();
-    let output = directory.olmkit(
-        &[
-            "generate",
-            "bundle",
-            "--package",
-            "example-operator",
-            "--version",
-            "0.0.1",
-        ],
-        &input,
-    );
+    let output = directory.generate_with_notes(&[], &input);
     assert!(output.status.success());
     assert!(
         said(&output).contains("ClusterRole broker: is left out"),
@@ -272,16 +262,7 @@ fn a_revision_limit_that_olm_sets_itself_is_noted() {
         "spec:\n  revisionHistoryLimit: 5\n  selector:\n    matchLabels:\n",
     );
     let directory = Folder::new();
-    let arguments = [
-        "generate",
-        "bundle",
-        "--package",
-        "example-operator",
-        "--version",
-        "0.0.1",
-        "--strict",
-    ];
-    let output = directory.olmkit(&arguments, &input);
+    let output = directory.generate_with_notes(&["--strict"], &input);
     assert!(output.status.success(), "{}", said(&output));
     assert!(
         said(&output).contains("revisionHistoryLimit 5: OLM sets 1"),

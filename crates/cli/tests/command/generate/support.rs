@@ -64,20 +64,20 @@ impl Folder {
 
     /// Generates a bundle of version 0.0.1 for package example-operator.
     pub fn generate(&self, flags: &[&str], input: &str) -> Output {
+        self.generate_with_notes(&[&["-q"], flags].concat(), input)
+    }
+
+    /// As [`Self::generate`], and prints notes too.
+    pub fn generate_with_notes(&self, flags: &[&str], input: &str) -> Output {
         let arguments = [
-            &[
-                "generate",
-                "bundle",
-                "-q",
-                "--package",
-                "example-operator",
-                "--version",
-                "0.0.1",
-            ],
-            flags,
-        ]
-        .concat();
-        self.olmkit(&arguments, input)
+            "generate",
+            "bundle",
+            "--package",
+            "example-operator",
+            "--version",
+            "0.0.1",
+        ];
+        self.olmkit(&[&arguments, flags].concat(), input)
     }
 
     /// All files below a directory.

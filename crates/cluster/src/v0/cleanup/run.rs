@@ -150,7 +150,7 @@ impl Run<'_, '_> {
         // OLM would create the objects of an unfinished plan again.
         self.remove(&scope.install_plans).await?;
         let residue = residue::find(self.cluster, scope, options).await?;
-        self.report.kept.extend(residue.kept.iter().cloned());
+        self.report.kept.extend(residue.kept);
         let csvs = |csv: &str| scope.csv_names.contains(csv);
         let deployments = operator_pods::deployments(self.cluster, Some(&scope.namespace), csvs).await?;
         let instances = operands::to_delete(self.cluster, scope, options).await?;

@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::Options;
 use super::collect::{Collection, RBAC};
 use super::typed::Typed;
-use crate::object::PERMISSIONS_ANNOTATION;
+use crate::object::{PERMISSIONS_ANNOTATION, selector};
 
 /// The service account of every namespace.
 const DEFAULT_ACCOUNT: &str = "default";
@@ -270,32 +270,7 @@ fn is_aggregated(role: &Typed, cluster_roles: &[Typed]) -> bool {
     let others = cluster_roles.iter().filter(|other| other.name() != role.name());
     others
         .flat_map(|other| other.list("/aggregationRule/clusterRoleSelectors"))
-        .any(|selector| selects(selector, labels))
-}
-
-/// Returns true if a label selector matches labels.
-fn selects(selector: &Value, labels: &Map<String, Value>) -> bool {
-    let exact = selector.get("matchLabels").and_then(Value::as_object);
-    let expressions = selector.get("matchExpressions").and_then(Value::as_array);
-    let is_met = |expression: &Value| {
-        let key = expression.get("key").and_then(Value::as_str).unwrap_or_default();
-        let values = expression.get("values").and_then(Value::as_array);
-        let has_value = labels
-            .get(key)
-            .is_some_and(|label| values.is_some_and(|values| values.contains(label)));
-        match expression.get("operator").and_then(Value::as_str) {
-            Some("In") => has_value,
-            Some("NotIn") => !has_value,
-            Some("Exists") => labels.contains_key(key),
-            Some("DoesNotExist") => !labels.contains_key(key),
-            _ => false,
-        }
-    };
-    exact
-        .into_iter()
-        .flatten()
-        .all(|(key, value)| labels.get(key) == Some(value))
-        && expressions.into_iter().flatten().all(is_met)
+        .any(|wanted| selector::selects(Some(wanted), Some(labels)))
 }
 
 fn by_name(list: &[Typed]) -> BTreeMap<&str, &Typed> {

@@ -31,20 +31,13 @@ const DESCRIPTIVE: [&str; 2] = ["app.kubernetes.io/", "helm.sh/"];
 pub(super) fn report(found: &Collection, split: &Split, options: &Options, notices: &mut Vec<Notice>) {
     let losses = Losses { options };
     for deployment in &found.deployments {
-        let lost = keys(deployment, "/metadata/annotations", &BOOKKEEPING);
-        notices.extend(losses.of(
-            &deployment.document,
-            "annotations",
-            &lost,
-            "OLM makes the Deployment without them",
-        ));
-        let finalizers = texts(deployment, "/metadata/finalizers");
-        notices.extend(losses.of(
-            &deployment.document,
-            "finalizers",
-            &finalizers,
-            "OLM makes the Deployment without them",
-        ));
+        for (field, lost) in [
+            ("annotations", keys(deployment, "/metadata/annotations", &BOOKKEEPING)),
+            ("finalizers", texts(deployment, "/metadata/finalizers")),
+        ] {
+            let reason = "OLM makes the Deployment without them";
+            notices.extend(losses.of(&deployment.document, field, &lost, reason));
+        }
         let limit = deployment.value.pointer("/spec/revisionHistoryLimit");
         if let Some(limit) = limit.filter(|limit| limit.as_i64() != Some(1)) {
             let message = format!("has revisionHistoryLimit {limit}: OLM sets 1");
@@ -52,9 +45,9 @@ pub(super) fn report(found: &Collection, split: &Split, options: &Options, notic
         }
     }
     configurations(found, &losses, notices);
-    unused_accounts(found, split, options, notices);
-    fixed_namespaces(found, split, options, notices);
     let accounts = accounts::accounts(found, options);
+    unused_accounts(found, split, options, &accounts, notices);
+    fixed_namespaces(found, split, options, &accounts, notices);
     for account in found
         .service_accounts
         .iter()
@@ -88,11 +81,7 @@ impl Losses<'_> {
     /// A loss, unless `--allow-dropped` accepts it.
     fn notice(&self, object: &Document, field: &str, message: String, fix: String) -> Notice {
         let accepted = format!("{}.{field}", object.kind());
-        let is_allowed = self
-            .options
-            .allow_dropped
-            .iter()
-            .any(|allowed| allowed.eq_ignore_ascii_case(&accepted));
+        let is_allowed = self.options.allows_dropped(&accepted);
         Notice {
             weight: if is_allowed { Weight::Note } else { Weight::Loss },
             origin: object.origin.clone(),
@@ -198,20 +187,22 @@ pub(super) fn namespace_labels(found: &Collection, csv: &Value, notices: &mut Ve
 
 /// Service accounts without rules: OLM creates only the accounts that have permissions in the ClusterServiceVersion, and the bundle
 /// format forbids objects for those of Deployments.
-fn unused_accounts(found: &Collection, split: &Split, options: &Options, notices: &mut Vec<Notice>) {
+fn unused_accounts(
+    found: &Collection,
+    split: &Split,
+    options: &Options,
+    accounts: &BTreeSet<String>,
+    notices: &mut Vec<Notice>,
+) {
     let with_rules: BTreeSet<&str> = split
         .permissions
         .iter()
         .chain(&split.cluster_permissions)
         .filter_map(|entry| entry.get("serviceAccountName")?.as_str())
         .collect();
-    let accounts = accounts::accounts(found, options);
     let is_lost = |name: &str| name != "default" && accounts.contains(name) && !with_rules.contains(name);
     for account in found.service_accounts.iter().filter(|account| is_lost(account.name())) {
-        let is_allowed = options
-            .allow_dropped
-            .iter()
-            .any(|kind| kind.eq_ignore_ascii_case("ServiceAccount"));
+        let is_allowed = options.allows_dropped("ServiceAccount");
         notices.push(account.notice(
             if is_allowed { Weight::Note } else { Weight::Warning },
             "is left out: OLM creates only service accounts with rules, and no pod starts without its account",
@@ -221,12 +212,17 @@ fn unused_accounts(found: &Collection, split: &Split, options: &Options, notices
 }
 
 /// Bindings to service accounts in a namespace: OLM creates the accounts in the namespace of the operator.
-fn fixed_namespaces(found: &Collection, split: &Split, options: &Options, notices: &mut Vec<Notice>) {
+fn fixed_namespaces(
+    found: &Collection,
+    split: &Split,
+    options: &Options,
+    accounts: &BTreeSet<String>,
+    notices: &mut Vec<Notice>,
+) {
     let homes: BTreeSet<&str> = found.deployments.iter().map(Typed::namespace).collect();
     if homes.is_empty() || homes.contains("") {
         return;
     }
-    let accounts = accounts::accounts(found, options);
     let text = |subject: &Value, field: &str| {
         subject
             .get(field)

@@ -202,6 +202,15 @@ pub struct Options {
     pub allow_dropped: Vec<String>,
 }
 
+impl Options {
+    /// Returns true if strict mode may leave out this kind or field.
+    fn allows_dropped(&self, name: &str) -> bool {
+        self.allow_dropped
+            .iter()
+            .any(|allowed| allowed.eq_ignore_ascii_case(name))
+    }
+}
+
 /// A bundle's manifests, not yet written.
 #[derive(Debug, Clone)]
 #[non_exhaustive]

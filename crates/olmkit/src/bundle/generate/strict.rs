@@ -288,10 +288,7 @@ fn others(found: &Collection, reported: &BTreeSet<&Origin>, options: &Options, n
             continue;
         }
         let (weight, message, hint) = fate(other.kind(), other.group_version().0);
-        let allowed = options
-            .allow_dropped
-            .iter()
-            .any(|kind| kind.eq_ignore_ascii_case(other.kind()));
+        let allowed = options.allows_dropped(other.kind());
         notices.push(Notice {
             weight: if allowed { Weight::Note } else { weight },
             origin: other.origin.clone(),

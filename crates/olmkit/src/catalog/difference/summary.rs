@@ -333,12 +333,8 @@ impl PackageChange {
         .into_iter()
         .filter_map(|(kind, word)| {
             let items = of(kind);
-            let shown: Vec<&str> = items.iter().take(listed).map(String::as_str).collect();
-            let rest = match items.len().saturating_sub(listed) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            (!items.is_empty()).then(|| format!("{word}: {}{rest}", shown.join(", ")))
+            let items: Vec<&str> = items.iter().map(String::as_str).collect();
+            (!items.is_empty()).then(|| format!("{word}: {}", first(&items, listed)))
         })
         .collect()
     }
@@ -444,15 +440,20 @@ impl Deprecation {
 
 /// A line that counts names and lists the first ones.
 fn list(noun: &str, names: &[&str], listed: usize) -> Option<String> {
-    let shown = names.get(..listed).unwrap_or(names);
     let (head, tail) = noun
         .split_once(" in ")
         .map_or((noun, String::new()), |(head, tail)| (head, format!(" in {tail}")));
+    (!names.is_empty()).then(|| format!("{}{tail}: {}", counted(names.len(), head), first(names, listed)))
+}
+
+/// The first names, and the number of the others.
+fn first(names: &[&str], listed: usize) -> String {
+    let shown = names.get(..listed).unwrap_or(names);
     let rest = match names.len() - shown.len() {
         0 => String::new(),
         rest => format!(" and {rest} more"),
     };
-    (!names.is_empty()).then(|| format!("{}{tail}: {}{rest}", counted(names.len(), head), shown.join(", ")))
+    format!("{}{rest}", shown.join(", "))
 }
 
 #[cfg(test)]

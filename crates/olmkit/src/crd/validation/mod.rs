@@ -1,7 +1,7 @@
 //! The API server's checks of a CustomResourceDefinition at its creation, as pure functions.
 //!
 //! operator-sdk runs these checks over the CRDs of a bundle and keeps those findings whose field contains neither
-//! `openAPIV3Schema` nor `status` ([`CrdFinding::kept_by_operator_sdk`]). Olmkit reports the others.
+//! `openAPIV3Schema` nor `status` ([`CrdFinding::kept_by_operator_sdk`]). This module reports the others.
 
 mod conversion;
 mod finding;
