@@ -217,7 +217,8 @@ impl Checks {
                 if without_node {
                     println!("skipped: the flows on a node (--without-node)");
                 } else {
-                    jobs.push(plan::node(root, &olmkit, &self.program("memcached-operator")?));
+                    let (node, operator) = (self.program("node")?, self.program("memcached-operator")?);
+                    jobs.push(plan::node(root, &node, &olmkit, &operator));
                 }
                 self.execute(jobs, &|log: &str| plan::tests(&cargo::executables(log), self.cores))
             }

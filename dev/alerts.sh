@@ -8,7 +8,7 @@
 # A scrape each 20 s counts as a minute of the rules' time. ALERTS_EVERY=60 drills in real time, in half an hour. ALERTS_KEEP
 # names a directory for the scrapes; without it they are deleted.
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$here"
 bin=${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/bin
 every=${ALERTS_EVERY:-20}
