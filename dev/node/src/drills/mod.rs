@@ -24,7 +24,7 @@ pub fn drills(run: &Run, names: &[String]) -> anyhow::Result<bool> {
         bail!("no drills '{name}'. Drills: {}", DRILLS.join(", "));
     }
     run.build(&["node", "upstream"])?;
-    let _node = NodeUp::start(run)?;
+    let node = NodeUp::start(run)?;
     let world = World::new(run)?;
     world.publish_once()?;
     let mut checks = Checks::new(run, "cargo node drills ");
@@ -45,5 +45,6 @@ pub fn drills(run: &Run, names: &[String]) -> anyhow::Result<bool> {
         space.delete()?;
         checks.check(&format!("nothing is left of the {name}"), || world.nothing_is_left());
     }
+    drop(node);
     Ok(checks.summary("drills"))
 }

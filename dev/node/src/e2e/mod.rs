@@ -42,7 +42,7 @@ pub fn e2e(run: &Run, names: &[String], seed: Option<u64>) -> anyhow::Result<boo
         bail!("no flow '{name}'. Flows: {}", known.join(", "));
     }
     run.build(&["node", "upstream", "catalogd"])?;
-    let _node = NodeUp::start(run)?;
+    let node = NodeUp::start(run)?;
     let world = World::new(run)?;
     let mut order: Vec<&str> = names.iter().map(String::as_str).collect();
     if order.is_empty() {
@@ -61,6 +61,7 @@ pub fn e2e(run: &Run, names: &[String], seed: Option<u64>) -> anyhow::Result<boo
             flow(&world, &mut checks)?;
         }
     }
+    drop(node);
     Ok(checks.summary("end-to-end test"))
 }
 

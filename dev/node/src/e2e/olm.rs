@@ -73,7 +73,7 @@ fn installed_from_release(world: &World) -> anyhow::Result<()> {
     fs::create_dir_all(&release)?;
     let mut definitions = String::new();
     for entry in fs::read_dir(run.cache.join("olm/crds"))? {
-        definitions += &format!("---\n{}", fs::read_to_string(entry?.path())?);
+        definitions += &format!("---\n{}\n", fs::read_to_string(entry?.path())?);
     }
     fs::write(release.join("crds.yaml"), definitions)?;
     fs::copy(run.root.join("dev/cluster/olm.yaml"), release.join("olm.yaml"))?;
