@@ -89,7 +89,7 @@ impl<'a> Checks<'a> {
                 '-'
             }
         };
-        let name: String = description.chars().map(plain).collect();
+        let name: String = format!("{} {description}", self.flow).chars().map(plain).collect();
         self.run.results.join(format!("{name}.log"))
     }
 
@@ -139,7 +139,7 @@ fn stop(script: &std::path::Path) {
     }
 }
 
-/// An order of the words that a seed decides. 0 leaves them as they are. The generator is part of this file, so the order does not
+/// Shuffles the words by a seed. 0 keeps their order. The generator is part of this file, so the order does not
 /// depend on the version of a library.
 pub fn shuffled<'a>(seed: u64, words: &[&'a str]) -> Vec<&'a str> {
     let mut words = words.to_vec();

@@ -103,7 +103,7 @@ impl Invocation {
         });
         let mut child = self.command.spawn().with_context(|| format!("cannot start {shown}"))?;
         if let (Some(input), Some(mut stdin)) = (self.input.take(), child.stdin.take()) {
-            // A program that ends early closes its input; its exit code says why.
+            // A program that ends early closes its input. Its exit code reports the failure.
             let _ = stdin.write_all(input.as_bytes());
         }
         let output = child.wait_with_output().with_context(|| shown)?;

@@ -109,7 +109,7 @@ fn steps(run: &Run, space: &Namespace) -> anyhow::Result<()> {
     wait(run, "rollout", "settled", || space.rollout())?;
     note(&format!("memcached went from {old_image} to {new_image}"));
 
-    step(run, "8. Scale to three. The two pods that run stay as they are");
+    step(run, "8. Scale to three. The two running pods do not change");
     let before = space.operand_pods()?;
     print(&before, "before: ");
     scale(space)?;
@@ -123,7 +123,7 @@ fn steps(run: &Run, space: &Namespace) -> anyhow::Result<()> {
         );
     }
 
-    step(run, &format!("Done in {} s. What is running:", run.since()));
+    step(run, &format!("Done in {} s. These objects exist:", run.since()));
     show(space, "get csv,memcached,pods")?;
     commands(run, space, &new_csv);
     Ok(())

@@ -45,7 +45,7 @@ enum Task {
         /// Run only these: failures, catalogs, or upstream, which prints the output of operator-sdk for the same failures
         drills: Vec<String>,
     },
-    /// Measure installation, upgrade and removal beside operator-sdk. KEEP=1 leaves the cluster up
+    /// Compare the times of installation, upgrade and removal with operator-sdk. KEEP=1 leaves the cluster up
     Bench {
         /// Number of measurements
         #[arg(long, default_value_t = 3)]

@@ -1,4 +1,4 @@
-//! What the checks of all flows share: the run, the package, and the objects before the first check.
+//! The state that the checks of all flows share: the run, the package, and the objects before the first check.
 
 use std::cell::Cell;
 
@@ -71,7 +71,7 @@ impl<'a> World<'a> {
         same_inventory(self.run, &self.before)
     }
 
-    /// Returns true if no object of the start is missing.
+    /// Fails if an object that existed before the flows is missing.
     pub fn nothing_is_missing(&self) -> anyhow::Result<()> {
         let now = inventory(self.run)?;
         let missing: Vec<&str> = self.before.difference(&now).map(String::as_str).collect();

@@ -133,7 +133,7 @@ spec: {{sourceType: grpc, image: "{image}", displayName: Drills, grpcPodConfig: 
         is(&run.kubectl(&format!("get --raw {icon}"))?, expected.trim_end())
     }
 
-    /// OLM reads all bundles when it connects and when it resolves. The server is killed three times meanwhile.
+    /// OLM reads all bundles when it connects and when it resolves. The drill kills the server three times during these requests.
     fn server_is_killed(&self) -> anyhow::Result<()> {
         let (run, space, package) = (self.world.run, self.space, Package::NAME);
         space.create(&format!(

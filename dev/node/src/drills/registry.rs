@@ -1,4 +1,4 @@
-//! A registry that requires a user and a password, beside the cluster's registry.
+//! A second registry, which requires a user and a password.
 
 use std::fs;
 use std::path::PathBuf;

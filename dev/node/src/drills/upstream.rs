@@ -55,7 +55,7 @@ pub fn upstream(world: &World, space: &Namespace) -> anyhow::Result<()> {
     space.create(
         r#"{"apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource", "metadata": {"name": "dead"}, "spec": {"sourceType": "grpc", "address": "127.0.0.1:1"}}"#,
     )?;
-    install(space, "broken catalog beside", &bundle, OPM_IMAGE)
+    install(space, "broken catalog in the namespace", &bundle, OPM_IMAGE)
 }
 
 /// Prints the output of `operator-sdk run bundle` and its time, and removes its objects.

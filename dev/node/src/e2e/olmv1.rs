@@ -18,7 +18,7 @@ const CATALOGD: &str = "https://localhost:18443";
 pub fn olmv1(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
     let run = world.run;
     let space = &run.namespace("olmv1-system");
-    run.title("what OLM v1 would apply, by an account with the computed rights");
+    run.title("the objects that OLM v1 would apply, by an account with the computed permissions");
     let own = Rendered {
         world,
         space,
@@ -33,15 +33,16 @@ pub fn olmv1(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
         watched: run.namespace("olmv1-shop"),
         flags: "--watch-namespace olmv1-shop",
     };
-    checks.check("it does in the one namespace that it watches", || other.runs());
-    checks.check("it takes no notice of others", || {
-        others_are_not_watched(&other.watched)
-    });
-    checks.check("nothing is left of that either", || other.is_removed());
+    checks.check(
+        "the operator serves a Memcached in the one namespace that it watches",
+        || other.runs(),
+    );
+    checks.check("it ignores other namespaces", || others_are_not_watched(&other.watched));
+    checks.check("nothing is left of it", || other.is_removed());
     run.title("OLM v1's catalogd with our catalog image");
     checks.check("catalogd runs", || catalogd_runs(space));
     checks.check("it serves our catalog image", || catalog_is_served(world, space));
-    checks.check("its answers are those of olmkit catalog serve --http", || {
+    checks.check("its answers equal those of olmkit catalog serve --http", || {
         same_answers(world)
     });
     checks.check("nothing is left of it", || {

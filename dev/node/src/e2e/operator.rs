@@ -21,23 +21,25 @@ pub fn operator(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
         let spec = r#"{"size": 1, "image": "docker.io/dev/missing:1"}"#;
         space.apply(&memcached("no-image", spec)).map(drop)
     });
-    checks.check("a deleted Service is back at once", || service_returns(space));
-    checks.check("an edited image is put back", || image_is_restored(space));
-    checks.check("edited replicas are put back", || replicas_are_restored(space));
-    checks.check("size -1 is refused by name", || {
+    checks.check("a deleted Service is created again", || service_returns(space));
+    checks.check("an edited image is restored", || image_is_restored(space));
+    checks.check("edited replicas are restored", || replicas_are_restored(space));
+    checks.check("size -1 is rejected with the field's name", || {
         refused(space, r#"{"size": -1}"#, "spec.size")
     });
-    checks.check("port 0 is refused by name", || {
+    checks.check("port 0 is rejected with the field's name", || {
         refused(space, r#"{"containerPort": 0}"#, "spec.containerPort")
     });
-    checks.check("a foreign Deployment is never taken over", || {
-        foreign_deployment_stays(space)
+    checks.check("a Deployment of another owner is never changed", || {
+        unowned_deployment_stays(space)
     });
-    checks.check("a broken Memcached does not block another", || others_go_on(space));
+    checks.check("a broken Memcached does not block another one", || {
+        others_continue(space)
+    });
     checks.check("a missing image is reported in a condition", || {
         missing_image_is_reported(space)
     });
-    checks.check("deletion takes everything along and says so", || {
+    checks.check("deletion removes all objects and publishes an event", || {
         deletion_removes_everything(space)
     });
     checks.check("the demo's objects can be removed", || unsubscribe(space));
@@ -131,27 +133,27 @@ fn missing_image_is_reported(space: &Namespace) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn foreign_deployment_stays(space: &Namespace) -> anyhow::Result<()> {
-    let field = |path: &str| space.get("deployment foreign", path);
-    space.kubectl("create deployment foreign --image=docker.io/dev/pause:1")?;
+fn unowned_deployment_stays(space: &Namespace) -> anyhow::Result<()> {
+    let field = |path: &str| space.get("deployment unowned", path);
+    space.kubectl("create deployment unowned --image=docker.io/dev/pause:1")?;
     let uid = field("{.metadata.uid}")?;
-    space.apply(&memcached("foreign", r#"{"size": 2}"#))?;
+    space.apply(&memcached("unowned", r#"{"size": 2}"#))?;
     space
         .run
-        .until(180, "True", || space.condition("foreign", "Degraded", "status"))?;
-    space.condition("foreign", "Degraded", "message")?;
+        .until(180, "True", || space.condition("unowned", "Degraded", "status"))?;
+    space.condition("unowned", "Degraded", "message")?;
     is(
         &field("{.spec.template.spec.containers[0].image}")?,
         "docker.io/dev/pause:1",
     )?;
     is(&field("{.metadata.ownerReferences}")?, "")?;
-    space.kubectl("delete memcached foreign --timeout=300s")?;
+    space.kubectl("delete memcached unowned --timeout=300s")?;
     is(&field("{.metadata.uid}")?, &uid)?;
-    space.kubectl("delete deployment foreign")?;
+    space.kubectl("delete deployment unowned")?;
     Ok(())
 }
 
-fn others_go_on(space: &Namespace) -> anyhow::Result<()> {
+fn others_continue(space: &Namespace) -> anyhow::Result<()> {
     space.apply(&memcached(
         "broken",
         r#"{"size": 1, "image": "docker.io/dev/missing:1"}"#,

@@ -28,7 +28,7 @@ pub fn scaffold(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
             .run()?;
         run.until(180, "Succeeded", || space.csv_phase("scaffolded.v0.0.1"))
     });
-    checks.check("its webhooks complete and refuse objects", || webhooks_answer(space));
+    checks.check("its webhooks complete and reject objects", || webhooks_answer(space));
     checks.check("nothing is left of it", || {
         space.kubectl("delete widget --all --timeout=300s")?;
         space.kit("cleanup scaffolded").run()?;

@@ -44,7 +44,7 @@ pub fn scorecard(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
     });
     checks.check("the image of kuttl is built", || push_kuttl(run));
     checks.check("kuttl runs", || kuttl_runs(&card));
-    checks.check("a test without a result says why, within its limit", || {
+    checks.check("a test without a result reports the reason, within its limit", || {
         no_result_is_explained(&card)
     });
     checks.check("Ctrl-C leaves nothing", || {
@@ -61,7 +61,7 @@ pub fn scorecard(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
         ))
         .map(drop)
     });
-    checks.check("files that a test leaves are collected", || files_are_collected(&card));
+    checks.check("files that a test writes are collected", || files_are_collected(&card));
     checks.check("a bundle with a file above 1 MiB gets into the pod", || {
         large_bundle_is_unpacked(&card)
     });

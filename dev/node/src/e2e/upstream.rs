@@ -37,9 +37,10 @@ pub fn upstream(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
         operator_sdk(space, "cleanup").arg(Package::NAME).run()?;
         space.delete()
     });
-    checks.check("what operator-sdk leaves behind is known and can be removed", || {
-        remove_residue(run)
-    });
+    checks.check(
+        "the objects that operator-sdk leaves behind are known and can be removed",
+        || remove_residue(run),
+    );
     checks.check("nothing else is left", || world.nothing_is_left());
     Ok(())
 }
@@ -71,7 +72,7 @@ pub fn run_bundle(space: &Namespace, image: &str) -> Invocation {
         .arg(image)
 }
 
-/// Removes the objects that upstream's `cleanup` leaves, of its own bundles too.
+/// Removes the objects that upstream's `cleanup` leaves behind. It leaves them for bundles of operator-sdk too.
 pub fn remove_residue(run: &Run) -> anyhow::Result<()> {
     run.kubectl("delete clusterrole -l olm.owner,olm.owner.kind!=OperatorGroup --ignore-not-found")?;
     // Objects that only the upgrade has have no owner label: OLM sets it only on existing objects.
