@@ -44,10 +44,10 @@ pub fn write_oci(layout: &Layout, image: &Descriptor, name: &str, path: &Path) -
             append(&mut archive, file, bytes.len() as u64, &mut bytes.as_slice(), path)?;
         }
         for blob in &blobs {
-            let source = layout.blob_path(&blob.digest);
-            let mut file = olmkit::limits::open(&source).map_err(Error::file("read", &source))?;
+            let mut reader = layout.open_blob(blob)?;
             let inside = format!("blobs/{}/{}", blob.digest.algorithm_name(), blob.digest.hex());
-            append(&mut archive, &inside, blob.size, &mut file, path)?;
+            append(&mut archive, &inside, blob.size, &mut reader, path)?;
+            reader.verify()?;
         }
         archive.finish().map_err(Error::file("write", path))
     })
@@ -530,6 +530,24 @@ mod tests {
                     .all(|found| found.digest == crate::sha256(&layer))
             );
             assert_eq!(layout.find(Some("b.io/c:v2")).unwrap().digest, image.descriptor.digest);
+        }
+    }
+
+    #[test]
+    fn a_damaged_blob_is_not_written_into_an_oci_archive() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::create(&folder.path().join("layout")).unwrap();
+        let blob = layout.write_blob("text/plain", b"memcached").unwrap();
+        let path = folder.path().join("a.tar");
+        for (content, is_right) in [
+            ("memcachee", false),
+            ("mem", false),
+            ("memcached+", false),
+            ("memcached", true),
+        ] {
+            fs::write(layout.blob_path(&blob.digest), content).unwrap();
+            assert_eq!(write_oci(&layout, &blob, "v1", &path).is_ok(), is_right, "{content}");
+            assert_eq!(path.exists(), is_right, "{content}");
         }
     }
 

@@ -6,13 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use olmkit::temporary::{self, Durability};
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::digest::{Digest, DigestReader, DigestWriter, Hasher};
+use super::digest::{Digest, DigestWriter, Hasher};
 use super::error::Error;
 use super::limits::{DOCUMENT_BYTES, INDEX_DEPTH};
 use super::read::read_limited;
@@ -62,6 +64,18 @@ fn entry_name(raw: &RawValue) -> Option<String> {
 pub struct Layout {
     root: PathBuf,
     durability: Durability,
+    /// True if no other user can change the directory.
+    private: bool,
+    written: Arc<Mutex<Written>>,
+}
+
+/// The blobs that this process has written into a layout.
+#[derive(Debug, Default)]
+struct Written {
+    /// Blobs in a private layout whose bytes were compared with their digest on the way there. They are not hashed again.
+    verified: BTreeSet<Digest>,
+    /// Files that must be written to disk before `index.json` names them.
+    unsynced: BTreeSet<PathBuf>,
 }
 
 /// A manifest of a layout with the documents it points at.
@@ -87,20 +101,34 @@ impl Layout {
     }
 
     fn create_with(root: &Path, durability: Durability) -> Result<Self, Error> {
-        fs::create_dir_all(root.join("blobs/sha256")).map_err(Error::file("create", root))?;
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        if durability == Durability::Unsynced {
+            builder.mode(0o700);
+        }
+        builder.create(root).map_err(Error::file("create", root))?;
         let layout = Self {
             root: root.to_owned(),
             durability,
+            private: durability == Durability::Unsynced && is_private(root),
+            written: Arc::default(),
         };
-        if !root.join("index.json").exists() {
-            layout.write_index(&empty_index())?;
+        layout.create_folder(&root.join("blobs/sha256"))?;
+        if is_missing_or_empty(&root.join("index.json")) {
+            let index = serde_json::to_vec(&empty_index()).map_err(Error::document("index.json"))?;
+            layout.replace("index.json", &index, Durability::Unsynced)?;
         }
         // Written last: a directory is a layout only when it has everything.
-        if !root.join("oci-layout").exists() {
-            layout.replace("oci-layout", br#"{"imageLayoutVersion":"1.0.0"}"#)?;
+        if is_missing_or_empty(&root.join("oci-layout")) {
+            let marker = br#"{"imageLayoutVersion":"1.0.0"}"#;
+            layout.replace("oci-layout", marker, Durability::Unsynced)?;
+            layout.written().unsynced.insert(root.join("oci-layout"));
         }
+        let Self { private, written, .. } = layout;
         Ok(Self {
             durability,
+            private,
+            written,
             ..Self::open(root)?
         })
     }
@@ -120,12 +148,19 @@ impl Layout {
             Some(version) if version.starts_with("1.") => Ok(Self {
                 root: root.to_owned(),
                 durability: Durability::Synced,
+                private: false,
+                written: Arc::default(),
             }),
             other => Err(Error::Refused {
                 what: display(&marker),
                 reason: format!("layout version {other:?} is not supported, only 1.x is"),
             }),
         }
+    }
+
+    fn written(&self) -> MutexGuard<'_, Written> {
+        // The sets are never half changed.
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The directory.
@@ -196,44 +231,77 @@ impl Layout {
         temporary::File::within(&folder, temporary::PARTIAL).map_err(Error::file("create", &folder))
     }
 
-    /// Moves a verified file to its blob name.
+    /// Moves a file whose bytes have this digest to its blob name.
     pub(crate) fn persist(&self, file: temporary::File, digest: &Digest) -> Result<(), Error> {
-        let path = self.blob_path(digest);
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
+        self.name(file, digest)?;
+        if self.private {
+            self.written().verified.insert(digest.clone());
         }
-        file.persist(&path, self.durability)
-            .map_err(Error::file("write", &path))?;
         Ok(())
     }
 
-    /// Copies a verified blob from another layout: by hard link where possible, else by copy.
+    fn name(&self, file: temporary::File, digest: &Digest) -> Result<(), Error> {
+        let path = self.blob_path(digest);
+        self.create_folder(path.parent().unwrap_or(&self.root))?;
+        file.persist(&path, Durability::Unsynced)
+            .map_err(Error::file("write", &path))?;
+        self.written().unsynced.insert(path);
+        Ok(())
+    }
+
+    /// Takes a blob of another layout, whose bytes the caller has checked or will check: by hard link where possible, else by copy.
     pub(crate) fn adopt(&self, from: &Path, digest: &Digest) -> Result<(), Error> {
         let path = self.blob_path(digest);
         if path.is_file() {
             return Ok(());
         }
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
-        }
+        self.create_folder(path.parent().unwrap_or(&self.root))?;
         if fs::hard_link(from, &path).is_ok() || path.is_file() {
-            return self.sync(&path);
+            self.written().unsynced.insert(path);
+            return Ok(());
         }
         let mut temporary = self.temporary()?;
         let mut source = olmkit::limits::open(from).map_err(Error::file("read", from))?;
         io::copy(&mut source, &mut temporary).map_err(Error::file("write", &path))?;
-        self.persist(temporary, digest)
+        self.name(temporary, digest)
     }
 
-    /// Writes a file that got its name without being written here to disk.
-    fn sync(&self, path: &Path) -> Result<(), Error> {
-        if self.durability == Durability::Synced {
-            let synced = File::open(path).and_then(|file| file.sync_all());
-            synced
-                .and_then(|()| temporary::sync_directory(path.parent().unwrap_or(&self.root)))
-                .map_err(Error::file("write", path))?;
+    fn create_folder(&self, folder: &Path) -> Result<(), Error> {
+        if folder.is_dir() {
+            return Ok(());
+        }
+        fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
+        // Its name must be written to disk too.
+        self.written().unsynced.insert(folder.to_owned());
+        Ok(())
+    }
+
+    /// Writes everything to disk that this process has added, each file and each directory once.
+    fn sync(&self) -> Result<(), Error> {
+        let unsynced = std::mem::take(&mut self.written().unsynced);
+        if self.durability == Durability::Unsynced {
+            return Ok(());
+        }
+        let mut folders = BTreeSet::new();
+        for path in &unsynced {
+            folders.extend(path.parent());
+            // A file that is no longer there needs nothing.
+            if path.is_file() {
+                let synced = File::open(path).and_then(|file| file.sync_all());
+                synced.map_err(Error::file("write", path))?;
+            }
+        }
+        // The index is written into the root after this, which writes the names there.
+        folders.remove(self.root.as_path());
+        for folder in folders {
+            temporary::sync_directory(folder).map_err(Error::file("write", folder))?;
         }
         Ok(())
+    }
+
+    /// Compares a blob with its descriptor. Only the size counts for a blob that this process has verified.
+    pub(crate) fn check(&self, descriptor: &Descriptor) -> Result<(), Error> {
+        self.open_blob(descriptor)?.verify()
     }
 
     /// Reads a document with its digest and size checked.
@@ -284,11 +352,12 @@ impl Layout {
             result => result.map_err(Error::file("read", &path))?,
         };
         let file_size = file.metadata().map_err(Error::file("read", &path))?.len();
-        // One byte more than promised is enough to notice that there is more.
-        let reader = BufReader::new(file).take(descriptor.size.saturating_add(1));
-        let reader = DigestReader::new(reader, descriptor.digest.algorithm());
+        let is_verified = self.written().verified.contains(&descriptor.digest);
         Ok(BlobReader {
-            reader,
+            // One byte more than promised is enough to notice that there is more.
+            reader: BufReader::new(file).take(descriptor.size.saturating_add(1)),
+            hasher: (!is_verified).then(|| Hasher::new(descriptor.digest.algorithm())),
+            size: 0,
             file_size,
             descriptor: descriptor.clone(),
         })
@@ -404,19 +473,17 @@ impl Layout {
     }
 
     fn write_index(&self, index: &impl serde::Serialize) -> Result<(), Error> {
-        self.replace(
-            "index.json",
-            &serde_json::to_vec(index).map_err(Error::document("index.json"))?,
-        )
+        let index = serde_json::to_vec(index).map_err(Error::document("index.json"))?;
+        self.sync()?;
+        self.replace("index.json", &index, self.durability)
     }
 
-    fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+    fn replace(&self, name: &str, bytes: &[u8], durability: Durability) -> Result<(), Error> {
         let path = self.root.join(name);
         let mut file =
             temporary::File::within(&self.root, temporary::PARTIAL).map_err(Error::file("create", &self.root))?;
         file.write_all(bytes).map_err(Error::file("write", &path))?;
-        file.persist(&path, self.durability)
-            .map_err(Error::file("write", &path))?;
+        file.persist(&path, durability).map_err(Error::file("write", &path))?;
         Ok(())
     }
 
@@ -595,14 +662,23 @@ pub(crate) fn refused_manifest(descriptor: &Descriptor, depth: usize) -> Error {
 
 /// Reads a blob and checks it against its descriptor.
 pub struct BlobReader {
-    reader: DigestReader<io::Take<BufReader<File>>>,
+    reader: io::Take<BufReader<File>>,
+    /// `None` for a blob that this process has verified.
+    hasher: Option<Hasher>,
+    /// Bytes that were read.
+    size: u64,
     file_size: u64,
     descriptor: Descriptor,
 }
 
 impl Read for BlobReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.reader.read(buffer)
+        let count = self.reader.read(buffer)?;
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(buffer.get(..count).unwrap_or_default());
+        }
+        self.size += count as u64;
+        Ok(count)
     }
 }
 
@@ -610,12 +686,16 @@ impl BlobReader {
     /// Reads what is left and compares size and digest with the descriptor.
     pub fn verify(mut self) -> Result<(), Error> {
         let what = format!("blob {}", self.descriptor.digest);
-        io::copy(&mut self.reader, &mut io::sink()).map_err(|source| Error::File {
-            action: "read",
-            path: PathBuf::from(&what),
-            source,
-        })?;
-        let (digest, size) = self.reader.finish();
+        let size = if self.hasher.is_some() {
+            io::copy(&mut self, &mut io::sink()).map_err(|source| Error::File {
+                action: "read",
+                path: PathBuf::from(&what),
+                source,
+            })?;
+            self.size
+        } else {
+            self.file_size
+        };
         if size != self.descriptor.size {
             return Err(Error::Size {
                 what,
@@ -623,14 +703,14 @@ impl BlobReader {
                 actual: size,
             });
         }
-        if digest != self.descriptor.digest {
-            return Err(Error::Mismatch {
+        match self.hasher.map(Hasher::finish) {
+            Some(digest) if digest != self.descriptor.digest => Err(Error::Mismatch {
                 what,
                 expected: self.descriptor.digest,
                 actual: digest,
-            });
+            }),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -647,6 +727,17 @@ pub(crate) fn is_document(media_type: &str) -> bool {
 fn normalized(name: &str) -> Option<super::Reference> {
     let reference = super::Reference::parse_normalized(name).ok()?;
     Some(reference.with_default_tag())
+}
+
+/// Returns true if only this user can change a directory.
+fn is_private(folder: &Path) -> bool {
+    let is_own = |metadata: fs::Metadata| metadata.uid() == rustix::process::geteuid().as_raw();
+    fs::metadata(folder).is_ok_and(|metadata| metadata.mode() & 0o077 == 0 && is_own(metadata))
+}
+
+/// A file that is empty was not written to disk before the machine failed.
+fn is_missing_or_empty(path: &Path) -> bool {
+    fs::metadata(path).map_or(true, |metadata| metadata.len() == 0)
 }
 
 fn empty_index() -> Index {
@@ -676,6 +767,52 @@ mod tests {
         assert!(matches!(layout.read_document(&descriptor), Err(Error::Mismatch { .. })));
         fs::write(layout.blob_path(&descriptor.digest), b"memcached and more").unwrap();
         assert!(matches!(layout.read_document(&descriptor), Err(Error::Size { .. })));
+    }
+
+    #[test]
+    fn only_blobs_verified_by_this_process_are_not_hashed_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        let shared = place("shared");
+        fs::create_dir(&shared).unwrap();
+        fs::set_permissions(&shared, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let own = Layout::create_temporary(&place("own")).unwrap();
+        let synced = Layout::create(&place("synced")).unwrap();
+        let shared = Layout::create_temporary(&shared).unwrap();
+        let adopted = Layout::create_temporary(&place("adopted")).unwrap();
+        let blob = own.write_blob("text/plain", b"memcached").unwrap();
+        for other in [&synced, &shared] {
+            other.write_blob("text/plain", b"memcached").unwrap();
+        }
+        adopted.adopt(&synced.blob_path(&blob.digest), &blob.digest).unwrap();
+        let reopened = Layout::open(own.root()).unwrap();
+        let all = [&own, &reopened, &synced, &shared, &adopted];
+        for layout in all {
+            layout.check(&blob).unwrap();
+        }
+        for layout in all {
+            fs::write(layout.blob_path(&blob.digest), b"memcachee").unwrap();
+        }
+        let accepted = all.map(|layout| layout.check(&blob).is_ok());
+        assert_eq!(accepted, [true, false, false, false, false]);
+        // The size is always compared.
+        let longer = Descriptor {
+            size: blob.size + 1,
+            ..blob.clone()
+        };
+        assert!(matches!(own.check(&longer), Err(Error::Size { .. })));
+        fs::write(own.blob_path(&blob.digest), b"memcached and more").unwrap();
+        assert!(matches!(own.check(&blob), Err(Error::Size { .. })));
+    }
+
+    #[test]
+    fn files_that_a_crash_left_empty_are_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(Layout::create(folder.path()).unwrap());
+        for name in ["index.json", "oci-layout"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        assert_eq!(Layout::create(folder.path()).unwrap().index().unwrap().manifests, []);
     }
 
     #[test]

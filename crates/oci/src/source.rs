@@ -226,11 +226,7 @@ pub async fn deliver_from(
 fn borrow_blobs(layout: &Layout, image: &Descriptor, from: &Layout) -> Result<(), Error> {
     let (_, blobs) = layout.documents_and_blobs(image)?;
     for blob in blobs {
-        if from
-            .open_blob(&blob)
-            .and_then(super::layout::BlobReader::verify)
-            .is_ok()
-        {
+        if from.check(&blob).is_ok() {
             layout.adopt(&from.blob_path(&blob.digest), &blob.digest)?;
         }
     }
@@ -288,7 +284,7 @@ fn copy_blobs(from: &Layout, image: &Descriptor, to: &Layout) -> Result<(), Erro
         if !whole {
             // A part of it is worth nothing.
             let _ = std::fs::remove_file(there);
-            from.open_blob(&blob)?.verify()?;
+            from.check(&blob)?;
             to.adopt(&from.blob_path(&blob.digest), &blob.digest)?;
         }
     }
