@@ -16,6 +16,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::digest::{Digest, DigestWriter, Hasher};
 use super::error::Error;
+use super::json;
 use super::limits::{DOCUMENT_BYTES, INDEX_DEPTH};
 use super::read::read_limited;
 use super::spec::{
@@ -67,6 +68,8 @@ pub struct Layout {
     /// True if no other user can change the directory.
     private: bool,
     written: Arc<Mutex<Written>>,
+    /// The archive that the layout was read from.
+    archive: Option<PathBuf>,
 }
 
 /// The blobs that this process has written into a layout.
@@ -74,6 +77,8 @@ pub struct Layout {
 struct Written {
     /// Blobs in a private layout whose bytes were compared with their digest on the way there. They are not hashed again.
     verified: BTreeSet<Digest>,
+    /// Blobs that were left out because their bytes have another digest, with that digest.
+    damaged: BTreeMap<Digest, Digest>,
     /// Files that must be written to disk before `index.json` names them.
     unsynced: BTreeSet<PathBuf>,
 }
@@ -112,6 +117,7 @@ impl Layout {
             durability,
             private: durability == Durability::Unsynced && is_private(root),
             written: Arc::default(),
+            archive: None,
         };
         layout.create_folder(&root.join("blobs/sha256"))?;
         if is_missing_or_empty(&root.join("index.json")) {
@@ -150,6 +156,7 @@ impl Layout {
                 durability: Durability::Synced,
                 private: false,
                 written: Arc::default(),
+                archive: None,
             }),
             other => Err(Error::Refused {
                 what: display(&marker),
@@ -161,6 +168,24 @@ impl Layout {
     fn written(&self) -> MutexGuard<'_, Written> {
         // The sets are never half changed.
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The layout with an archive's name, which messages contain instead of the directory's.
+    pub(crate) fn with_archive(self, archive: &Path) -> Self {
+        Self {
+            archive: Some(archive.to_owned()),
+            ..self
+        }
+    }
+
+    /// Notes that a blob was left out because its bytes have another digest. This matters only if an image needs it.
+    pub(crate) fn leave_out(&self, digest: Digest, actual: Digest) {
+        self.written().damaged.insert(digest, actual);
+    }
+
+    /// The name in messages.
+    fn place(&self) -> String {
+        display(self.archive.as_ref().unwrap_or(&self.root))
     }
 
     /// The directory.
@@ -343,9 +368,16 @@ impl Layout {
         let path = self.blob_path(&descriptor.digest);
         let file = match olmkit::limits::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if let Some(actual) = self.written().damaged.get(&descriptor.digest) {
+                    return Err(Error::Mismatch {
+                        what: format!("blob {} of {}", descriptor.digest, self.place()),
+                        expected: descriptor.digest.clone(),
+                        actual: actual.clone(),
+                    });
+                }
                 return Err(Error::Missing {
                     what: format!("blob {}", descriptor.digest),
-                    place: display(&self.root),
+                    place: self.place(),
                     hint: ": the layout is incomplete, build or fetch the image again".to_owned(),
                 });
             }
@@ -369,7 +401,7 @@ impl Layout {
         if let Err(reason) = check_unambiguous(&bytes, &descriptor.media_type) {
             return Err(Error::Refused { what, reason });
         }
-        serde_json::from_slice(&bytes).map_err(Error::document(what))
+        json::parse(&bytes).map_err(Error::document(what))
     }
 
     /// The index that a descriptor points at.
@@ -386,7 +418,10 @@ impl Layout {
     pub fn image(&self, descriptor: &Descriptor, platform: &Platform) -> Result<Image, Error> {
         let descriptor = self.choose(descriptor, platform, 0)?;
         let manifest = self.read_manifest(&descriptor)?;
-        let config = self.document(&manifest.config)?;
+        let config = ImageConfig::parse(&self.read_document(&manifest.config)?).map_err(Error::document(format!(
+            "{} {}",
+            manifest.config.media_type, manifest.config.digest
+        )))?;
         Ok(Image {
             descriptor,
             manifest,
@@ -406,7 +441,8 @@ impl Layout {
     }
 
     /// The entry of an image by name: its full name, its tag, or a spelling that means the same, as `busybox` and
-    /// `docker.io/library/busybox:latest` do. Without a name, the only image of the layout. It may have several names.
+    /// `docker.io/library/busybox:latest` do. `@0` is the first entry. Without a name, the only image of the layout. It may have
+    /// several names.
     pub fn find(&self, name: Option<&str>) -> Result<Descriptor, Error> {
         let index = self.index()?;
         let find = |fits: &dyn Fn(&str) -> bool| index.manifests.iter().find(|entry| names(entry).any(fits));
@@ -420,13 +456,14 @@ impl Layout {
                 .or_else(|| {
                     let wanted = normalized(name)?;
                     find(&|have| normalized(have).as_ref() == Some(&wanted))
-                }),
+                })
+                .or_else(|| index.manifests.get(position(name)?)),
         };
         found.cloned().ok_or_else(|| {
             let names: Vec<&str> = index.manifests.iter().filter_map(|entry| names(entry).next()).collect();
             Error::Missing {
                 what: name.map_or_else(|| "a single image".to_owned(), |name| format!("image {name}")),
-                place: display(&self.root),
+                place: self.place(),
                 hint: if names.is_empty() {
                     String::new()
                 } else {
@@ -624,11 +661,9 @@ pub fn choose_platform(index: &Index, platform: &Platform, digest: &Digest) -> R
     let ranked = images().filter_map(|entry| Some((preference(&entry)?, entry)));
     // Of equals, `min_by_key` takes the first.
     let matching = ranked.min_by_key(|(rank, _)| *rank).map(|(_, entry)| entry);
-    let only = || {
-        let mut all = images().filter(|entry| entry.platform.is_none());
-        all.next().filter(|_| all.next().is_none())
-    };
-    matching.or_else(only).cloned().ok_or_else(|| {
+    // As for skopeo and crane, an entry without a platform may be for any.
+    let any = || images().find(|entry| entry.platform.is_none());
+    matching.or_else(any).cloned().ok_or_else(|| {
         let mut have: Vec<String> = images()
             .filter_map(|entry| entry.platform.as_ref())
             .map(ToString::to_string)
@@ -721,6 +756,11 @@ pub(crate) fn is_document(media_type: &str) -> bool {
         || is_index(media_type)
         || media_type.contains(".manifest.")
         || media_type.contains(".index.")
+}
+
+/// The number in `@NUMBER`, which selects an image by its position.
+pub(crate) fn position(name: &str) -> Option<usize> {
+    name.strip_prefix('@')?.parse().ok()
 }
 
 /// The full name that engines give to an image name.
@@ -885,6 +925,30 @@ mod tests {
             assert_eq!(layout.find(Some(name)).unwrap().digest, one.digest, "{name}");
         }
         assert!(layout.find(None).is_err() && layout.find(Some("quay.io/a/b")).is_err());
+        assert_eq!(layout.find(Some("@2")).unwrap().digest, two.digest);
+        assert!(layout.find(Some("@3")).is_err() && layout.find(Some("@-1")).is_err());
+    }
+
+    #[test]
+    fn an_entry_without_a_platform_comes_last() {
+        let digest = crate::digest::sha256(b"");
+        let entry = |size, platform: Option<&str>| Descriptor {
+            platform: platform.map(|platform| platform.parse().unwrap()),
+            ..Descriptor::new(media_type::OCI_MANIFEST, digest.clone(), size)
+        };
+        let index = Index {
+            manifests: vec![
+                entry(0, Some("linux/arm64")),
+                entry(1, None),
+                entry(2, None),
+                entry(3, Some("linux/s390x")),
+            ],
+            ..empty_index()
+        };
+        for (platform, expected) in [("linux/arm64", 0), ("linux/amd64", 1), ("linux/s390x", 3)] {
+            let chosen = choose_platform(&index, &platform.parse().unwrap(), &digest).unwrap();
+            assert_eq!(chosen.size, expected, "{platform}");
+        }
     }
 
     #[test]
