@@ -206,11 +206,14 @@ impl Layout {
     fn raw_index(&self) -> Result<RawIndex, Error> {
         let path = self.root.join("index.json");
         let bytes = read_limited(&path, DOCUMENT_BYTES)?;
-        check_unambiguous(&bytes, media_type::OCI_INDEX).map_err(|reason| Error::Refused {
-            what: display(&path),
-            reason,
-        })?;
-        serde_json::from_slice(&bytes).map_err(Error::document(display(&path)))
+        let what = match &self.archive {
+            Some(archive) => format!("index.json of {}", archive.display()),
+            None => display(&path),
+        };
+        if let Err(reason) = check_unambiguous(&bytes, media_type::OCI_INDEX) {
+            return Err(Error::Refused { what, reason });
+        }
+        serde_json::from_slice(&bytes).map_err(Error::document(what))
     }
 
     /// The path of a blob, existing or not.
