@@ -4,6 +4,7 @@ mod scanner;
 
 pub use scanner::{SyntaxError, check, check_first};
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde_json::{Number, Value};
@@ -15,6 +16,15 @@ pub enum Html {
     Escape,
     /// An encoder with `SetEscapeHTML(false)`.
     Plain,
+}
+
+/// One part of a JSON pointer (RFC 6901) for a key.
+pub fn pointer_part(key: &str) -> Cow<'_, str> {
+    // Called for each key of large schemas, few of which need escapes.
+    if memchr::memchr2(b'~', b'/', key.as_bytes()).is_none() {
+        return Cow::Borrowed(key);
+    }
+    Cow::Owned(key.replace('~', "~0").replace('/', "~1"))
 }
 
 /// `json.Marshal`: compact, keys sorted, HTML escaped.
