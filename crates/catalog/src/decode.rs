@@ -4,6 +4,7 @@
 //! and reading continues after it.
 
 use super::text::Value;
+use olmkit_go::json;
 
 /// Position in the Go structs of the value being read, for error messages.
 #[derive(Clone, Copy)]
@@ -56,18 +57,13 @@ impl Mismatch {
             return;
         }
         let kind = value.go_kind();
-        self.0 = Some(if place.parent.is_none() {
-            format!(
-                "json: cannot unmarshal {kind} into Go value of type {}",
-                place.structure
-            )
-        } else {
-            let mut path = String::new();
-            place.path(&mut path);
-            format!(
-                "json: cannot unmarshal {kind} into Go struct field {}.{path} of type {wanted}",
-                place.structure
-            )
+        self.0 = Some(match place.parent {
+            None => json::mismatch(kind, "value", place.structure),
+            Some(_) => {
+                let mut path = String::new();
+                place.path(&mut path);
+                json::mismatch(kind, &format!("struct field {}.{path}", place.structure), wanted)
+            }
         });
     }
 

@@ -61,7 +61,7 @@ pub(super) fn notice(object: &Typed) -> Option<Notice> {
 /// A field of a map. Go compares names without regard to case.
 fn field<'a>(map: &'a Value, key: &str) -> Option<&'a Value> {
     let fields = map.as_object()?;
-    let folded = || fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(key));
+    let folded = || fields.iter().find(|(name, _)| olmkit_go::json::names_field(key, name));
     fields.get(key).or_else(|| folded().map(|(_, value)| value))
 }
 

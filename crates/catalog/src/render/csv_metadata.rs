@@ -1,43 +1,30 @@
 //! `olm.csv.metadata`: ClusterServiceVersion data for user interfaces.
 
 use super::Error;
-use super::csv_types::{
-    API_SERVICES, CRDS, Field, INSTALL_MODE, LINK, MAINTAINER, NATIVE_API, Shape, TypedWriter, optional, required,
-};
+use super::csv_types::TypedWriter;
 use super::definitions::field;
+use super::fits;
 use crate::decode::Place;
 use crate::text::{Value, stream};
 use olmkit_go::json::Html;
+use olmkit_go::structs::structs;
 
-/// Name in the property, where the CSV has it, and the field there.
-const METADATA: &[(&str, &str, Field)] = &[
-    ("annotations", "metadata", optional("annotations", Shape::TextMap)),
-    (
-        "apiServiceDefinitions",
-        "spec",
-        required("apiservicedefinitions", Shape::Struct(&API_SERVICES)),
-    ),
-    (
-        "crdDescriptions",
-        "spec",
-        required("customresourcedefinitions", Shape::Struct(&CRDS)),
-    ),
-    ("description", "spec", optional("description", Shape::Text)),
-    ("displayName", "spec", optional("displayName", Shape::Text)),
-    (
-        "installModes",
-        "spec",
-        optional("installModes", Shape::List(&INSTALL_MODE)),
-    ),
-    ("keywords", "spec", optional("keywords", Shape::Texts)),
-    ("labels", "metadata", optional("labels", Shape::TextMap)),
-    ("links", "spec", optional("links", Shape::List(&LINK))),
-    ("maintainers", "spec", optional("maintainers", Shape::List(&MAINTAINER))),
-    ("maturity", "spec", optional("maturity", Shape::Text)),
-    ("minKubeVersion", "spec", optional("minKubeVersion", Shape::Text)),
-    ("nativeAPIs", "spec", optional("nativeAPIs", Shape::List(&NATIVE_API))),
-    ("provider", "spec", required("provider", Shape::Struct(&LINK))),
+/// The struct of the property.
+const PROPERTY: &str = "CSVMetadata";
+
+/// Where the CSV has the fields of the property, and their names there if they differ.
+const SOURCES: &[(&str, &str, &str)] = &[
+    ("annotations", "metadata", "annotations"),
+    ("apiServiceDefinitions", "spec", "apiservicedefinitions"),
+    ("crdDescriptions", "spec", "customresourcedefinitions"),
+    ("labels", "metadata", "labels"),
 ];
+
+/// The part of the CSV that has a field of the property, and its name there.
+fn source(name: &'static str) -> (&'static str, &'static str) {
+    let other = SOURCES.iter().find(|(property, ..)| *property == name);
+    other.map_or(("spec", name), |(_, parent, name)| (parent, name))
+}
 
 /// The property's value, compact JSON, from a ClusterServiceVersion as JSON.
 ///
@@ -56,14 +43,20 @@ pub fn from_value(csv: &Value<'_>) -> Result<String, Error> {
     let mut writer = TypedWriter::new(Html::Plain);
     let root = Place::root("v1alpha1.ClusterServiceVersion");
     writer.out.push('{');
-    for (name, parent, wanted) in METADATA {
-        let value = field(csv, parent).and_then(|parent| field(parent, wanted.name));
+    for wanted in structs()
+        .structure(PROPERTY)
+        .map(|property| &property.fields)
+        .into_iter()
+        .flatten()
+    {
+        let (parent, name) = source(wanted.name);
+        let value = field(csv, parent).and_then(|parent| field(parent, name));
         let outer = root.field("ClusterServiceVersion", parent);
         writer.field(
-            name,
+            wanted.name,
             wanted,
             value,
-            &outer.field("ClusterServiceVersionSpec", wanted.name),
+            &outer.field("ClusterServiceVersionSpec", name),
         );
     }
     writer.out.push('}');
@@ -75,10 +68,9 @@ pub fn from_value(csv: &Value<'_>) -> Result<String, Error> {
 /// # Errors
 /// Go's message for the first field that does not fit.
 pub fn check(value: &Value<'_>) -> Result<(), String> {
-    let fits = |(name, _, wanted): &(&str, &str, Field)| {
-        field(value, name).is_none_or(|value| *value == Value::Null || wanted.shape.fits(value))
-    };
-    if matches!(value, Value::Mapping(_)) && METADATA.iter().all(fits) {
+    let table = structs();
+    let certainly = |kind| fits::certainly(value, kind, table);
+    if matches!(value, Value::Mapping(_)) && table.get(PROPERTY).is_some_and(certainly) {
         return Ok(());
     }
     let mut writer = TypedWriter::new(Html::Plain);
@@ -86,8 +78,14 @@ pub fn check(value: &Value<'_>) -> Result<(), String> {
     if !matches!(value, Value::Mapping(_) | Value::Null) {
         writer.mismatch.report(value, "", &root);
     }
-    for (name, _, wanted) in METADATA {
-        writer.field(name, wanted, field(value, name), &root.field("CSVMetadata", name));
+    for wanted in table
+        .structure(PROPERTY)
+        .map(|property| &property.fields)
+        .into_iter()
+        .flatten()
+    {
+        let place = root.field(PROPERTY, wanted.name);
+        writer.field(wanted.name, wanted, field(value, wanted.name), &place);
         writer.out.clear();
     }
     writer.mismatch.finish(())

@@ -25,7 +25,7 @@ pub fn certainly(value: &Value<'_>, kind: &Type, table: &Structs) -> bool {
             entries.iter().all(|(key, value)| match table.field(entry, key) {
                 Some(kind) => certainly(value, kind, table),
                 // A key in another case fills the field too.
-                None => !entry.by_name.keys().any(|name| name.eq_ignore_ascii_case(key)),
+                None => !entry.by_name.keys().any(|name| olmkit_go::json::names_field(key, name)),
             })
         }
         _ => false,

@@ -273,6 +273,12 @@ pub fn kind(value: &Value) -> &'static str {
     }
 }
 
+/// The error of a value that does not fit its type. `place` is `value`, or `struct field` with the struct and the path.
+#[must_use]
+pub fn mismatch(found: &str, place: &str, wanted: &str) -> String {
+    format!("json: cannot unmarshal {found} into Go {place} of type {wanted}")
+}
+
 /// Returns true if a JSON key addresses a field with an ASCII name: equal up to case, with Unicode's folding.
 #[must_use]
 pub fn names_field(key: &str, field: &str) -> bool {

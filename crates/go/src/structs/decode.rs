@@ -153,7 +153,7 @@ impl<'t> Decoder<'t> {
             }
             (Type::Custom(custom), _) => self.own_decoder(|decoder| decoder.custom(value, *custom)),
             (Type::Pointer(inner), _) => self.typed(value, inner, target),
-            _ => self.mismatch(json::kind(value).to_string(), &self.go_name(kind)),
+            _ => self.mismatch(json::kind(value).to_string(), &self.table.go_name(kind)),
         }
     }
 
@@ -332,9 +332,7 @@ impl<'t> Decoder<'t> {
             Some(outer) => format!("struct field {outer}.{}", self.fields.join(".")),
             None => "value".to_string(),
         };
-        self.fail(format!(
-            "json: cannot unmarshal {value} into Go {place} of type {go_type}"
-        ))
+        self.fail(json::mismatch(&value, &place, go_type))
     }
 
     fn fail(&mut self, message: String) -> Option<Value> {
@@ -352,34 +350,6 @@ impl<'t> Decoder<'t> {
             }
         }
         None
-    }
-
-    fn go_name(&self, kind: &Type) -> String {
-        match kind {
-            Type::Text(name) => (*name).to_string(),
-            Type::Bool => "bool".to_string(),
-            Type::Int32 => "int32".to_string(),
-            Type::Int64 => "int64".to_string(),
-            Type::Float64 => "float64".to_string(),
-            Type::Bytes => "[]uint8".to_string(),
-            Type::List(inner) => format!("[]{}", self.go_name(inner)),
-            Type::Map(inner) => format!("map[string]{}", self.go_name(inner)),
-            Type::Pointer(inner) => format!("*{}", self.go_name(inner)),
-            Type::Struct(at) => self
-                .table
-                .at(*at)
-                .map_or_else(String::new, |entry| entry.go_name.to_string()),
-            Type::Custom(custom) => match custom {
-                Custom::Any(go_name) => (*go_name).to_string(),
-                Custom::IntOrString => "intstr.IntOrString".to_string(),
-                Custom::Quantity => "resource.Quantity".to_string(),
-                Custom::Time => "v1.Time".to_string(),
-                Custom::OperatorVersion => "version.OperatorVersion".to_string(),
-                Custom::SchemaOrBool(_) => "v1.JSONSchemaPropsOrBool".to_string(),
-                Custom::SchemaOrList(_) => "v1.JSONSchemaPropsOrArray".to_string(),
-                Custom::SchemaOrNames(_) => "v1.JSONSchemaPropsOrStringArray".to_string(),
-            },
-        }
     }
 }
 
@@ -418,7 +388,7 @@ pub fn lookup<'s>(entry: &'s Struct, key: &str) -> Option<(&'static str, &'s [us
     let mut folded: Vec<_> = entry
         .by_name
         .iter()
-        .filter(|(name, _)| name.eq_ignore_ascii_case(key))
+        .filter(|(name, _)| json::names_field(key, name))
         .collect();
     folded.sort();
     folded.first().map(|(name, path)| (**name, path.as_slice()))
@@ -470,6 +440,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_long_s_and_the_kelvin_sign_fold_as_in_go() {
+        let csv = serde_json::json!({"\u{17f}pec": {"\u{212a}eywords": ["a"]}});
+        let decoded = decode(&csv, "ClusterServiceVersion", false).unwrap();
+        assert_eq!(decoded, serde_json::json!({"spec": {"keywords": ["a"]}}));
+    }
 
     #[test]
     fn conversions_are_noted() {

@@ -89,6 +89,13 @@ pub struct Struct {
     pub by_name: HashMap<&'static str, Vec<usize>>,
 }
 
+impl Struct {
+    /// The field with an exact JSON name, without those of embedded structs.
+    pub fn own_field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+}
+
 /// All structs. A struct is parsed when it is first used: most bundles need few of them.
 #[derive(Debug)]
 pub struct Structs {
@@ -138,6 +145,21 @@ CelConstraint registry.CelConstraint
  cel *Cel
 Cel registry.Cel
  rule string
+CSVMetadata property.CSVMetadata
+ annotations? {}string
+ apiServiceDefinitions? APIServiceDefinitions
+ crdDescriptions? CustomResourceDefinitions
+ description? string
+ displayName? string
+ installModes? []InstallMode
+ keywords? []string
+ labels? {}string
+ links? []AppLink
+ maintainers? []Maintainer
+ maturity? string
+ minKubeVersion? string
+ nativeAPIs? []GroupVersionKind
+ provider? AppLink
 PackageProperty property.Property
  type string
  value string
@@ -193,6 +215,37 @@ impl Structs {
     /// The struct type with a table name, for example `ClusterServiceVersion` or `v1beta1.CustomResourceDefinition`.
     pub fn get(&self, key: &str) -> Option<&Type> {
         self.index.get(key).and_then(|&index| self.types.get(index))
+    }
+
+    /// The struct with a table name.
+    pub fn structure(&self, key: &str) -> Option<&Struct> {
+        self.at(*self.index.get(key)?)
+    }
+
+    /// The name of a type in Go's error messages.
+    pub fn go_name(&self, kind: &Type) -> String {
+        match kind {
+            Type::Text(name) => (*name).to_string(),
+            Type::Bool => "bool".to_string(),
+            Type::Int32 => "int32".to_string(),
+            Type::Int64 => "int64".to_string(),
+            Type::Float64 => "float64".to_string(),
+            Type::Bytes => "[]uint8".to_string(),
+            Type::List(inner) => format!("[]{}", self.go_name(inner)),
+            Type::Map(inner) => format!("map[string]{}", self.go_name(inner)),
+            Type::Pointer(inner) => format!("*{}", self.go_name(inner)),
+            Type::Struct(at) => self.at(*at).map_or_else(String::new, |entry| entry.go_name.to_string()),
+            Type::Custom(custom) => match custom {
+                Custom::Any(go_name) => (*go_name).to_string(),
+                Custom::IntOrString => "intstr.IntOrString".to_string(),
+                Custom::Quantity => "resource.Quantity".to_string(),
+                Custom::Time => "v1.Time".to_string(),
+                Custom::OperatorVersion => "version.OperatorVersion".to_string(),
+                Custom::SchemaOrBool(_) => "v1.JSONSchemaPropsOrBool".to_string(),
+                Custom::SchemaOrList(_) => "v1.JSONSchemaPropsOrArray".to_string(),
+                Custom::SchemaOrNames(_) => "v1.JSONSchemaPropsOrStringArray".to_string(),
+            },
+        }
     }
 
     /// The number of structs.
