@@ -9,7 +9,7 @@ use serde_json::{Map, Number, Value};
 use super::facts::{Fact, Field, Shape, shape};
 use super::{MOST, Rejection, forms, rules};
 use crate::object::pointer_part;
-use crate::types::structs::{Custom, Type};
+use olmkit_go::structs::{Custom, Type};
 
 /// The checks that apply to a part of an object.
 #[derive(Debug, Clone, Copy)]
