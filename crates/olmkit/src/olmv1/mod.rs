@@ -26,6 +26,7 @@ mod config_types;
 mod dependencies;
 mod installer;
 mod later;
+mod metadata;
 pub mod migrate;
 mod modes;
 mod property;
