@@ -7,6 +7,7 @@ pub mod json;
 pub mod mail;
 pub mod netip;
 pub mod quantity;
+pub mod sort;
 pub mod strconv;
 pub mod time;
 pub mod unicode;
