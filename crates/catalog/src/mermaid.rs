@@ -158,7 +158,9 @@ impl<'c> Painter<'c> {
             name = label(&channel.name)
         );
         let mut entries: Vec<&ChannelEntry> = channel.entries().iter().collect();
-        entries.sort_by_key(|entry| std::cmp::Reverse(self.version(&entry.name)));
+        olmkit_go::sort::slice(&mut entries, |left, right| {
+            self.version(&left.name) > self.version(&right.name)
+        });
         // opm marks entries as skipped in the order from the highest version down. OLM does not.
         let mut skipped = BTreeSet::new();
         let ascending = Ascending::of(channel.entries(), |name| self.version(name));

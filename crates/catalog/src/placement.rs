@@ -38,6 +38,59 @@ pub struct Placement {
     pub lowers: Option<String>,
 }
 
+/// The upgrade edges that a ClusterServiceVersion names. A file-based catalog takes its edges from channel entries only.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
+struct CsvEdges {
+    #[serde(default)]
+    metadata: CsvMetadata,
+    #[serde(default)]
+    spec: CsvSpec,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
+struct CsvMetadata {
+    #[serde(default)]
+    annotations: Option<HashMap<String, String>>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
+struct CsvSpec {
+    #[serde(default)]
+    replaces: Option<String>,
+    #[serde(default)]
+    skips: Option<Vec<String>>,
+}
+
+/// The upgrade edges in the ClusterServiceVersion of a bundle with inline manifests.
+pub fn csv_edges(bundle: &Bundle) -> Edges {
+    let objects = super::objects::of(bundle);
+    let csv: CsvEdges = super::objects::csv(&objects)
+        .and_then(|csv| serde_json::from_str(csv).ok())
+        .unwrap_or_default();
+    let mut annotations = csv.metadata.annotations.unwrap_or_default();
+    Edges {
+        replaces: csv.spec.replaces.filter(|name| !name.is_empty()),
+        skips: csv.spec.skips.unwrap_or_default(),
+        skip_range: annotations.remove("olm.skipRange").unwrap_or_default(),
+    }
+}
+
+impl Placement {
+    /// The edges of a ClusterServiceVersion that the channel entry does not have.
+    pub fn without(&self, csv: &Edges) -> Edges {
+        let own = &self.edges;
+        let has = |name: &str| own.skips.iter().any(|skip| skip == name) || own.replaces.as_deref() == Some(name);
+        Edges {
+            replaces: csv.replaces.clone().filter(|name| !has(name)),
+            skips: csv.skips.iter().filter(|name| !has(name)).cloned().collect(),
+            skip_range: match own.skip_range == csv.skip_range {
+                true => String::new(),
+                false => csv.skip_range.clone(),
+            },
+        }
+    }
+}
+
 /// A channel as the placement needs it.
 struct Place<'c> {
     channel: &'c str,

@@ -37,6 +37,19 @@ pub enum Error {
         /// The package.
         package: String,
     },
+    /// Nothing at the path, and nothing is to be created there.
+    #[error("no catalog at {}", _0.display())]
+    NoCatalog(PathBuf),
+    /// No file of the catalog has the package, and it is not to be created.
+    #[error("{} has no package {package}; it has {}", path.display(), shortened(known))]
+    UnknownPackage {
+        /// The path.
+        path: PathBuf,
+        /// The package.
+        package: String,
+        /// The packages of the catalog.
+        known: BTreeSet<String>,
+    },
     /// Several files have the package.
     #[error(
         "package {package} is spread over {files}: only a package in a single file can be changed in place; \
@@ -126,6 +139,53 @@ pub fn file_of(path: &Path, package: &str) -> Result<PathBuf, Error> {
                 files: names.join(", "),
             })
         }
+    }
+}
+
+/// The file of a package that must exist: [`file_of`], with advice for a command that creates no package.
+///
+/// # Errors
+/// The file does not exist, no file contains the package, or several do.
+pub fn existing_file_of(path: &Path, package: &str) -> Result<PathBuf, Error> {
+    let file = file_of(path, package).map_err(|error| match error {
+        Error::Missing { path, .. } => Error::NoCatalog(path),
+        Error::NoPackage { path, package } => Error::UnknownPackage {
+            known: packages_below(&path),
+            path,
+            package,
+        },
+        other => other,
+    })?;
+    let known = packages_below(&file);
+    if known.is_empty() || known.contains(package) {
+        return Ok(file);
+    }
+    Err(Error::UnknownPackage {
+        path: file,
+        package: package.to_owned(),
+        known,
+    })
+}
+
+/// The packages in the readable files at a path.
+fn packages_below(path: &Path) -> BTreeSet<String> {
+    let files = if path.is_file() {
+        vec![path.to_owned()]
+    } else {
+        walk::files(path).unwrap_or_default()
+    };
+    let blobs = files.iter().filter_map(|file| load::file(file).ok()).flatten();
+    let packages = blobs.map(|blob| blob.package().to_owned());
+    packages.filter(|name| !name.is_empty()).collect()
+}
+
+/// The first names of a list.
+fn shortened(known: &BTreeSet<String>) -> String {
+    const MOST: usize = 10;
+    let names: Vec<&str> = known.iter().take(MOST).map(String::as_str).collect();
+    match names.as_slice() {
+        [] => "none".to_owned(),
+        names => format!("{}{}", names.join(", "), if known.len() > MOST { ", …" } else { "" }),
     }
 }
 

@@ -8,6 +8,7 @@ pub mod mail;
 pub mod netip;
 pub mod quantity;
 pub mod semver;
+pub mod sort;
 pub mod strconv;
 pub mod structs;
 pub mod time;

@@ -4,7 +4,7 @@
 //!
 //! ```
 //! use olmkit_bundle::load::Tree;
-//! use olmkit_v1::{self, Gates};
+//! use olmkit_v1::{self as olmv1, Gates};
 //!
 //! let annotations = b"annotations:\n  operators.operatorframework.io.bundle.package.v1: demo\n";
 //! let csv = b"apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata:\n  name: demo.v1\n";
@@ -26,6 +26,7 @@ mod config_types;
 mod dependencies;
 mod installer;
 mod later;
+mod metadata;
 pub mod migrate;
 mod modes;
 mod property;

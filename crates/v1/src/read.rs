@@ -1,11 +1,12 @@
 //! A bundle as OLM v1 reads it. Compared with OLM v0, it accepts more file contents, but fewer field values.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::metadata;
 use super::modes::InstallModes;
 use super::property::{self, Property};
 use super::stream::{self, StreamError, Streamed};
@@ -171,6 +172,8 @@ pub struct Bundle {
     pub definitions: Vec<Object>,
     /// Everything else.
     pub others: Vec<Object>,
+    /// The facts in `metadata/` that do not concern OLM v1, each a sentence.
+    pub metadata: BTreeSet<String>,
 }
 
 impl Bundle {
@@ -256,6 +259,7 @@ impl Bundle {
             csv,
             definitions,
             others,
+            metadata: metadata::facts(tree),
         })
     }
 

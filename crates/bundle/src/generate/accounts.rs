@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::Options;
 use super::collect::{Collection, RBAC};
 use super::typed::Typed;
+use super::{Options, Origin};
 use olmkit_base::object::{PERMISSIONS_ANNOTATION, selector};
 
 /// The service account of every namespace.
@@ -213,6 +213,45 @@ pub(super) fn split(found: &Collection, options: &Options) -> Split {
         }
     }
     split
+}
+
+/// The bindings that OLM makes itself, by position: to `system:auth-delegator` and, in `kube-system`, to
+/// `extension-apiserver-authentication-reader`, for the account of each Deployment with a webhook or an API.
+pub(super) fn bound_by_olm(found: &Collection, split: &Split, csv: &Value) -> BTreeSet<Origin> {
+    let served: BTreeSet<&str> = ["/spec/webhookdefinitions", "/spec/apiservicedefinitions/owned"]
+        .into_iter()
+        .filter_map(|list| csv.pointer(list)?.as_array())
+        .flatten()
+        .filter_map(|served| served.get("deploymentName")?.as_str())
+        .collect();
+    let deployments = found.deployments.iter();
+    let accounts: BTreeSet<String> = deployments
+        .filter(|deployment| served.contains(deployment.name()))
+        .map(account_of)
+        .collect();
+    let is_made = |binding: &&Typed| {
+        let role = (kind_of(binding), role_name(binding));
+        let is_role = match binding.document.kind() {
+            "ClusterRoleBinding" => role == (Some(Kind::ClusterRole), "system:auth-delegator"),
+            _ => {
+                role == (Some(Kind::Role), "extension-apiserver-authentication-reader")
+                    && binding.namespace() == "kube-system"
+            }
+        };
+        let all = binding.list("/subjects");
+        is_role && subjects(binding).filter(|subject| accounts.contains(*subject)).count() == all.len()
+    };
+    let made = split.dangling.iter().filter(is_made);
+    made.map(|binding| binding.document.origin.clone()).collect()
+}
+
+/// The namespaces of the service accounts of a binding.
+pub(super) fn namespaces(binding: &Typed) -> impl Iterator<Item = &str> {
+    let accounts = binding
+        .list("/subjects")
+        .iter()
+        .filter(|subject| subject.get("kind").and_then(Value::as_str) == Some("ServiceAccount"));
+    accounts.map(|subject| subject.get("namespace").and_then(Value::as_str).unwrap_or_default())
 }
 
 /// Returns true if a role lets its holder bind roles to accounts. A role of this kind is the operator's own, not one that it hands out.

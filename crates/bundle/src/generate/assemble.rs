@@ -16,11 +16,14 @@ use olmkit_go::structs::encode;
 
 type Assembled = (Value, Vec<(String, Value)>, Option<Value>);
 
-pub(super) fn assemble(input: Input, options: &Options, notices: &mut Vec<Notice>) -> Result<Assembled, Error> {
+pub(super) fn assemble(mut input: Input, options: &Options, notices: &mut Vec<Notice>) -> Result<Assembled, Error> {
     let project_base = input.base.clone();
     // A failed command before the pipe leaves no input. operator-sdk then overwrites the bundle.
     if input.documents.is_empty() {
         return Err(Error::Empty);
+    }
+    if options.strict {
+        strict::without_repetitions(&mut input.documents, notices);
     }
     let found = collect(input, notices)?;
     unknown_fields::report(&found, notices);

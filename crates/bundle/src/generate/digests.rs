@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{Error, Generated};
+use super::{Error, Generated, images};
 
 /// Digests by image, as in a file: `registry/name:tag: sha256:…` or `…: registry/name@sha256:…`.
 pub type DigestMap = BTreeMap<String, String>;
@@ -48,6 +48,7 @@ pub(super) fn pin_generated(generated: &mut Generated, digests: &mut Digests<'_>
             }),
         },
     })?;
+    images::note_pinned(&mut generated.notices);
     if let Some((_, csv)) = generated.manifests.first_mut() {
         csv.clone_from(&generated.csv);
     }

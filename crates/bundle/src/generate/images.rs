@@ -8,6 +8,19 @@ use super::{Error, Notice, Weight};
 
 const PREFIX: &str = "RELATED_IMAGE_";
 
+const LISTED_ONCE: &str = "has several names in RELATED_IMAGE_ variables; it is listed once, without a name";
+
+/// Pinned images are also listed under the names of their variables.
+const LISTED_AGAIN: &str =
+    "has several names in RELATED_IMAGE_ variables; it is listed once under each name, and once without a name";
+
+/// Corrects the notices about names after the images were pinned.
+pub(super) fn note_pinned(notices: &mut [Notice]) {
+    for notice in notices.iter_mut().filter(|notice| notice.message == LISTED_ONCE) {
+        notice.message = LISTED_AGAIN.into();
+    }
+}
+
 struct Image {
     name: String,
     image: String,
@@ -89,7 +102,7 @@ fn named(images: &[Image], notices: &mut Vec<Notice>) -> Vec<Value> {
                 weight: Weight::Warning,
                 origin: super::Origin::default(),
                 object: format!("image {}", image.image),
-                message: "has several names in RELATED_IMAGE_ variables; it is listed once, without a name".into(),
+                message: LISTED_ONCE.into(),
                 hint: "Use the same variable name for the same image.".into(),
             });
         }

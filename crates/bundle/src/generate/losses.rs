@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::accounts::{self, Split};
 use super::collect::Collection;
 use super::typed::Typed;
-use super::{Document, Notice, Options, Weight};
+use super::{Document, Notice, Options, Origin, Weight};
 use crate::kinds::{self, Scope};
 
 /// Annotations in which tools record data about an object. They do not affect the running system.
@@ -28,8 +28,18 @@ const CERTIFICATES: [&str; 2] = ["cert-manager.io/inject-", "service.beta.opensh
 const DESCRIPTIVE: [&str; 2] = ["app.kubernetes.io/", "helm.sh/"];
 
 /// Reports the fields.
-pub(super) fn report(found: &Collection, split: &Split, options: &Options, notices: &mut Vec<Notice>) {
-    let losses = Losses { options };
+pub(super) fn report(
+    found: &Collection,
+    split: &Split,
+    csv: &Value,
+    by_olm: &BTreeSet<Origin>,
+    options: &Options,
+    notices: &mut Vec<Notice>,
+) {
+    let losses = Losses {
+        options,
+        common: common_labels(found),
+    };
     for deployment in &found.deployments {
         for (field, lost) in [
             ("annotations", keys(deployment, "/metadata/annotations", &BOOKKEEPING)),
@@ -47,7 +57,7 @@ pub(super) fn report(found: &Collection, split: &Split, options: &Options, notic
     configurations(found, &losses, notices);
     let accounts = accounts::accounts(found, options);
     unused_accounts(found, split, options, &accounts, notices);
-    fixed_namespaces(found, split, options, &accounts, notices);
+    fixed_namespaces(found, split, csv, options, &accounts, notices);
     for account in found
         .service_accounts
         .iter()
@@ -61,11 +71,35 @@ pub(super) fn report(found: &Collection, split: &Split, options: &Options, notic
     for role in &split.absorbed {
         cluster_role(role, split, options, notices);
     }
-    namespaces(found, split, &losses, notices);
+    namespaces(found, split, by_olm, &losses, notices);
+}
+
+/// The labels of the Deployments whose keys have no prefix, as kustomize's `commonLabels` writes them. They say which operator an
+/// object belongs to. Tools that select objects have a prefix in their keys.
+fn common_labels(found: &Collection) -> BTreeSet<(String, String)> {
+    let maps = found.deployments.iter().filter_map(|deployment| {
+        let labels = deployment.value.pointer("/metadata/labels")?;
+        labels.as_object()
+    });
+    let pairs = maps.flatten().filter(|(key, _)| !key.contains('/'));
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    pairs.map(|(key, value)| (key.clone(), text(value))).collect()
+}
+
+/// The namespace that consoles create for the operator: an annotation of the ClusterServiceVersion.
+pub(super) fn suggested_namespace(csv: &Value) -> Option<String> {
+    let annotation = |key: &str| csv.pointer("/metadata/annotations")?.get(key)?.as_str();
+    let template = || -> Option<String> {
+        let template: Value = serde_json::from_str(annotation(SUGGESTIONS[0])?).ok()?;
+        Some(template.pointer("/metadata/name")?.as_str()?.to_owned())
+    };
+    template().or_else(|| annotation("operatorframework.io/suggested-namespace").map(str::to_owned))
 }
 
 struct Losses<'a> {
     options: &'a Options,
+    /// Labels that only say which operator an object belongs to.
+    common: BTreeSet<(String, String)>,
 }
 
 impl Losses<'_> {
@@ -76,6 +110,20 @@ impl Losses<'_> {
         }
         let message = format!("loses {field} {}: {reason}", lost.join(", "));
         Some(self.notice(object, field, message, String::new()))
+    }
+
+    /// The keys of labels that something may depend on.
+    fn labels(&self, object: &Typed) -> Vec<String> {
+        let mut lost = keys(object, "/metadata/labels", &DESCRIPTIVE);
+        lost.retain(|key| {
+            let value = object
+                .value
+                .pointer("/metadata/labels")
+                .and_then(|labels| labels.get(key));
+            let value = value.and_then(Value::as_str).unwrap_or_default();
+            !self.common.contains(&(key.clone(), value.to_owned()))
+        });
+        lost
     }
 
     /// A loss, unless `--allow-dropped` accepts it.
@@ -116,11 +164,10 @@ fn configurations(found: &Collection, losses: &Losses<'_>, notices: &mut Vec<Not
             value: hook.configuration.value.clone(),
         };
         let annotations: Vec<&str> = BOOKKEEPING.iter().chain(&CERTIFICATES).copied().collect();
-        for (field, except) in [
-            ("annotations", annotations.as_slice()),
-            ("labels", DESCRIPTIVE.as_slice()),
+        for (field, lost) in [
+            ("annotations", keys(&typed, "/metadata/annotations", &annotations)),
+            ("labels", losses.labels(&typed)),
         ] {
-            let lost = keys(&typed, &format!("/metadata/{field}"), except);
             let reason = "OLM makes the configuration without them";
             notices.extend(losses.of(&typed.document, field, &lost, reason));
         }
@@ -215,6 +262,7 @@ fn unused_accounts(
 fn fixed_namespaces(
     found: &Collection,
     split: &Split,
+    csv: &Value,
     options: &Options,
     accounts: &BTreeSet<String>,
     notices: &mut Vec<Notice>,
@@ -245,6 +293,8 @@ fn fixed_namespaces(
             }
         }
     }
+    // Most users install the operator into the namespace that it suggests.
+    let suggested = suggested_namespace(csv);
     let is_moved = |name: &str| {
         split
             .files
@@ -259,8 +309,9 @@ fn fixed_namespaces(
         for subject in binding.list("/subjects").iter().filter(in_namespace) {
             let (name, namespace) = (text(subject, "name"), text(subject, "namespace"));
             if is_moved(&name) && homes.contains(namespace.as_str()) {
+                let is_suggested = suggested.as_deref() == Some(namespace.as_str());
                 notices.push(binding.notice(
-                    Weight::Loss,
+                    if is_suggested { Weight::Warning } else { Weight::Loss },
                     format!("grants nothing outside namespace {namespace}: OLM creates service account {name} in the namespace of the operator"),
                     format!("Pass --extra-service-accounts {name}, so that its rules are in the ClusterServiceVersion."),
                 ));
@@ -289,13 +340,14 @@ fn bound_to_others(role: &Typed, binding: &Typed, options: &Options, notices: &m
 fn service_account(account: &Typed, losses: &Losses<'_>, notices: &mut Vec<Notice>) {
     let document = &account.document;
     let reason = "OLM makes the account without them";
-    for field in ["annotations", "labels"] {
-        let except: &[&str] = if field == "labels" { &DESCRIPTIVE } else { &BOOKKEEPING };
-        let lost = keys(account, &format!("/metadata/{field}"), except);
+    for (field, lost) in [
+        ("annotations", keys(account, "/metadata/annotations", &BOOKKEEPING)),
+        ("labels", losses.labels(account)),
+    ] {
         notices.extend(losses.of(document, field, &lost, reason));
     }
     let descriptive = keys(account, "/metadata/labels", &[]);
-    if keys(account, "/metadata/labels", &DESCRIPTIVE).is_empty() && !descriptive.is_empty() {
+    if losses.labels(account).is_empty() && !descriptive.is_empty() {
         notices.push(account.notice(
             Weight::Note,
             format!("loses labels {}: {reason}", descriptive.join(", ")),
@@ -351,7 +403,13 @@ fn cluster_role(role: &Typed, split: &Split, options: &Options, notices: &mut Ve
 }
 
 /// Objects that a bundle moves into the namespace of the operator.
-fn namespaces(found: &Collection, split: &Split, losses: &Losses<'_>, notices: &mut Vec<Notice>) {
+fn namespaces(
+    found: &Collection,
+    split: &Split,
+    by_olm: &BTreeSet<Origin>,
+    losses: &Losses<'_>,
+    notices: &mut Vec<Notice>,
+) {
     let homes: BTreeSet<&str> = found.deployments.iter().map(Typed::namespace).collect();
     let Some(first) = found.deployments.first().map(Typed::namespace) else {
         return;
@@ -377,7 +435,7 @@ fn namespaces(found: &Collection, split: &Split, losses: &Losses<'_>, notices: &
     let objects = found.services.iter().chain(&split.files).map(|object| &object.document);
     for document in objects
         .chain(found.others.iter())
-        .filter(|document| is_namespaced(document))
+        .filter(|document| is_namespaced(document) && !by_olm.contains(&document.origin))
     {
         let namespace = document.value.pointer("/metadata/namespace").and_then(Value::as_str);
         if let Some(namespace) = namespace.filter(|namespace| !namespace.is_empty() && !homes.contains(namespace)) {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::collect::Collection;
 use super::files::supported;
 use super::typed::Typed;
-use super::{Notice, Options, Origin, Weight, accounts, losses, webhooks};
+use super::{Document, Notice, Options, Origin, Weight, accounts, losses, webhooks};
 use crate::olm_certificates;
 
 /// Values of the base that are overwritten.
@@ -224,6 +224,26 @@ pub(super) fn doubled(object: &Typed, name: &str) -> Notice {
     )
 }
 
+/// Removes documents that repeat an earlier one without any difference. operator-sdk writes both.
+pub(super) fn without_repetitions(documents: &mut Vec<Document>, notices: &mut Vec<Notice>) {
+    let mut seen: BTreeMap<String, Origin> = BTreeMap::new();
+    documents.retain(|document| {
+        let content = format!("{} {}", document.from_crds_dir, document.value);
+        let Some(first) = seen.get(&content) else {
+            seen.insert(content, document.origin.clone());
+            return true;
+        };
+        notices.push(Notice {
+            weight: Weight::Note,
+            origin: document.origin.clone(),
+            object: document.object(),
+            message: format!("repeats the object at {first} and is left out"),
+            hint: String::new(),
+        });
+        false
+    });
+}
+
 /// Reports objects that cannot be in a bundle, and changed permissions.
 pub(super) fn report(
     found: &Collection,
@@ -246,9 +266,10 @@ pub(super) fn report(
         ));
     }
     let unserved = unmanaged_resources(found, notices);
-    others(found, &unserved, options, notices);
-    permissions(found, split, options, notices);
-    losses::report(found, split, options, notices);
+    others(found, &unserved, csv, options, notices);
+    let by_olm = accounts::bound_by_olm(found, split, csv);
+    permissions(found, split, csv, &by_olm, options, notices);
+    losses::report(found, split, csv, &by_olm, options, notices);
     losses::namespace_labels(found, csv, notices);
     if !options.strict {
         certificates(found, csv, notices);
@@ -278,7 +299,7 @@ pub(super) fn report(
 }
 
 /// Objects of kinds that bundles do not support. kustomize's own files are not cluster objects and are not reported.
-fn others(found: &Collection, reported: &BTreeSet<&Origin>, options: &Options, notices: &mut Vec<Notice>) {
+fn others(found: &Collection, reported: &BTreeSet<&Origin>, csv: &Value, options: &Options, notices: &mut Vec<Notice>) {
     let samples: BTreeSet<&Origin> = found.custom_resources.iter().map(|sample| &sample.origin).collect();
     for other in &found.others {
         if supported(other.kind()) || samples.contains(&other.origin) || reported.contains(&other.origin) {
@@ -287,7 +308,12 @@ fn others(found: &Collection, reported: &BTreeSet<&Origin>, options: &Options, n
         if other.group_version().0 == "kustomize.config.k8s.io" {
             continue;
         }
-        let (weight, message, hint) = fate(other.kind(), other.group_version().0);
+        let (weight, message, hint) = if is_described(other, csv) {
+            let message = "is left out: OLM registers the API from apiservicedefinitions";
+            (Weight::Note, message, "")
+        } else {
+            fate(other.kind(), other.group_version().0)
+        };
         let allowed = options.allows_dropped(other.kind());
         notices.push(Notice {
             weight: if allowed { Weight::Note } else { weight },
@@ -297,6 +323,27 @@ fn others(found: &Collection, reported: &BTreeSet<&Origin>, options: &Options, n
             hint: hint.to_owned(),
         });
     }
+}
+
+/// Returns true for an APIService that OLM makes from the ClusterServiceVersion.
+fn is_described(object: &Document, csv: &Value) -> bool {
+    let part = |pointer: &str| {
+        object
+            .value
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let (group, version) = (part("/spec/group"), part("/spec/version"));
+    let owned = csv
+        .pointer("/spec/apiservicedefinitions/owned")
+        .and_then(Value::as_array);
+    object.kind() == "APIService"
+        && object.group_version().0 == "apiregistration.k8s.io"
+        && owned
+            .into_iter()
+            .flatten()
+            .any(|each| text(each, "group") == group && text(each, "version") == version)
 }
 
 /// Why a bundle cannot contain a kind, and the alternative.
@@ -384,13 +431,40 @@ fn unmanaged_resources<'a>(found: &'a Collection, notices: &mut Vec<Notice>) -> 
     unserved
 }
 
-fn permissions(found: &Collection, split: &accounts::Split, options: &Options, notices: &mut Vec<Notice>) {
+fn permissions(
+    found: &Collection,
+    split: &accounts::Split,
+    csv: &Value,
+    by_olm: &BTreeSet<Origin>,
+    options: &Options,
+    notices: &mut Vec<Notice>,
+) {
     for binding in &split.dangling {
         let role = binding
             .value
             .pointer("/roleRef/name")
             .and_then(Value::as_str)
             .unwrap_or_default();
+        if by_olm.contains(&binding.document.origin) {
+            let message =
+                format!("is not needed: OLM binds {role} to the accounts of Deployments with webhooks or APIs");
+            notices.push(binding.notice(Weight::Note, message, ""));
+            continue;
+        }
+        // The binding is an object of the bundle. It names a namespace.
+        if binding.document.kind() == "ClusterRoleBinding"
+            && let Some(namespace) = losses::suggested_namespace(csv)
+            && accounts::namespaces(binding).all(|own| own == namespace)
+        {
+            notices.push(binding.notice(
+                Weight::Warning,
+                format!(
+                    "binds {role} in namespace {namespace} only, which the ClusterServiceVersion suggests to users"
+                ),
+                "Add the role to the input, so that its rules can go into the ClusterServiceVersion.",
+            ));
+            continue;
+        }
         notices.push(binding.notice(
             Weight::Loss,
             format!("binds {role}, which is not in the input: the operator does not get its rules through OLM"),
@@ -406,7 +480,12 @@ fn permissions(found: &Collection, split: &accounts::Split, options: &Options, n
     }
     let ours = accounts::accounts(found, options);
     let homes: BTreeSet<&str> = found.deployments.iter().map(Typed::namespace).collect();
-    for binding in &found.role_bindings {
+    let dangling: BTreeSet<&Origin> = split.dangling.iter().map(|binding| &binding.document.origin).collect();
+    for binding in found
+        .role_bindings
+        .iter()
+        .filter(|binding| !dangling.contains(&binding.document.origin))
+    {
         let elsewhere = !binding.namespace().is_empty() && !homes.is_empty() && !homes.contains(binding.namespace());
         if elsewhere && accounts::subjects(binding).any(|subject| ours.contains(subject)) {
             notices.push(binding.notice(

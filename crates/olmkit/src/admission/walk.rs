@@ -386,6 +386,10 @@ fn fact_problem(fact: &Fact, value: &Value) -> Option<(Option<String>, String)> 
             (!allowed.contains(&text.as_str()))
                 .then(|| (None, format!("{text:?} must be one of {}", listed.join(", "))))
         }
+        // Go reads null in a list of strings as the empty string.
+        (Fact::Enum(allowed), Value::Null) => {
+            (!allowed.contains(&"")).then(|| (None, format!("must be one of {}, is null", allowed.join(", "))))
+        }
         (Fact::Range(least, most), Value::Number(_)) => {
             let outside = number.is_some_and(|number| !(*least..=*most).contains(&number));
             let range = if *most == i64::MAX {

@@ -10,8 +10,10 @@ use serde_json::{Map, Value};
 
 pub use permissions::TooManyPermissions;
 
+use crate::property;
 use crate::read::{Bundle, Object};
 use crate::{list, text};
+use olmkit_catalog::model;
 use permissions::{lines, permissions};
 
 /// The differences of two bundles, each a sentence.
@@ -68,9 +70,11 @@ impl fmt::Display for Summary {
 /// See [`TooManyPermissions`].
 pub fn summary(old: &Bundle, new: &Bundle) -> Result<Summary, TooManyPermissions> {
     let mut summary = Summary::default();
-    let facts: [fn(&Bundle) -> BTreeSet<String>; 9] = [
+    let facts: [fn(&Bundle) -> BTreeSet<String>; 11] = [
         names,
+        |bundle| bundle.metadata.clone(),
         edges,
+        properties,
         definitions,
         required,
         objects,
@@ -118,6 +122,20 @@ fn edges(bundle: &Bundle) -> BTreeSet<String> {
         edges.insert(format!("replaces {replaces}"));
     }
     edges
+}
+
+/// The properties of the bundle, such as the highest version of OpenShift. Others describe its package and APIs.
+fn properties(bundle: &Bundle) -> BTreeSet<String> {
+    let annotations = bundle.csv.value.pointer("/metadata/annotations");
+    let text = annotations.and_then(|annotations| annotations.get("olm.properties")?.as_str());
+    let properties = property::parse(text.unwrap_or_default()).unwrap_or_default();
+    let own = [model::PROPERTY_PACKAGE, model::PROPERTY_GVK];
+    let further = properties
+        .iter()
+        .filter(|property| !own.contains(&property.kind.as_str()));
+    further
+        .map(|property| format!("property {} {}", property.kind, property.value))
+        .collect()
 }
 
 /// The APIs that other operators or the cluster must serve.
@@ -291,7 +309,38 @@ fn deployment_parts(old: &Value, new: &Value) -> Vec<String> {
     parts
 }
 
-/// Items in both bundles with other content: further objects, Deployments, webhooks and API services.
+/// The parts of a CRD that differ, except which versions are served and stored.
+fn definition_parts(old: &Value, new: &Value) -> Vec<String> {
+    let mut parts = Vec::new();
+    for (prefix, pointer, except) in [
+        ("", "/spec", &["versions", "names"][..]),
+        ("names: ", "/spec/names", &[]),
+        ("", "/metadata", &["annotations", "labels", "creationTimestamp", "name"]),
+    ] {
+        let fields = differing(old.pointer(pointer), new.pointer(pointer), except);
+        if !fields.is_empty() {
+            parts.push(format!("{prefix}{}", fields.join(", ")));
+        }
+    }
+    let earlier: BTreeMap<&str, &Value> = list(old, "/spec/versions")
+        .iter()
+        .map(|version| (text(version, "/name"), version))
+        .collect();
+    for version in list(new, "/spec/versions") {
+        let name = text(version, "/name");
+        let fields = differing(
+            earlier.get(name).copied(),
+            Some(version),
+            &["served", "storage", "name"],
+        );
+        if earlier.contains_key(name) && !fields.is_empty() {
+            parts.push(format!("{} of version {name}", fields.join(", ")));
+        }
+    }
+    parts
+}
+
+/// Items in both bundles with other content: further objects, CRDs, Deployments, webhooks and API services.
 fn changed(old: &Bundle, new: &Bundle) -> Vec<String> {
     let before: BTreeMap<String, &Object> = old.others.iter().map(|object| (described(object), object)).collect();
     let mut changed: Vec<String> = new
@@ -305,6 +354,16 @@ fn changed(old: &Bundle, new: &Bundle) -> Vec<String> {
         let parts = deployment_parts(earlier, now);
         if !parts.is_empty() {
             changed.push(format!("Deployment {name}: {}", parts.join("; ")));
+        }
+    }
+    let earlier: BTreeMap<&str, &Object> = old.definitions.iter().map(|object| (object.name(), object)).collect();
+    for definition in &new.definitions {
+        let Some(before) = earlier.get(definition.name()) else {
+            continue;
+        };
+        let parts = definition_parts(&before.value, &definition.value);
+        if !parts.is_empty() {
+            changed.push(format!("CRD {}: {}", definition.name(), parts.join("; ")));
         }
     }
     let described_webhook = |webhook: &Value| format!("{} {}", text(webhook, "/type"), text(webhook, "/generateName"));
@@ -433,6 +492,80 @@ mod tests {
             ]
         );
         assert!(super::summary(&new, &new).unwrap().is_empty());
+    }
+
+    #[test]
+    fn parts_of_crds_are_compared() {
+        let crd = |spec: &str, version: &str| {
+            let rest = format!(
+                "spec: {{group: b.io, {spec}, versions: [{{name: v1, {version}}}, {{name: v2, served: true}}]}}\n"
+            );
+            let text = format!(
+                "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: as.b.io}}\n{rest}"
+            );
+            let csv = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: shop.v1.0.0}\n";
+            let files = [("csv.yaml", csv), ("crd.yaml", text.as_str())];
+            let files = files.map(|(name, text)| (format!("manifests/{name}"), text.as_bytes().to_vec()));
+            let annotations = ("metadata/annotations.yaml".to_owned(), ANNOTATIONS.as_bytes().to_vec());
+            Bundle::read(&Tree::from_files(files.into_iter().chain([annotations]))).unwrap()
+        };
+        let old = crd(
+            "scope: Namespaced",
+            "schema: {openAPIV3Schema: {type: object}}, subresources: {status: {}}",
+        );
+        let new = crd(
+            "scope: Cluster, names: {plural: as, kind: A, shortNames: [a]}, conversion: {strategy: None}",
+            "schema: {openAPIV3Schema: {type: object, required: [spec]}}, additionalPrinterColumns: [{name: a, type: string, jsonPath: .a}]",
+        );
+        let summary = summary(&old, &new).unwrap();
+        assert_eq!(
+            summary.changed,
+            [
+                "CRD as.b.io: conversion, scope; names: kind, plural, shortNames; additionalPrinterColumns, schema, subresources of version v1"
+            ]
+        );
+        assert_eq!((summary.gained.len(), summary.lost.len()), (0, 0));
+    }
+
+    #[test]
+    fn channels_dependencies_and_properties_are_compared() {
+        let bundle = |annotations: &str, dependencies: &str, properties: &str| {
+            let csv = format!(
+                "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata:\n  name: shop.v1.0.0\n  \
+                 annotations: {{olm.properties: '{properties}'}}\n"
+            );
+            let files = [
+                ("manifests/csv.yaml", csv),
+                ("metadata/annotations.yaml", format!("{ANNOTATIONS}{annotations}")),
+                (
+                    "metadata/dependencies.yaml",
+                    format!("dependencies: [{dependencies}]\n"),
+                ),
+            ];
+            Bundle::read(&Tree::from_files(files.map(|(path, text)| (path, text.into_bytes())))).unwrap()
+        };
+        let old = bundle(
+            "  operators.operatorframework.io.bundle.channels.v1: alpha,beta\n",
+            "",
+            "[]",
+        );
+        let new = bundle(
+            "  operators.operatorframework.io.bundle.channels.v1: beta\n  \
+             operators.operatorframework.io.bundle.channel.default.v1: beta\n  com.redhat.openshift.versions: v4.20\n",
+            "{type: olm.package, value: {packageName: a, version: '>1.0.0'}}",
+            "[{\"type\": \"olm.maxOpenShiftVersion\", \"value\": \"4.21\"}]",
+        );
+        let summary = summary(&old, &new).unwrap();
+        assert_eq!(
+            summary.gained,
+            [
+                "OpenShift versions v4.20",
+                "default channel beta",
+                "dependency olm.package {\"packageName\":\"a\",\"version\":\">1.0.0\"}",
+                "property olm.maxOpenShiftVersion \"4.21\"",
+            ]
+        );
+        assert_eq!(summary.lost, ["channel alpha"]);
     }
 
     fn with_rules(rules: &str) -> Bundle {
