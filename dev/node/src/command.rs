@@ -1,6 +1,6 @@
 //! Runs programs, and records each command with its output.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write as _;
@@ -12,17 +12,28 @@ use anyhow::{Context as _, bail};
 
 /// The file that receives the commands of the current check.
 #[derive(Clone, Default)]
-pub struct Log(Rc<RefCell<Option<File>>>);
+pub struct Log {
+    file: Rc<RefCell<Option<File>>>,
+    muted: Rc<Cell<bool>>,
+}
 
 impl Log {
     /// Starts a new file, or none.
     pub fn set(&self, file: Option<File>) {
-        *self.0.borrow_mut() = file;
+        *self.file.borrow_mut() = file;
+    }
+
+    /// Stops or continues the log, so that it shows a polled command once.
+    pub fn mute(&self, muted: bool) {
+        self.muted.set(muted);
     }
 
     /// Appends a text that ends with a line break.
     pub fn write(&self, text: &str) {
-        if let Some(file) = self.0.borrow_mut().as_mut() {
+        if self.muted.get() {
+            return;
+        }
+        if let Some(file) = self.file.borrow_mut().as_mut() {
             let end = if text.is_empty() || text.ends_with('\n') {
                 ""
             } else {

@@ -196,7 +196,10 @@ pub fn replace_in_files(directory: &Path, from: &str, to: &str) -> anyhow::Resul
 }
 
 fn version_of(bundle: &Path) -> anyhow::Result<String> {
-    field(&fs::read_to_string(csv_file(bundle)?)?, "version:")
+    let csv = fs::read_to_string(csv_file(bundle)?)?;
+    // Deeper lines with this key belong to CRDs.
+    let version = csv.lines().find_map(|line| line.strip_prefix("  version: "));
+    Ok(version.context("the bundle has no version")?.trim().to_owned())
 }
 
 /// The value of the first line with this key.

@@ -199,13 +199,16 @@ impl Run {
     /// Polls until the check passes. The error is the last one of the check.
     pub fn until_true(&self, seconds: u64, mut check: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<()> {
         let end = Instant::now() + Duration::from_secs(seconds);
-        loop {
+        let result = loop {
             match check() {
-                Ok(()) => return Ok(()),
-                Err(error) if Instant::now() >= end => return Err(error.context(format!("not within {seconds} s"))),
+                Ok(()) => break Ok(()),
+                Err(error) if Instant::now() >= end => break Err(error.context(format!("not within {seconds} s"))),
                 Err(_) => thread::sleep(Duration::from_millis(500)),
             }
-        }
+            self.log.mute(true);
+        };
+        self.log.mute(false);
+        result
     }
 }
 
