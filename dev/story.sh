@@ -81,7 +81,7 @@ stage() {
   local all="create, delete, get, list, patch, watch" rules
   rules=$(printf '        - apiGroups: [%s]\\n          resources: [%s]\\n          verbs: [%s]\\n' \
     discovery.k8s.io endpointslices "list, watch" apps statefulsets "$all" networking.k8s.io networkpolicies "$all" \
-    '""' "configmaps, secrets" "$all")
+    '""' "configmaps, secrets" "$all" '""' pods/resize patch)
   sed -i "/^      permissions:/,/^        serviceAccountName/ s/^        serviceAccountName/$rules&/" \
     "$work/old-bundle/manifests/memcached-operator.clusterserviceversion.yaml"
   cp -r bundle "$work/new-bundle"

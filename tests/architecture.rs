@@ -31,6 +31,7 @@ const OPERATOR: &[&[&str]] = &[
     &["operand"],
     &["replicas"],
     &["status"],
+    &["resize"],
     &["controller"],
     &["options"],
 ];

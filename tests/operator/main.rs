@@ -21,6 +21,7 @@ mod network;
 mod obstacles;
 mod policy;
 mod quiet;
+mod resize;
 mod rights;
 mod rollouts;
 mod scenario;
