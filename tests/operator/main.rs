@@ -25,6 +25,7 @@ mod resize;
 mod rights;
 mod rollouts;
 mod scenario;
+mod spread;
 mod stable;
 mod storms;
 mod unwritable;
