@@ -45,9 +45,10 @@ OPERATOR ?= $(BINARIES)/memcached-operator
 PROGRAMS ?= -p memcached-operator -p olmkit-cli
 TESTS ?=
 quick = $(if $(TESTS),--workspace --all-targets --features manifests,$(PROGRAMS) --features memcached-operator/manifests)
-# The program that runs the checks. The example makes cargo select the features of tests, or shared dependencies would be compiled
-# once more.
+# The programs that run the checks, and the flows on a node. The example makes cargo select the features of tests, or shared dependencies
+# would be compiled once more.
 xtask = cargo build --quiet --locked --workspace --features manifests --bin xtask --example custom_test && $(BUILT)/debug/xtask
+node = cargo build --quiet --locked --workspace --features manifests --bin node --example custom_test && $(BUILT)/debug/node
 # The paths of this machine are not in what ships, so two builds of one commit are equal.
 ship = RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(HOME)=~ --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=~/.cargo" \
 	cargo build --locked --profile dist --target $(TARGET)
@@ -64,11 +65,11 @@ help: ## Show this list
 
 .PHONY: demo
 demo: ## From source to a memcached cluster that OLM installed, on a local node (or CLUSTER=current REGISTRY=host/path)
-	dev/demo.sh
+	$(node) demo
 
 .PHONY: demo-down
 demo-down: ## Remove everything the demo created
-	dev/demo-down.sh
+	$(node) demo-down
 
 ##@ Development
 
@@ -109,8 +110,8 @@ check: ## Before a commit: format, lints, and the quick tests and generated file
 	$(xtask) check $(if $(BASE),--base $(BASE))
 
 .PHONY: e2e
-e2e: ## On a real node: the demo as assertions, deploy, olmkit's cluster flows, upstream's operator-sdk, OLM itself
-	dev/e2e.sh
+e2e: ## On a real node: the demo as assertions, deploy, olmkit's cluster flows, upstream's operator-sdk, OLM itself (FLOWS=olm: some)
+	$(node) e2e $(FLOWS)
 
 .PHONY: scaffold-matrix
 scaffold-matrix: ## Scaffold projects in all combinations; build, test and package each (COMBINATIONS=plain: one)
@@ -122,7 +123,7 @@ tutorials: ## Follow docs/tutorial to the letter on a real control plane (PAGES=
 
 .PHONY: drills
 drills: ## Failures on a real node: olmkit reports each cause, and its remedy repairs it; commands killed at each write (20 minutes)
-	dev/drills.sh
+	$(node) drills
 	cargo test --locked -p olmkit-cli --test cluster killed:: -- --ignored
 
 .PHONY: ci

@@ -4,7 +4,7 @@
     dev/csv-schema.py > crates/olmkit/src/admission/csv.txt
     dev/csv-schema.py --check
 
-Reads the CRD of the pinned OLM release from Go's module cache and compares it with crates/olmkit/src/types/structs*.txt. The facts of
+Reads the CRD of the pinned OLM release from Go's module cache and compares it with crates/go/src/structs/structs*.txt. The facts of
 one Go type must be equal wherever the schema uses the type.
 """
 import json, os, subprocess, sys

@@ -10,12 +10,8 @@ use std::{
 /// Modules of the library from the bottom up. A module may use those on lines above it, and those on its own line. The
 /// dependencies of a crate are in its manifest, which the compiler enforces.
 const OLMKIT: &[&[&str]] = &[
-    &["process", "git"],
-    &["diagnostics", "types", "crd"],
+    &["types", "crd"],
     &["admission"],
-    &["bundle"],
-    &["catalog"],
-    &["olmv1"],
     &["policy"],
     &["validate"],
     &["rules", "scorecard"],
@@ -23,7 +19,7 @@ const OLMKIT: &[&[&str]] = &[
 ];
 
 /// Modules of the ground that all crates share.
-const BASE: &[&[&str]] = &[&["object"], &["limits"], &["files", "temporary"]];
+const BASE: &[&[&str]] = &[&["object"], &["limits"], &["files", "temporary", "process"], &["git"]];
 
 /// Modules of the operator from the ground up.
 const OPERATOR: &[&[&str]] = &[

@@ -1,5 +1,5 @@
-// Prints the table of Go types that crates/olmkit/src/types/structs.txt holds: how encoding/json sees the structs that
-// operator-sdk decodes bundle manifests into. Run: go run . > ../../crates/olmkit/src/types/structs.txt
+// Prints the table of Go types that crates/go/src/structs/structs.txt holds: how encoding/json sees the structs that
+// operator-sdk decodes bundle manifests into. Run: go run . > ../../crates/go/src/structs/structs.txt
 package main
 
 import (

@@ -3,6 +3,7 @@
 //	go run . vectors > ../../crates/go/tests/vectors.json
 //	go run . patterns > ../../crates/cel/tests/patterns.json
 //	go run . quantities > ../../crates/go/tests/quantities.json
+//	go run . orders > ../../crates/go/tests/orders.txt
 //	go run . tables > ../../crates/go/src/unicode/tables.rs
 //
 // cargo xtask go-files runs them and compares.
@@ -39,8 +40,10 @@ func main() {
 		patterns(out)
 	case "quantities":
 		quantities(out)
+	case "orders":
+		orders(out)
 	default:
-		log.Fatal("usage: go-vectors vectors|tables|patterns|quantities")
+		log.Fatal("usage: go-vectors vectors|tables|patterns|quantities|orders")
 	}
 }
 

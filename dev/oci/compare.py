@@ -28,7 +28,10 @@ EXPECTED = {
     ("copy", "header says index"): "crane skopeo oras",
     ("copy", "header says JSON"): "skopeo regctl oras",
     ("copy", "artifact type and subject"): "oras",
-    ("copy", "duplicate keys"): "skopeo crane regctl oras",
+    ("copy", "no content type"): "skopeo oras",
+    ("copy", "index without content type"): "skopeo crane oras",
+    ("copy", "index, header says JSON"): "skopeo crane regctl oras",
+    ("copy", "layers twice"): "skopeo crane regctl oras",
     ("push", "manifest with manifests"): "crane regctl oras",
     ("push", "artifact type and subject"): "oras",
     ("push", "size of a layer is wrong"): "skopeo",
@@ -37,12 +40,13 @@ EXPECTED = {
     ("files", "file replaces a directory"): "crane",
     ("files", "hard link through a linked directory"): "crane",
     ("archive", "whole archive is gzip"): "crane",
+    ("archive", "links to a directory"): "regctl",
     ("archive", "layers and diff_ids differ in number"): "crane regctl",
 }
 
 
 # The variants that a processor also runs, by the variant that was requested.
-LOWER = {("arm", "v7"): ["v6", "v5"], ("arm", "v6"): ["v5"], ("arm", ""): ["v7", "v6", "v5"], ("amd64", "v3"): ["v2"], ("arm64", ""): ["v8"]}
+LOWER = {("ppc64le", ""): ["power8"], ("riscv64", ""): ["rva20u64"], ("arm", "v7"): ["v6", "v5"], ("arm", "v6"): ["v5"], ("arm", ""): ["v7", "v6", "v5"], ("amd64", "v3"): ["v2"], ("arm64", ""): ["v8"]}
 
 
 def explained(operation, mutation, results):
@@ -178,9 +182,15 @@ class Maker:
             document |= {"artifactType": "application/x", "subject": descriptor(MANIFEST, b"gone")}
         elif mutation == "duplicate keys":
             document["annotations"] = {"a": "1"}
+        elif mutation == "no content type" and self.registry is REGISTRY:
+            header = None
         manifest = json.dumps(document).encode()
         if mutation == "duplicate keys":
             manifest = manifest[:-1] + b', "annotations": {"a": "2"}}'
+        elif mutation == "layers twice":
+            manifest = manifest[:-1] + b', "layers": []}'
+        elif mutation == "equal layers twice":
+            manifest = manifest[:-1] + b', "layers": ' + json.dumps(document["layers"]).encode() + b"}"
         elif mutation == "byte order mark":
             manifest = b"\xef\xbb\xbf" + manifest
         elif mutation == "white space around the document":
@@ -200,14 +210,14 @@ IMAGES = ["", "", "long names", "hard link through a linked directory", "a/../b"
           "empty directories and modes", "file replaces a directory", "zstd", "type says zstd, bytes are gzip", "gzip in two members",
           "bytes after the end of gzip", "Docker media types", "layers and diff_ids differ in number", "same layer twice",
           "annotations on descriptors", "no layers field", "layers is null", "schema version 3", "artifact type and subject",
-          "duplicate keys", "byte order mark", "white space around the document"]
+          "duplicate keys", "layers twice", "equal layers twice", "no content type", "byte order mark", "white space around the document"]
 PUSHES = ["", "", "", "", "zstd", "Docker media types", "same layer twice", "unknown fields", "null annotations", "bytes of a layer are wrong",
           "layer is missing", "size of a layer is wrong", "manifest with manifests", "artifact type and subject", "annotations on descriptors",
           "white space around the document", "no media type"]
 PLATFORMS = [("linux", "amd64"), ("linux", "amd64", "v2"), ("linux", "amd64", "v3"), ("linux", "arm64"), ("linux", "arm64", "v8"), ("linux", "arm", "v5"),
-             ("linux", "arm", "v6"), ("linux", "arm", "v7"), ("linux", "arm"), ("linux", "s390x"), ("windows", "amd64")]
-INDEXES = ["", "", "", "index with layers", "null annotations", "unknown fields"]
-ARCHIVES = ["", "symbolic links for repeated layers", "long names", "gzip layers", "whole archive is gzip", "two tags", "no tags", "./ in front", "layers and diff_ids differ in number", "layer is missing"]
+             ("linux", "arm", "v6"), ("linux", "arm", "v7"), ("linux", "arm"), ("linux", "s390x"), ("linux", "ppc64le", "power8"), ("linux", "riscv64", "rva20u64"), ("windows", "amd64")]
+INDEXES = ["", "", "", "", "index with layers", "null annotations", "unknown fields", "index without content type", "index, header says JSON"]
+ARCHIVES = ["", "absolute links for repeated layers", "links to a directory", "manifest.json is a link", "keys in lower case", "symbolic links for repeated layers", "long names", "gzip layers", "whole archive is gzip", "two tags", "no tags", "./ in front", "layers and diff_ids differ in number", "layer is missing"]
 
 
 def run(*words):
@@ -363,9 +373,13 @@ def archive_case(make, mutation, folder):
                 info.type, info.linkname, info.size = tarfile.SYMTYPE, link, 0
             archive.addfile(info, io.BytesIO(data))
         listed = list(names)
-        if mutation == "symbolic links for repeated layers":
+        if mutation in ("symbolic links for repeated layers", "absolute links for repeated layers", "links to a directory"):
             document = json.loads(config); document["rootfs"]["diff_ids"].append(diff_ids[0]); config = json.dumps(document).encode()
-            listed.append("again/layer.tar"); add("again/layer.tar", b"", "../" + names[0])
+            listed.append("again/layer.tar")
+            if mutation == "links to a directory":
+                add("again", b"", os.path.dirname(names[0]))
+            else:
+                add("again/layer.tar", b"", ("../" if mutation.startswith("symbolic") else "/") + names[0])
         if mutation == "layers and diff_ids differ in number":
             listed.append(names[0])
         for name, data in zip(names, plain):
@@ -373,7 +387,12 @@ def archive_case(make, mutation, folder):
                 add(name, gzip.compress(data) if mutation == "gzip layers" else data)
         add("config.json", config)
         tags = {"two tags": ["a.io/b:v1", "a.io/b:v2"], "no tags": None}.get(mutation, ["a.io/b:v1"])
-        add("manifest.json", json.dumps([{"Config": "config.json", "RepoTags": tags, "Layers": listed}]).encode())
+        keys = ("config", "repotags", "layers") if mutation == "keys in lower case" else ("Config", "RepoTags", "Layers")
+        content = json.dumps([dict(zip(keys, ("config.json", tags, listed)))]).encode()
+        if mutation == "manifest.json is a link":
+            add("list.json", content); add("manifest.json", b"", "list.json")
+        else:
+            add("manifest.json", content)
     path = os.path.join(folder, "in.tar")
     with open(path, "wb") as file:
         file.write(gzip.compress(out.getvalue()) if mutation == "whole archive is gzip" else out.getvalue())
@@ -424,7 +443,8 @@ def one(number):
         document = {"schemaVersion": 2, "mediaType": INDEX, "manifests": [make.image("", platform)[2] for platform in have]}
         document |= {"index with layers": {"layers": []}, "null annotations": {"annotations": None}, "unknown fields": {"new": [None]}}.get(mutation, {})
         index = json.dumps(document).encode()
-        registry.add(repository, "v1", [], index, INDEX)
+        header = {"index without content type": None, "index, header says JSON": "application/json"}.get(mutation, INDEX)
+        registry.add(repository, "v1", [], index, header if name == "memory" else INDEX)
         for platform in (None, random_.choice(PLATFORMS)) if name == "memory" or repository not in registry.rejected else ():
             results, answers = copy_case(reference, platform, folder + ("/all" if platform is None else "/one"))
             if platform:

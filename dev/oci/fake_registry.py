@@ -33,7 +33,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def answer(self, status, body=b"", **headers):
         self.send_response(status)
         for name, value in {"Content-Length": len(body), **headers}.items():
-            self.send_header(name.replace("_", "-"), str(value))
+            if value is not None:
+                self.send_header(name.replace("_", "-"), str(value))
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use olmkit::types::decode::decode;
+use olmkit::go::structs::decode::decode;
 use olmkit::yaml;
 
 const TYPES: [&str; 5] = [

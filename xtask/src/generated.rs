@@ -12,8 +12,9 @@ const GO: &[(&str, &str, &str)] = &[
     ("go-vectors", "tables", "crates/go/src/unicode/tables.rs"),
     ("go-vectors", "vectors", "crates/go/tests/vectors.json"),
     ("go-vectors", "quantities", "crates/go/tests/quantities.json"),
+    ("go-vectors", "orders", "crates/go/tests/orders.txt"),
     ("go-vectors", "patterns", "crates/cel/tests/patterns.json"),
-    ("go-types", "", "crates/olmkit/src/types/structs.txt"),
+    ("go-types", "", "crates/go/src/structs/structs.txt"),
 ];
 
 /// Compares the files that Go programs print with the committed ones, or writes them.

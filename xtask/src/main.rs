@@ -14,6 +14,7 @@ mod ratios;
 mod release;
 mod report;
 mod run;
+mod sample;
 mod schedule;
 
 use std::io::{IsTerminal as _, Write as _};
@@ -68,6 +69,12 @@ enum Task {
         /// Commit of the pages
         #[arg(long, requires = "pages", value_name = "COMMIT")]
         at: Option<String>,
+        /// Print this many random sentences of each kind of text as a table
+        #[arg(long, conflicts_with_all = ["update", "list", "pages"], value_name = "NUMBER")]
+        sample: Option<usize>,
+        /// Any text: the same seed selects the same sentences
+        #[arg(long, requires = "sample", default_value = "", hide_default_value = true)]
+        seed: String,
     },
     /// Check licenses, bans, duplicates and sources of the dependencies with cargo-deny
     Dependencies {
@@ -189,6 +196,11 @@ impl Checks {
                 hot_functions::write(root, &program, &bundles).map(|()| true)
             }
             Task::Prose { pages: true, at, .. } => ratios::print(root, at.as_deref()).map(|()| true),
+            Task::Prose {
+                sample: Some(count),
+                seed,
+                ..
+            } => sample::print(root, count, &seed).map(|()| true),
             Task::Prose { list: true, .. } => prose::list(root).map(|()| true),
             Task::Prose { update, .. } => prose::check(root, update).map(|()| true),
             Task::Lines => lines::print(root, &olmkit).map(|()| true),
@@ -217,7 +229,8 @@ impl Checks {
                 if without_node {
                     println!("skipped: the flows on a node (--without-node)");
                 } else {
-                    jobs.push(plan::node(root, &olmkit, &self.program("memcached-operator")?));
+                    let (node, operator) = (self.program("node")?, self.program("memcached-operator")?);
+                    jobs.push(plan::node(root, &node, &olmkit, &operator));
                 }
                 self.execute(jobs, &|log: &str| plan::tests(&cargo::executables(log), self.cores))
             }

@@ -11,7 +11,7 @@ const FLAGS: &str = "--locked --workspace --features manifests";
 
 /// Programs for the tests on a node. The example makes cargo select the features of tests too.
 const PROGRAMS: &str =
-    "--bin olmkit --bin olmkit-helper --bin memcached-operator --bin manifests --example custom_test";
+    "--bin olmkit --bin olmkit-helper --bin memcached-operator --bin manifests --bin node --example custom_test";
 
 /// Name of the job that compiles [`PROGRAMS`].
 const PROGRAMS_JOB: &str = "programs";
@@ -128,15 +128,18 @@ pub fn documentation(root: &Path) -> Job {
     .after(&[TESTS_JOB])
 }
 
-/// The flows on a real node, with the given programs.
-pub fn node(root: &Path, olmkit: &Path, operator: &Path) -> Job {
-    Job::new("node", Stage::Node, "dev/e2e.sh", root, Cost::new(0.6, 6000, 2000))
+/// The flows on a real node, run by the program of `dev/node` with the other two programs.
+pub fn node(root: &Path, node: &Path, olmkit: &Path, operator: &Path) -> Job {
+    let command = format!("{} e2e", node.display());
+    let mut job = Job::new("node", Stage::Node, &command, root, Cost::new(0.6, 6000, 2000))
         // The demo renders the files in place, so nothing may copy them at that time.
         .after(&[PROGRAMS_JOB, NODE_JOB, RENDERED_JOB])
         .set("OLMKIT", olmkit.display().to_string())
         .set("OPERATOR", operator.display().to_string())
         // `make build`, which the demo calls, then uses the flags of the build above.
-        .set("TESTS", "1")
+        .set("TESTS", "1");
+    "make e2e".clone_into(&mut job.alone);
+    job
 }
 
 /// The jobs that run test executables.

@@ -88,11 +88,12 @@ fn count(root: &Path) -> anyhow::Result<Counts> {
         } else {
             comments(&text)
         };
-        for (number, kind, line) in lines {
+        for line in lines {
+            let text = line.without_code();
             for (idiom, pattern) in &idioms {
-                if pattern.is_match(&line) {
-                    let found = counts.entry((area.clone(), kind, idiom)).or_default();
-                    found.push(format!("{path}:{number}: {}", line.trim()));
+                if pattern.is_match(&text) {
+                    let found = counts.entry((area.clone(), line.kind, idiom)).or_default();
+                    found.push(format!("{path}:{}: {}", line.number, text.trim()));
                 }
             }
         }
@@ -142,7 +143,10 @@ fn compare(counts: &Counts, allowed: &str) -> anyhow::Result<()> {
 }
 
 /// Paths of the files under version control.
-fn tracked(root: &Path) -> anyhow::Result<Vec<String>> {
+///
+/// # Errors
+/// If git fails.
+pub fn tracked(root: &Path) -> anyhow::Result<Vec<String>> {
     let output = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output();
     let output = output.context("cannot run git")?;
     ensure!(output.status.success(), "git ls-files failed");
@@ -155,7 +159,7 @@ fn tracked(root: &Path) -> anyhow::Result<Vec<String>> {
 }
 
 /// The crate or directory that a file belongs to. `None` if its text is not checked.
-fn area(path: &str) -> Option<String> {
+pub fn area(path: &str) -> Option<String> {
     let is_checked = (path.ends_with(".rs") || path.ends_with(".md"))
         && !path.starts_with("CHANGELOG")
         && !path.starts_with("docs/contributing/writing.md")
@@ -169,8 +173,35 @@ fn area(path: &str) -> Option<String> {
     })
 }
 
-/// One line of a text: number, kind, and content without inline code.
-pub type Line = (usize, &'static str, String);
+/// One line of a text.
+#[derive(Debug, PartialEq)]
+pub struct Line {
+    /// The number in the file.
+    pub number: usize,
+    /// `pages`, `comments` or `strings`.
+    pub kind: &'static str,
+    /// The content.
+    pub text: String,
+    /// The line continues the sentence of the line before it.
+    pub continues: bool,
+}
+
+impl Line {
+    fn new(number: usize, kind: &'static str, text: &str, before: &str) -> Self {
+        Self {
+            number,
+            kind,
+            text: text.to_owned(),
+            continues: continues(before, text),
+        }
+    }
+
+    /// The content without inline code. It begins with an ellipsis if it continues the sentence of the line before it.
+    pub fn without_code(&self) -> String {
+        let text = without_code(&self.text);
+        if self.continues { format!("… {text}") } else { text }
+    }
+}
 
 /// The prose of a page: lines outside code blocks.
 pub fn page(text: &str) -> Vec<Line> {
@@ -181,7 +212,7 @@ pub fn page(text: &str) -> Vec<Line> {
         let is_fence = line.trim_start().starts_with("```");
         in_code ^= is_fence;
         if !in_code && !is_fence && !line.trim_start().starts_with("<!--") {
-            lines.push((index + 1, "pages", continued(before, line)));
+            lines.push(Line::new(index + 1, "pages", line, before));
         }
         before = line;
     }
@@ -190,7 +221,7 @@ pub fn page(text: &str) -> Vec<Line> {
 
 /// The comments and string literals of a Rust source. A line that begins with a comment has no literals. A literal counts
 /// from three words on: shorter ones are names or inputs.
-fn comments(text: &str) -> Vec<Line> {
+pub fn comments(text: &str) -> Vec<Line> {
     let mut before = "";
     let mut is_open = false;
     let mut lines = Vec::new();
@@ -198,15 +229,22 @@ fn comments(text: &str) -> Vec<Line> {
         let number = index + 1;
         if let Some(comment) = line.trim_start().strip_prefix("//") {
             let comment = comment.trim_start_matches(['/', '!', ' ']);
-            lines.push((number, "comments", continued(before, comment)));
+            lines.push(Line::new(number, "comments", comment, before));
             before = comment;
             continue;
         }
         before = "";
-        let literals = literals(line, &mut is_open)
-            .into_iter()
-            .filter(|literal| literal.split_whitespace().count() > 2);
-        lines.extend(literals.map(|literal| (number, "strings", without_code(&literal))));
+        let was_open = is_open;
+        for (index, literal) in literals(line, &mut is_open).into_iter().enumerate() {
+            if literal.split_whitespace().count() > 2 {
+                let is_last = |last: &Line| last.kind == "strings" && last.number + 1 == number;
+                let continues = was_open && index == 0 && lines.last().is_some_and(is_last);
+                lines.push(Line {
+                    continues,
+                    ..Line::new(number, "strings", &literal, "")
+                });
+            }
+        }
     }
     lines
 }
@@ -220,13 +258,11 @@ fn literals(line: &str, is_open: &mut bool) -> Vec<String> {
     parts.into_iter().skip(first).step_by(2).map(str::to_owned).collect()
 }
 
-/// A line without inline code. It begins with an ellipsis if it continues the sentence of the line before it.
-fn continued(before: &str, line: &str) -> String {
+/// Returns true if a line continues the sentence of the line before it.
+fn continues(before: &str, line: &str) -> bool {
     let end = before.trim_end().chars().next_back();
     let starts = line.trim_start().starts_with(['#', '|', '-', '>']) || line.trim_start().starts_with(char::is_numeric);
-    let is_new = starts || end.is_none_or(|end| ".:?!|>".contains(end)) || before.trim_start().starts_with('#');
-    let line = without_code(line);
-    if is_new { line } else { format!("… {line}") }
+    !starts && end.is_some_and(|end| !".:?!|>".contains(end)) && !before.trim_start().starts_with('#')
 }
 
 /// A text without the content of its inline code.
@@ -262,16 +298,16 @@ mod tests {
     #[test]
     fn code_of_pages_is_not_prose() {
         let text = "one\n```sh\ntwo\n```\nthree\n";
-        let lines: Vec<usize> = page(text).into_iter().map(|(number, ..)| number).collect();
+        let lines: Vec<usize> = page(text).iter().map(|line| line.number).collect();
         assert_eq!(lines, [1, 5]);
     }
 
     #[test]
     fn only_the_start_of_a_sentence_counts() {
         let text = "// Returns the name,\n// which is unique.\n// Which one.\n";
-        let found: Vec<String> = comments(text).into_iter().map(|(.., line)| line).collect();
+        let found: Vec<String> = comments(text).iter().map(Line::without_code).collect();
         assert_eq!(found, ["Returns the name,", "… which is unique.", "Which one."]);
-        assert_eq!(page("| what |\nWhat is it.\n")[1].2, "What is it.");
+        assert_eq!(page("| what |\nWhat is it.\n")[1].without_code(), "What is it.");
     }
 
     #[test]
@@ -279,7 +315,7 @@ mod tests {
         assert_eq!(without_code("the `folder` of `x`"), "the code of code");
         assert!(comments("let a = f(\"folder\", folder);\n").is_empty());
         let found = comments("    bail!(\"{a} is in a \\\"folder\\\"\", folder);\n");
-        assert_eq!(found, [(1, "strings", "{a} is in a 'folder'".to_owned())]);
+        assert_eq!(found, [Line::new(1, "strings", "{a} is in a 'folder'", "")]);
         let found = comments("f(\"one two three \\\n four five six\", seven eight nine, \"ten\");\n");
         assert_eq!(found.len(), 2);
     }
@@ -287,10 +323,7 @@ mod tests {
     #[test]
     fn comments_and_strings_of_a_source_are_found() {
         let text = "/// Doc.\nlet a = \"text of three\";\nlet b = 1;\n    // why\n";
-        let found: Vec<_> = comments(text)
-            .into_iter()
-            .map(|(number, kind, _)| (number, kind))
-            .collect();
+        let found: Vec<_> = comments(text).iter().map(|line| (line.number, line.kind)).collect();
         assert_eq!(found, [(1, "comments"), (2, "strings"), (4, "comments")]);
     }
 

@@ -32,7 +32,10 @@ struct Ratios {
 
 impl Ratios {
     fn new(text: &str) -> Self {
-        let prose: Vec<String> = page(text).into_iter().map(|(.., line)| line.to_lowercase()).collect();
+        let prose: Vec<String> = page(text)
+            .iter()
+            .map(|line| line.without_code().to_lowercase())
+            .collect();
         let prose = prose.join("\n").replace(';', " ; ");
         let words: Vec<&str> = prose
             .split(|character: char| !character.is_alphanumeric() && !"'-;".contains(character))

@@ -159,7 +159,7 @@ fn failed_tests(log: &str) -> Vec<String> {
     tests
 }
 
-/// The failed checks of `dev/e2e.sh`, each with the indented lines below it.
+/// The failed checks of `cargo node e2e`, each with the indented lines below it.
 fn failed_checks(log: &str) -> String {
     let mut text = String::new();
     let mut within = false;
@@ -273,11 +273,11 @@ test result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
     #[test]
     fn a_failed_flow_shows_its_failed_checks_and_no_others() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let log = "ok      starts (1s)\nFAILED  is removed (9s)\n        left behind: a pod\n        run it alone: dev/e2e.sh olm\n\n3 passed, 1 failed\n";
+        let log = "ok      starts (1s)\nFAILED  is removed (9s)\n        left behind: a pod\n        run it alone: cargo node e2e olm\n\n3 passed, 1 failed\n";
         fs::write(file.path(), log).unwrap();
         let text = failure(&job(Stage::Node), &outcome(file.path()));
         let expected =
-            "FAILED  is removed (9s)\n        left behind: a pod\n        run it alone: dev/e2e.sh olm\nreason:";
+            "FAILED  is removed (9s)\n        left behind: a pod\n        run it alone: cargo node e2e olm\nreason:";
         assert!(text.contains(expected) && !text.contains("starts"), "{text}");
     }
 

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::CommandFactory;
+use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
 
 #[derive(clap::Args)]
@@ -11,12 +11,26 @@ use clap_complete::Shell;
 pub struct Args {
     /// The shell to print a script for.
     shell: Shell,
+    /// Ignored (opm compatibility): the scripts have descriptions where the shell shows them
+    #[arg(long, hide = true)]
+    no_descriptions: bool,
 }
 
-pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+/// Prints the script for olmkit, or for operator-sdk if the program was called by this name.
+pub fn run(args: &Args, is_operator_sdk: bool) -> anyhow::Result<ExitCode> {
+    let name = if is_operator_sdk { "operator-sdk" } else { "olmkit" };
+    print(args, super::Cli::command(), name)
+}
+
+/// Prints the script for opm.
+pub fn run_as_opm(args: &Args) -> anyhow::Result<ExitCode> {
+    print(args, super::opm::Opm::command(), "opm")
+}
+
+fn print(args: &Args, mut command: Command, name: &str) -> anyhow::Result<ExitCode> {
     // The generator panics where it cannot write, as when the reader has seen enough.
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut super::Cli::command(), "olmkit", &mut script);
+    clap_complete::generate(args.shell, &mut command, name, &mut script);
     super::terminal::document().write_all(&script)?;
     Ok(ExitCode::SUCCESS)
 }

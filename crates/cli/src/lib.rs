@@ -62,6 +62,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
 
 /// The program `olmkit`. It is also opm, operator-sdk and each of the programs in pods if it is called by their names:
@@ -78,7 +79,7 @@ pub fn olmkit() -> ExitCode {
 /// Runs a command of olmkit, or of opm if only opm has it: `OPM` may be olmkit under its own name in Makefiles.
 fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let is_operator_sdk = called(arguments) == "operator-sdk";
-    let cli = pflag::parse::<Cli>(arguments);
+    let cli = pflag::parse::<Cli>(arguments).or_else(|error| without_plugins(error, arguments));
     let is_usage_error = match &cli {
         Ok(cli) => matches!(cli.command, Command::Alpha { .. }),
         Err(error) => error.use_stderr(),
@@ -92,6 +93,35 @@ fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     }
     cli.unwrap_or_else(|error| exit::<Cli>(&error, is_operator_sdk))
         .run(is_operator_sdk)
+}
+
+/// Parses a command line without `--plugins`, which all commands of operator-sdk accept. Only `init` and `create api`
+/// have a use for it. Returns any other error.
+fn without_plugins(error: clap::Error, arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    let unknown = error.get(ContextKind::InvalidArg);
+    if !matches!(unknown, Some(ContextValue::String(flag)) if flag == "--plugins") {
+        return Err(error);
+    }
+    let mut rest = Vec::new();
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            rest.push(word.clone());
+            rest.extend(words.by_ref().cloned());
+        } else if word == "--plugins" {
+            // A flag without its value stays an error.
+            if words.next().is_none() {
+                return Err(error);
+            }
+        } else if !word.as_encoded_bytes().starts_with(b"--plugins=") {
+            rest.push(word.clone());
+        }
+    }
+    let cli = pflag::parse::<Cli>(&rest)?;
+    if cli.is_of_operator_sdk() {
+        return Ok(cli);
+    }
+    Err(error)
 }
 
 /// The name that the program was called by.
@@ -239,6 +269,23 @@ enum BundleCommand {
 }
 
 impl Cli {
+    /// Returns true for a command that operator-sdk has too.
+    fn is_of_operator_sdk(&self) -> bool {
+        matches!(
+            self.command,
+            Command::Bundle(BundleCommand::Validate(_))
+                | Command::Cleanup(_)
+                | Command::Completion(_)
+                | Command::Create(_)
+                | Command::Edit(_)
+                | Command::Generate(_)
+                | Command::Olm(_)
+                | Command::Run(_)
+                | Command::Scorecard(_)
+                | Command::Version(_)
+        )
+    }
+
     /// Runs the chosen command. `Ok` carries the exit code of a command that ran to its end: 0 fine, 1 findings.
     pub fn run(self, is_operator_sdk: bool) -> anyhow::Result<ExitCode> {
         terminal::set_color(self.color);
@@ -259,7 +306,7 @@ impl Cli {
             Command::Bundle(BundleCommand::Validate(args)) => bundle::validate::run(&args),
             Command::Catalog(args) => catalog::run(&args),
             Command::Cleanup(args) => cleanup::run(&args),
-            Command::Completion(args) => completion::run(&args),
+            Command::Completion(args) => completion::run(&args, is_operator_sdk),
             Command::Config(args) => config::run(&args),
             Command::Crd(args) => crd::run(&args),
             Command::Create(args) => create::run(&args),

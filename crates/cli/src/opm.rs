@@ -11,7 +11,7 @@ use olmkit_oci::{Location, fetch};
 
 use super::catalog::{Output, dockerfile, graph, init, list, migrate, render, serve, template, validate_as_opm};
 use super::registry_flags::RegistryFlags;
-use super::{in_pod, index_add};
+use super::{completion, in_pod, index_add};
 use crate::runtime::block_on;
 
 /// Operator package manager: the catalog and bundle commands of olmkit in the spelling of opm.
@@ -45,6 +45,8 @@ enum Command {
     /// Write files around a catalog
     #[command(subcommand)]
     Generate(Generate),
+    /// Print a completion script for a shell
+    Completion(completion::Args),
     /// Print the version
     Version,
     /// Commands that opm calls alpha
@@ -143,6 +145,7 @@ impl Opm {
             Command::Migrate(args) => migrate::run(&args, Output::Json),
             Command::Index(Index::Add(args)) => index_add::run(&args),
             Command::Generate(Generate::Dockerfile(args)) => dockerfile::run(&args),
+            Command::Completion(args) => completion::run_as_opm(&args),
             Command::Version => {
                 println!("{}", super::version::opm());
                 Ok(ExitCode::SUCCESS)

@@ -14,6 +14,32 @@ pub struct Time {
     pub nanosecond: u32,
 }
 
+impl Time {
+    /// `Format(time.RFC3339)` of the time in UTC, without fractions of a second.
+    ///
+    /// ```
+    /// let time = olmkit_go::time::parse_rfc3339("2024-02-29T23:30:00.5-01:00")?;
+    /// assert_eq!(time.to_rfc3339(), "2024-03-01T00:30:00Z");
+    /// # Ok::<(), String>(())
+    /// ```
+    #[must_use]
+    pub fn to_rfc3339(self) -> String {
+        let (days, second) = (self.unix.div_euclid(86_400), self.unix.rem_euclid(86_400));
+        // Not after the year, and a few years before it at most.
+        let mut year = 1970 + days.div_euclid(if days < 0 { 365 } else { 366 });
+        while days_since_1970(year + 1, 1, 1) <= days {
+            year += 1;
+        }
+        let (mut month, mut day) = (1, days - days_since_1970(year, 1, 1) + 1);
+        while day > days_in(month, year) {
+            day -= days_in(month, year);
+            month += 1;
+        }
+        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    }
+}
+
 /// `time.Parse(time.RFC3339, text)`. It accepts more than RFC 3339: hours of one digit, a comma before fractions,
 /// offsets of 24 hours.
 ///

@@ -12,6 +12,7 @@ use super::Reference;
 use super::compression::{Compression, Decoder};
 use super::digest::{Digest, DigestReader};
 use super::error::Error;
+use super::json;
 use super::layout::{Image, Layout};
 use super::limits::{self, ARCHIVE_BYTES, DOCUMENT_BYTES};
 use super::spec::{Descriptor, ImageConfig, Manifest, Platform, media_type};
@@ -20,6 +21,8 @@ use super::unpack::{LayerReader, Limits};
 
 /// Links that are followed from one name of an archive.
 const LINKS: usize = 40;
+/// Bytes of the longest name of a link, or of a name that is looked for among them.
+const LINKED_NAME: usize = 4096;
 
 /// How large a compressed archive, or a layer in one, may be once decompressed.
 fn unpacking_limits() -> Limits {
@@ -44,10 +47,10 @@ pub fn write_oci(layout: &Layout, image: &Descriptor, name: &str, path: &Path) -
             append(&mut archive, file, bytes.len() as u64, &mut bytes.as_slice(), path)?;
         }
         for blob in &blobs {
-            let source = layout.blob_path(&blob.digest);
-            let mut file = olmkit::limits::open(&source).map_err(Error::file("read", &source))?;
+            let mut reader = layout.open_blob(blob)?;
             let inside = format!("blobs/{}/{}", blob.digest.algorithm_name(), blob.digest.hex());
-            append(&mut archive, &inside, blob.size, &mut file, path)?;
+            append(&mut archive, &inside, blob.size, &mut reader, path)?;
+            reader.verify()?;
         }
         archive.finish().map_err(Error::file("write", path))
     })
@@ -62,6 +65,17 @@ struct Saved {
     repo_tags: Option<Vec<String>>,
     #[serde(default)]
     layers: Option<Vec<String>>,
+}
+
+impl Saved {
+    fn parse(bytes: &[u8]) -> serde_json::Result<Vec<Self>> {
+        let mut list: serde_json::Value = serde_json::from_slice(bytes)?;
+        for item in list.as_array_mut().into_iter().flatten() {
+            json::spell(item, &["Config", "RepoTags", "Layers"]);
+        }
+        let list: Option<Vec<Self>> = serde_json::from_value(list)?;
+        Ok(list.unwrap_or_default())
+    }
 }
 
 /// The `NAME:TAG` that `docker load` accepts for a reference. `None` for a reference with a digest only.
@@ -209,33 +223,47 @@ pub fn read(path: &Path, folder: &Path) -> Result<Layout, Error> {
 
 /// Reads an OCI archive into a directory and opens the layout there. Blobs are checked against their names.
 pub fn read_oci(path: &Path, folder: &Path) -> Result<Layout, Error> {
-    let layout = Layout::create_temporary(folder)?;
-    for_each(path, |name, member, content| {
-        if member.kind != MemberKind::File {
-            return Ok(());
+    let layout = Layout::create_temporary(folder)?.with_archive(path);
+    let mut links = Links::default();
+    for_each(path, |name, member, content| match member.kind {
+        MemberKind::File => read_part(name, content, &layout, path),
+        _ => {
+            links.add(name, member);
+            Ok(())
         }
-        if let Some(blob) = name.strip_prefix("blobs/") {
-            let digest: Digest = match blob.replacen('/', ":", 1).parse() {
-                Ok(digest) => digest,
-                Err(_) => return Ok(()),
-            };
-            let mut file = layout.temporary()?;
-            let mut reader = DigestReader::new(content, digest.algorithm());
-            io::copy(&mut reader, &mut file).map_err(Error::file("read", path))?;
-            let (actual, _) = reader.finish();
-            if actual != digest {
-                return Err(Error::Mismatch {
-                    what: format!("{name} of {}", path.display()),
-                    expected: digest,
-                    actual,
-                });
-            }
-            layout.persist(file, &digest)?;
-        } else if name == "index.json" {
-            fs::write(folder.join("index.json"), document(content, path)?).map_err(Error::file("write", folder))?;
-        }
-        Ok(())
     })?;
+    let aliases = links.aliases(|name| name == "index.json" || name == "blobs" || name.starts_with("blobs/"));
+    if !aliases.is_empty() {
+        // What links lead to may come before them, so the archive is read again.
+        for_each(path, |name, member, content| {
+            if member.kind != MemberKind::File {
+                return Ok(());
+            }
+            let above = name
+                .match_indices('/')
+                .filter_map(|(end, _)| name.split_at_checked(end));
+            let targets = above.chain([(name, "")]);
+            let found = targets
+                .flat_map(|(target, rest)| aliases.get(target).into_iter().flatten().map(move |link| (link, rest)));
+            let mut names: Vec<String> = found.map(|(link, rest)| format!("{link}{rest}")).collect();
+            names.sort();
+            names.dedup();
+            let Some((first, others)) = names.split_first() else {
+                return Ok(());
+            };
+            if others.is_empty() {
+                return read_part(first, content, &layout, path);
+            }
+            // Several names of one file are the rare case.
+            let mut copy = tempfile::tempfile().map_err(Error::file("create", folder))?;
+            io::copy(content, &mut copy).map_err(Error::file("read", path))?;
+            for name in &names {
+                copy.rewind().map_err(Error::file("read", path))?;
+                read_part(name, &mut copy, &layout, path)?;
+            }
+            Ok(())
+        })?;
+    }
     if layout.index()?.manifests.is_empty() {
         return Err(Error::Missing {
             what: "an image".to_owned(),
@@ -246,26 +274,103 @@ pub fn read_oci(path: &Path, folder: &Path) -> Result<Layout, Error> {
     Ok(layout)
 }
 
+/// Stores a file of an OCI archive if it belongs to the layout.
+fn read_part(name: &str, content: &mut dyn Read, layout: &Layout, path: &Path) -> Result<(), Error> {
+    if name == "index.json" {
+        let index = layout.root().join(name);
+        return fs::write(&index, document(content, path)?).map_err(Error::file("write", &index));
+    }
+    let blob = name.strip_prefix("blobs/").map(|blob| blob.replacen('/', ":", 1));
+    let Some(digest) = blob.and_then(|blob| blob.parse::<Digest>().ok()) else {
+        return Ok(());
+    };
+    let mut file = layout.temporary()?;
+    let mut reader = DigestReader::new(content, digest.algorithm());
+    io::copy(&mut reader, &mut file).map_err(Error::file("read", path))?;
+    let (actual, _) = reader.finish();
+    if actual == digest {
+        layout.persist(file, &digest)
+    } else {
+        layout.leave_out(digest, actual);
+        Ok(())
+    }
+}
+
+/// The links of an archive by name. Their targets are names in the archive.
+#[derive(Default)]
+struct Links(HashMap<String, String>);
+
+impl Links {
+    fn add(&mut self, name: &str, member: &Member) {
+        let target = match member.kind {
+            // A link's target is relative to its directory, a hard link's to the archive.
+            MemberKind::Symlink if !member.link.starts_with(b"/") => {
+                let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+                clean(&[folder.as_bytes(), b"/", &member.link].concat())
+            }
+            MemberKind::Symlink | MemberKind::HardLink => clean(&member.link),
+            MemberKind::File | MemberKind::Directory | MemberKind::Special => None,
+        };
+        let target = target.filter(|target| name.len().max(target.len()) <= LINKED_NAME);
+        self.0.extend(target.map(|target| (name.to_owned(), target)));
+    }
+
+    /// The name that a name leads to, with the links in its directories followed.
+    fn resolve(&self, name: &str) -> Option<String> {
+        if self.0.is_empty() || name.len() > LINKED_NAME {
+            return Some(name.to_owned());
+        }
+        let mut pending: Vec<&str> = name.rsplit('/').collect();
+        let mut resolved = String::new();
+        let mut followed = 0;
+        while let Some(part) = pending.pop() {
+            if part.is_empty() {
+                continue;
+            }
+            if !resolved.is_empty() {
+                resolved.push('/');
+            }
+            resolved.push_str(part);
+            if let Some(target) = self.0.get(&resolved) {
+                followed += 1;
+                if followed > LINKS {
+                    return None;
+                }
+                // Targets are clean and relative to the archive.
+                resolved.clear();
+                pending.extend(target.rsplit('/'));
+            }
+        }
+        Some(resolved)
+    }
+
+    /// The links whose names are wanted, by the name that they lead to.
+    fn aliases(&self, is_wanted: impl Fn(&str) -> bool) -> HashMap<String, Vec<&str>> {
+        let mut aliases: HashMap<String, Vec<&str>> = HashMap::new();
+        for link in self.0.keys().filter(|link| is_wanted(link)) {
+            if let Some(target) = self.resolve(link) {
+                aliases.entry(target).or_default().push(link);
+            }
+        }
+        aliases
+    }
+}
+
 /// The files and links of an archive of `docker save`.
 #[derive(Default)]
 struct Files {
     /// Digest, size and compression by name.
     blobs: HashMap<String, (Digest, u64, Compression)>,
-    /// Names that stand for other names. Older versions of Docker, podman and skopeo write repeated layers so.
-    links: HashMap<String, String>,
+    /// Older versions of Docker, podman and skopeo write links for repeated layers.
+    links: Links,
 }
 
 impl Files {
     fn get(&self, name: &str) -> Option<&(Digest, u64, Compression)> {
-        let mut name = clean(name.as_bytes())?;
-        for _ in 0..LINKS {
-            match (self.blobs.get(&name), self.links.get(&name)) {
-                (Some(blob), _) => return Some(blob),
-                (None, Some(target)) => name.clone_from(target),
-                (None, None) => return None,
-            }
-        }
-        None
+        let name = clean(name.as_bytes())?;
+        self.blobs
+            .get(&name)
+            .or_else(|| self.blobs.get(&self.links.resolve(&name)?))
     }
 
     fn add(
@@ -276,48 +381,40 @@ impl Files {
         layout: &Layout,
         path: &Path,
     ) -> Result<(), Error> {
-        let target = match member.kind {
-            MemberKind::File => {
-                let mut start = Vec::new();
-                content
-                    .take(8)
-                    .read_to_end(&mut start)
-                    .map_err(Error::file("read", path))?;
-                let compression = Compression::detect(&start).map_err(|error| Error::Refused {
-                    what: format!("{name} of {}", path.display()),
-                    reason: error.to_string(),
-                })?;
-                let mut blob = layout.blob_writer()?;
-                io::copy(&mut start.as_slice().chain(content), &mut blob).map_err(Error::file("read", path))?;
-                let (digest, size) = layout.store(blob)?;
-                self.blobs.insert(name.to_owned(), (digest, size, compression));
-                return Ok(());
-            }
-            // A link's target is relative to its directory, a hard link's to the archive.
-            MemberKind::Symlink => {
-                let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
-                clean(&[folder.as_bytes(), b"/", &member.link].concat())
-            }
-            MemberKind::HardLink => clean(&member.link),
-            MemberKind::Directory | MemberKind::Special => None,
-        };
-        self.links.extend(target.map(|target| (name.to_owned(), target)));
+        if member.kind != MemberKind::File {
+            self.links.add(name, member);
+            return Ok(());
+        }
+        let mut start = Vec::new();
+        content
+            .take(8)
+            .read_to_end(&mut start)
+            .map_err(Error::file("read", path))?;
+        let compression = Compression::detect(&start).map_err(|error| Error::Refused {
+            what: format!("{name} of {}", path.display()),
+            reason: error.to_string(),
+        })?;
+        let mut blob = layout.blob_writer()?;
+        io::copy(&mut start.as_slice().chain(content), &mut blob).map_err(Error::file("read", path))?;
+        let (digest, size) = layout.store(blob)?;
+        self.blobs.insert(name.to_owned(), (digest, size, compression));
         Ok(())
     }
 }
 
 /// Reads an archive of `docker save` into a layout. Layers are not changed. Most are uncompressed.
 pub fn read_docker(path: &Path, folder: &Path) -> Result<Layout, Error> {
-    let layout = Layout::create_temporary(folder)?;
+    Ok(read_docker_images(path, folder)?.0)
+}
+
+/// As [`read_docker`]; also the images in the archive's order.
+pub(crate) fn read_docker_images(path: &Path, folder: &Path) -> Result<(Layout, Vec<Descriptor>), Error> {
+    let layout = Layout::create_temporary(folder)?.with_archive(path);
     let mut files = Files::default();
-    let mut saved: Option<Vec<Saved>> = None;
+    let mut list: Option<Vec<u8>> = None;
     for_each(path, |name, member, content| {
-        if name == "manifest.json" {
-            let bytes = document(content, path)?;
-            saved = Some(
-                serde_json::from_slice(&bytes)
-                    .map_err(Error::document(format!("manifest.json of {}", path.display())))?,
-            );
+        if name == "manifest.json" && member.kind == MemberKind::File {
+            list = Some(document(content, path)?);
             return Ok(());
         }
         files.add(name, member, content, &layout, path)
@@ -327,18 +424,28 @@ pub fn read_docker(path: &Path, folder: &Path) -> Result<Layout, Error> {
         place: path.display().to_string(),
         hint: ": it is not an archive of `docker save`".to_owned(),
     };
-    let saved = saved.ok_or_else(|| missing("manifest.json"))?;
+    let list = match (list, files.get("manifest.json")) {
+        (Some(list), _) => list,
+        (None, Some((digest, size, _))) => {
+            layout.read_document(&Descriptor::new("manifest.json", digest.clone(), *size))?
+        }
+        (None, None) => return Err(missing("manifest.json")),
+    };
+    let saved = Saved::parse(&list).map_err(Error::document(format!("manifest.json of {}", path.display())))?;
     let names = saved.iter().map(|image| image.repo_tags.as_ref().map_or(1, Vec::len));
     limited(path, "names", names.sum(), limits::NAMES)?;
-    let mut named = Vec::new();
+    let (mut named, mut images) = (Vec::new(), Vec::new());
     for image in saved {
         let names = image.layers.unwrap_or_default();
         limited(path, "layers in one image", names.len(), limits::LAYERS)?;
         let blob = |name: &str| files.get(name).cloned().ok_or_else(|| missing(name));
         let (digest, size, _) = blob(&image.config)?;
         let config = Descriptor::new(media_type::DOCKER_CONFIG, digest, size);
-        let document: ImageConfig = serde_json::from_slice(&layout.read_document(&config)?)
-            .map_err(Error::document(format!("{} of {}", image.config, path.display())))?;
+        let document = ImageConfig::parse(&layout.read_document(&config)?).map_err(Error::document(format!(
+            "{} of {}",
+            image.config,
+            path.display()
+        )))?;
         let what = || format!("{} of {}", image.config, path.display());
         check_layer_count(what, names.len(), &document)?;
         let mut layers = Vec::new();
@@ -369,13 +476,23 @@ pub fn read_docker(path: &Path, folder: &Path) -> Result<Layout, Error> {
         let variant = document.variant.filter(|variant| !variant.is_empty());
         descriptor.platform = Some(Platform::new(&document.os, &document.architecture, variant));
         let names = image.repo_tags.unwrap_or_default();
+        let mut names: Vec<String> = names.into_iter().filter(|name| is_name(name)).collect();
+        names.dedup();
         if names.is_empty() {
             named.push((None, descriptor.clone()));
         }
         named.extend(names.into_iter().map(|name| (Some(name), descriptor.clone())));
+        images.push(descriptor);
     }
     layout.set_all(&named)?;
-    Ok(layout)
+    Ok((layout, images))
+}
+
+/// Returns true if a tag of an archive is a name. Some tools write `<none>:<none>`, nothing, or a digest, which the image does not
+/// have as it is in the archive.
+fn is_name(tag: &str) -> bool {
+    tag.parse()
+        .is_ok_and(|reference: Reference| reference.digest().is_none())
 }
 
 fn limited(path: &Path, what: &str, count: usize, limit: usize) -> Result<(), Error> {
@@ -499,15 +616,17 @@ mod tests {
     fn repeated_layers_and_long_names_are_read() {
         let layer = archive(&[Entry::File("a", b"x")]);
         let long = format!("{}/layer.tar", "d".repeat(120));
-        let config = config(&[&layer, &layer, &layer]);
+        let config = config(&[&layer, &layer, &layer, &layer, &layer]);
         let manifest = serde_json::json!([{"Config": "./c.json", "RepoTags": ["a:v1", "b.io/c:v2"],
-            "Layers": [long, "two/layer.tar", "three/../four/layer.tar"]}]);
+            "Layers": [long, "two/layer.tar", "three/../four/layer.tar", "five/layer.tar", "six.tar"]}]);
         let manifest = manifest.to_string();
         let entries = [
             Entry::Symlink("two/layer.tar", "../one/layer.tar"),
             Entry::HardLink("four/layer.tar", "one/layer.tar"),
             Entry::Symlink("one/layer.tar", &format!("../{long}")),
             Entry::Symlink("unused", "../../outside"),
+            Entry::Symlink("five", "four"),
+            Entry::Symlink("six.tar", "/five/layer.tar"),
             Entry::Symlink("loop", "loop"),
             Entry::File(&long, &layer),
             Entry::File("./c.json", &config),
@@ -521,7 +640,7 @@ mod tests {
             let image = layout
                 .image(&layout.find(None).unwrap(), &"linux/amd64".parse().unwrap())
                 .unwrap();
-            assert_eq!(image.manifest.layers.len(), 3);
+            assert_eq!(image.manifest.layers.len(), 5);
             assert!(
                 image
                     .manifest
@@ -530,6 +649,171 @@ mod tests {
                     .all(|found| found.digest == crate::sha256(&layer))
             );
             assert_eq!(layout.find(Some("b.io/c:v2")).unwrap().digest, image.descriptor.digest);
+        }
+    }
+
+    #[test]
+    fn manifest_json_is_read_as_go_reads_it() {
+        let config = config(&[]);
+        for (file, text) in [
+            (
+                "manifest.json",
+                r#"[{"config":"c.json","repotags":["a:v1"],"LAYERS":null}]"#,
+            ),
+            (
+                "manifest.json",
+                r#"[{"Config":"x","Config":"c.json","RepoTags":["a:v1"]}]"#,
+            ),
+            ("other.json", r#"[{"Config":"c.json","RepoTags":["a:v1"]}]"#),
+        ] {
+            let mut entries = vec![Entry::File("c.json", &config), Entry::File(file, text.as_bytes())];
+            for link in [
+                Entry::Symlink("manifest.json", "other.json"),
+                Entry::HardLink("manifest.json", "other.json"),
+            ] {
+                if file == "other.json" {
+                    entries.push(link);
+                }
+                let (_folder, layout) = read(&archive(&entries)).unwrap();
+                assert!(layout.find(Some("a:v1")).is_ok(), "{text}");
+            }
+        }
+        let (_folder, none) = read(&archive(&[Entry::File("manifest.json", b"null")])).unwrap();
+        assert!(none.index().unwrap().manifests.is_empty());
+    }
+
+    #[test]
+    fn tags_that_are_not_names_are_ignored() {
+        let config = config(&[]);
+        let digest = crate::sha256(b"");
+        for tag in ["", "<none>:<none>", "A/B:v1", &format!("a.io/b@{digest}")] {
+            let text = serde_json::json!([{"Config": "c.json", "RepoTags": [tag]}]).to_string();
+            let entries = [
+                Entry::File("c.json", &config),
+                Entry::File("manifest.json", text.as_bytes()),
+            ];
+            let (_folder, layout) = read(&archive(&entries)).unwrap();
+            assert!(layout.find(None).unwrap().annotations.is_empty(), "{tag}");
+        }
+    }
+
+    #[test]
+    fn images_are_numbered_in_the_order_of_the_archive() {
+        let (one, two) = (
+            config(&[]),
+            serde_json::to_vec(&serde_json::json!({"os": "x"})).unwrap(),
+        );
+        let text = br#"[{"Config":"1","RepoTags":["a:v1","b:v1"]},{"Config":"2"}]"#;
+        let entries = [
+            Entry::File("1", &one),
+            Entry::File("2", &two),
+            Entry::File("manifest.json", text),
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.tar");
+        fs::write(&path, archive(&entries)).unwrap();
+        let (layout, images) = read_docker_images(&path, &folder.path().join("layout")).unwrap();
+        assert_eq!(layout.index().unwrap().manifests.len(), 3);
+        let digests: Vec<_> = images
+            .iter()
+            .map(|image| layout.read_manifest(image).unwrap().config.digest)
+            .collect();
+        assert_eq!(digests, [crate::sha256(&one), crate::sha256(&two)]);
+    }
+
+    #[test]
+    fn links_in_oci_archives_are_followed() {
+        let manifest = br#"{"schemaVersion":2,"config":{"digest":"x"}}"#;
+        let digest = crate::sha256(manifest);
+        let index = serde_json::json!({"schemaVersion": 2, "manifests": [Descriptor::new("text/plain", digest.clone(), manifest.len() as u64)]});
+        let index = index.to_string();
+        let blob = format!("blobs/sha256/{}", digest.hex());
+        let below = format!("other/{}", digest.hex());
+        let cases: [Vec<Entry>; 5] = [
+            vec![
+                Entry::Symlink(&blob, "../../x"),
+                Entry::File("x", manifest),
+                Entry::File("index.json", index.as_bytes()),
+            ],
+            vec![
+                Entry::File("x", manifest),
+                Entry::HardLink(&blob, "x"),
+                Entry::File("index.json", index.as_bytes()),
+            ],
+            vec![
+                Entry::Symlink("blobs/sha256", "../other"),
+                Entry::File(&below, manifest),
+                Entry::File("index.json", index.as_bytes()),
+            ],
+            vec![
+                Entry::File(&blob, manifest),
+                Entry::File("i", index.as_bytes()),
+                Entry::Symlink("index.json", "/i"),
+            ],
+            // One file has two names.
+            vec![
+                Entry::File("x", manifest),
+                Entry::HardLink(&blob, "x"),
+                Entry::HardLink("blobs/sha256/0", "x"),
+                Entry::File("index.json", index.as_bytes()),
+            ],
+        ];
+        for (number, entries) in cases.iter().enumerate() {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a.tar");
+            fs::write(&path, archive(entries)).unwrap();
+            let layout = read_oci(&path, &folder.path().join("layout")).unwrap();
+            let image = layout.find(None).unwrap();
+            assert_eq!(layout.read_document(&image).unwrap(), manifest, "{number}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_blob_matters_only_if_it_is_needed() {
+        let digests = [crate::sha256(b"one"), crate::sha256(b"two")];
+        let names = digests
+            .each_ref()
+            .map(|digest| format!("blobs/sha256/{}", digest.hex()));
+        let index = serde_json::json!({"schemaVersion": 2, "manifests": [Descriptor::new("text/plain", digests[0].clone(), 3)]});
+        let entries = [
+            Entry::File(&names[0], b"one"),
+            Entry::File(&names[1], b"wrong"),
+            Entry::File("index.json", index.to_string().as_bytes()),
+        ]
+        .map(|entry| archive(&[entry]));
+        // One archive of three members.
+        let bytes: Vec<u8> = entries
+            .iter()
+            .flat_map(|part| part[..part.len() - 1024].to_vec())
+            .collect();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.tar");
+        fs::write(&path, bytes).unwrap();
+        let layout = read_oci(&path, &folder.path().join("layout")).unwrap();
+        assert_eq!(layout.read_document(&layout.find(None).unwrap()).unwrap(), b"one");
+        let needed = Descriptor::new("text/plain", digests[1].clone(), 3);
+        let error = layout.read_document(&needed).unwrap_err();
+        assert!(
+            matches!(error, Error::Mismatch { .. }) && error.to_string().contains("a.tar"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_damaged_blob_is_not_written_into_an_oci_archive() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::create(&folder.path().join("layout")).unwrap();
+        let blob = layout.write_blob("text/plain", b"memcached").unwrap();
+        let path = folder.path().join("a.tar");
+        for (content, is_right) in [
+            ("memcachee", false),
+            ("mem", false),
+            ("memcached+", false),
+            ("memcached", true),
+        ] {
+            fs::write(layout.blob_path(&blob.digest), content).unwrap();
+            assert_eq!(write_oci(&layout, &blob, "v1", &path).is_ok(), is_right, "{content}");
+            assert_eq!(path.exists(), is_right, "{content}");
         }
     }
 

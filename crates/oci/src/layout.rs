@@ -6,14 +6,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use olmkit::temporary::{self, Durability};
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::digest::{Digest, DigestReader, DigestWriter, Hasher};
+use super::digest::{Digest, DigestWriter, Hasher};
 use super::error::Error;
+use super::json;
 use super::limits::{DOCUMENT_BYTES, INDEX_DEPTH};
 use super::read::read_limited;
 use super::spec::{
@@ -62,6 +65,22 @@ fn entry_name(raw: &RawValue) -> Option<String> {
 pub struct Layout {
     root: PathBuf,
     durability: Durability,
+    /// True if no other user can change the directory.
+    private: bool,
+    written: Arc<Mutex<Written>>,
+    /// The archive that the layout was read from.
+    archive: Option<PathBuf>,
+}
+
+/// The blobs that this process has written into a layout.
+#[derive(Debug, Default)]
+struct Written {
+    /// Blobs in a private layout whose bytes were compared with their digest on the way there. They are not hashed again.
+    verified: BTreeSet<Digest>,
+    /// Blobs that were left out because their bytes have another digest, with that digest.
+    damaged: BTreeMap<Digest, Digest>,
+    /// Files that must be written to disk before `index.json` names them.
+    unsynced: BTreeSet<PathBuf>,
 }
 
 /// A manifest of a layout with the documents it points at.
@@ -87,20 +106,35 @@ impl Layout {
     }
 
     fn create_with(root: &Path, durability: Durability) -> Result<Self, Error> {
-        fs::create_dir_all(root.join("blobs/sha256")).map_err(Error::file("create", root))?;
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        if durability == Durability::Unsynced {
+            builder.mode(0o700);
+        }
+        builder.create(root).map_err(Error::file("create", root))?;
         let layout = Self {
             root: root.to_owned(),
             durability,
+            private: durability == Durability::Unsynced && is_private(root),
+            written: Arc::default(),
+            archive: None,
         };
-        if !root.join("index.json").exists() {
-            layout.write_index(&empty_index())?;
+        layout.create_folder(&root.join("blobs/sha256"))?;
+        if is_missing_or_empty(&root.join("index.json")) {
+            let index = serde_json::to_vec(&empty_index()).map_err(Error::document("index.json"))?;
+            layout.replace("index.json", &index, Durability::Unsynced)?;
         }
         // Written last: a directory is a layout only when it has everything.
-        if !root.join("oci-layout").exists() {
-            layout.replace("oci-layout", br#"{"imageLayoutVersion":"1.0.0"}"#)?;
+        if is_missing_or_empty(&root.join("oci-layout")) {
+            let marker = br#"{"imageLayoutVersion":"1.0.0"}"#;
+            layout.replace("oci-layout", marker, Durability::Unsynced)?;
+            layout.written().unsynced.insert(root.join("oci-layout"));
         }
+        let Self { private, written, .. } = layout;
         Ok(Self {
             durability,
+            private,
+            written,
             ..Self::open(root)?
         })
     }
@@ -120,12 +154,38 @@ impl Layout {
             Some(version) if version.starts_with("1.") => Ok(Self {
                 root: root.to_owned(),
                 durability: Durability::Synced,
+                private: false,
+                written: Arc::default(),
+                archive: None,
             }),
             other => Err(Error::Refused {
                 what: display(&marker),
                 reason: format!("layout version {other:?} is not supported, only 1.x is"),
             }),
         }
+    }
+
+    fn written(&self) -> MutexGuard<'_, Written> {
+        // The sets are never half changed.
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The layout with an archive's name, which messages contain instead of the directory's.
+    pub(crate) fn with_archive(self, archive: &Path) -> Self {
+        Self {
+            archive: Some(archive.to_owned()),
+            ..self
+        }
+    }
+
+    /// Notes that a blob was left out because its bytes have another digest. This matters only if an image needs it.
+    pub(crate) fn leave_out(&self, digest: Digest, actual: Digest) {
+        self.written().damaged.insert(digest, actual);
+    }
+
+    /// The name in messages.
+    fn place(&self) -> String {
+        display(self.archive.as_ref().unwrap_or(&self.root))
     }
 
     /// The directory.
@@ -146,11 +206,14 @@ impl Layout {
     fn raw_index(&self) -> Result<RawIndex, Error> {
         let path = self.root.join("index.json");
         let bytes = read_limited(&path, DOCUMENT_BYTES)?;
-        check_unambiguous(&bytes, media_type::OCI_INDEX).map_err(|reason| Error::Refused {
-            what: display(&path),
-            reason,
-        })?;
-        serde_json::from_slice(&bytes).map_err(Error::document(display(&path)))
+        let what = match &self.archive {
+            Some(archive) => format!("index.json of {}", archive.display()),
+            None => display(&path),
+        };
+        if let Err(reason) = check_unambiguous(&bytes, media_type::OCI_INDEX) {
+            return Err(Error::Refused { what, reason });
+        }
+        serde_json::from_slice(&bytes).map_err(Error::document(what))
     }
 
     /// The path of a blob, existing or not.
@@ -196,44 +259,77 @@ impl Layout {
         temporary::File::within(&folder, temporary::PARTIAL).map_err(Error::file("create", &folder))
     }
 
-    /// Moves a verified file to its blob name.
+    /// Moves a file whose bytes have this digest to its blob name.
     pub(crate) fn persist(&self, file: temporary::File, digest: &Digest) -> Result<(), Error> {
-        let path = self.blob_path(digest);
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
+        self.name(file, digest)?;
+        if self.private {
+            self.written().verified.insert(digest.clone());
         }
-        file.persist(&path, self.durability)
-            .map_err(Error::file("write", &path))?;
         Ok(())
     }
 
-    /// Copies a verified blob from another layout: by hard link where possible, else by copy.
+    fn name(&self, file: temporary::File, digest: &Digest) -> Result<(), Error> {
+        let path = self.blob_path(digest);
+        self.create_folder(path.parent().unwrap_or(&self.root))?;
+        file.persist(&path, Durability::Unsynced)
+            .map_err(Error::file("write", &path))?;
+        self.written().unsynced.insert(path);
+        Ok(())
+    }
+
+    /// Takes a blob of another layout, whose bytes the caller has checked or will check: by hard link where possible, else by copy.
     pub(crate) fn adopt(&self, from: &Path, digest: &Digest) -> Result<(), Error> {
         let path = self.blob_path(digest);
         if path.is_file() {
             return Ok(());
         }
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
-        }
+        self.create_folder(path.parent().unwrap_or(&self.root))?;
         if fs::hard_link(from, &path).is_ok() || path.is_file() {
-            return self.sync(&path);
+            self.written().unsynced.insert(path);
+            return Ok(());
         }
         let mut temporary = self.temporary()?;
         let mut source = olmkit::limits::open(from).map_err(Error::file("read", from))?;
         io::copy(&mut source, &mut temporary).map_err(Error::file("write", &path))?;
-        self.persist(temporary, digest)
+        self.name(temporary, digest)
     }
 
-    /// Writes a file that got its name without being written here to disk.
-    fn sync(&self, path: &Path) -> Result<(), Error> {
-        if self.durability == Durability::Synced {
-            let synced = File::open(path).and_then(|file| file.sync_all());
-            synced
-                .and_then(|()| temporary::sync_directory(path.parent().unwrap_or(&self.root)))
-                .map_err(Error::file("write", path))?;
+    fn create_folder(&self, folder: &Path) -> Result<(), Error> {
+        if folder.is_dir() {
+            return Ok(());
+        }
+        fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
+        // Its name must be written to disk too.
+        self.written().unsynced.insert(folder.to_owned());
+        Ok(())
+    }
+
+    /// Writes everything to disk that this process has added, each file and each directory once.
+    fn sync(&self) -> Result<(), Error> {
+        let unsynced = std::mem::take(&mut self.written().unsynced);
+        if self.durability == Durability::Unsynced {
+            return Ok(());
+        }
+        let mut folders = BTreeSet::new();
+        for path in &unsynced {
+            folders.extend(path.parent());
+            // A file that is no longer there needs nothing.
+            if path.is_file() {
+                let synced = File::open(path).and_then(|file| file.sync_all());
+                synced.map_err(Error::file("write", path))?;
+            }
+        }
+        // The index is written into the root after this, which writes the names there.
+        folders.remove(self.root.as_path());
+        for folder in folders {
+            temporary::sync_directory(folder).map_err(Error::file("write", folder))?;
         }
         Ok(())
+    }
+
+    /// Compares a blob with its descriptor. Only the size counts for a blob that this process has verified.
+    pub(crate) fn check(&self, descriptor: &Descriptor) -> Result<(), Error> {
+        self.open_blob(descriptor)?.verify()
     }
 
     /// Reads a document with its digest and size checked.
@@ -275,20 +371,28 @@ impl Layout {
         let path = self.blob_path(&descriptor.digest);
         let file = match olmkit::limits::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if let Some(actual) = self.written().damaged.get(&descriptor.digest) {
+                    return Err(Error::Mismatch {
+                        what: format!("blob {} of {}", descriptor.digest, self.place()),
+                        expected: descriptor.digest.clone(),
+                        actual: actual.clone(),
+                    });
+                }
                 return Err(Error::Missing {
                     what: format!("blob {}", descriptor.digest),
-                    place: display(&self.root),
+                    place: self.place(),
                     hint: ": the layout is incomplete, build or fetch the image again".to_owned(),
                 });
             }
             result => result.map_err(Error::file("read", &path))?,
         };
         let file_size = file.metadata().map_err(Error::file("read", &path))?.len();
-        // One byte more than promised is enough to notice that there is more.
-        let reader = BufReader::new(file).take(descriptor.size.saturating_add(1));
-        let reader = DigestReader::new(reader, descriptor.digest.algorithm());
+        let is_verified = self.written().verified.contains(&descriptor.digest);
         Ok(BlobReader {
-            reader,
+            // One byte more than promised is enough to notice that there is more.
+            reader: BufReader::new(file).take(descriptor.size.saturating_add(1)),
+            hasher: (!is_verified).then(|| Hasher::new(descriptor.digest.algorithm())),
+            size: 0,
             file_size,
             descriptor: descriptor.clone(),
         })
@@ -300,7 +404,7 @@ impl Layout {
         if let Err(reason) = check_unambiguous(&bytes, &descriptor.media_type) {
             return Err(Error::Refused { what, reason });
         }
-        serde_json::from_slice(&bytes).map_err(Error::document(what))
+        json::parse(&bytes).map_err(Error::document(what))
     }
 
     /// The index that a descriptor points at.
@@ -317,7 +421,10 @@ impl Layout {
     pub fn image(&self, descriptor: &Descriptor, platform: &Platform) -> Result<Image, Error> {
         let descriptor = self.choose(descriptor, platform, 0)?;
         let manifest = self.read_manifest(&descriptor)?;
-        let config = self.document(&manifest.config)?;
+        let config = ImageConfig::parse(&self.read_document(&manifest.config)?).map_err(Error::document(format!(
+            "{} {}",
+            manifest.config.media_type, manifest.config.digest
+        )))?;
         Ok(Image {
             descriptor,
             manifest,
@@ -337,7 +444,8 @@ impl Layout {
     }
 
     /// The entry of an image by name: its full name, its tag, or a spelling that means the same, as `busybox` and
-    /// `docker.io/library/busybox:latest` do. Without a name, the only image of the layout. It may have several names.
+    /// `docker.io/library/busybox:latest` do. `@0` is the first entry. Without a name, the only image of the layout. It may have
+    /// several names.
     pub fn find(&self, name: Option<&str>) -> Result<Descriptor, Error> {
         let index = self.index()?;
         let find = |fits: &dyn Fn(&str) -> bool| index.manifests.iter().find(|entry| names(entry).any(fits));
@@ -351,13 +459,14 @@ impl Layout {
                 .or_else(|| {
                     let wanted = normalized(name)?;
                     find(&|have| normalized(have).as_ref() == Some(&wanted))
-                }),
+                })
+                .or_else(|| index.manifests.get(position(name)?)),
         };
         found.cloned().ok_or_else(|| {
             let names: Vec<&str> = index.manifests.iter().filter_map(|entry| names(entry).next()).collect();
             Error::Missing {
                 what: name.map_or_else(|| "a single image".to_owned(), |name| format!("image {name}")),
-                place: display(&self.root),
+                place: self.place(),
                 hint: if names.is_empty() {
                     String::new()
                 } else {
@@ -404,19 +513,17 @@ impl Layout {
     }
 
     fn write_index(&self, index: &impl serde::Serialize) -> Result<(), Error> {
-        self.replace(
-            "index.json",
-            &serde_json::to_vec(index).map_err(Error::document("index.json"))?,
-        )
+        let index = serde_json::to_vec(index).map_err(Error::document("index.json"))?;
+        self.sync()?;
+        self.replace("index.json", &index, self.durability)
     }
 
-    fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+    fn replace(&self, name: &str, bytes: &[u8], durability: Durability) -> Result<(), Error> {
         let path = self.root.join(name);
         let mut file =
             temporary::File::within(&self.root, temporary::PARTIAL).map_err(Error::file("create", &self.root))?;
         file.write_all(bytes).map_err(Error::file("write", &path))?;
-        file.persist(&path, self.durability)
-            .map_err(Error::file("write", &path))?;
+        file.persist(&path, durability).map_err(Error::file("write", &path))?;
         Ok(())
     }
 
@@ -557,11 +664,9 @@ pub fn choose_platform(index: &Index, platform: &Platform, digest: &Digest) -> R
     let ranked = images().filter_map(|entry| Some((preference(&entry)?, entry)));
     // Of equals, `min_by_key` takes the first.
     let matching = ranked.min_by_key(|(rank, _)| *rank).map(|(_, entry)| entry);
-    let only = || {
-        let mut all = images().filter(|entry| entry.platform.is_none());
-        all.next().filter(|_| all.next().is_none())
-    };
-    matching.or_else(only).cloned().ok_or_else(|| {
+    // As for skopeo and crane, an entry without a platform may be for any.
+    let any = || images().find(|entry| entry.platform.is_none());
+    matching.or_else(any).cloned().ok_or_else(|| {
         let mut have: Vec<String> = images()
             .filter_map(|entry| entry.platform.as_ref())
             .map(ToString::to_string)
@@ -595,14 +700,23 @@ pub(crate) fn refused_manifest(descriptor: &Descriptor, depth: usize) -> Error {
 
 /// Reads a blob and checks it against its descriptor.
 pub struct BlobReader {
-    reader: DigestReader<io::Take<BufReader<File>>>,
+    reader: io::Take<BufReader<File>>,
+    /// `None` for a blob that this process has verified.
+    hasher: Option<Hasher>,
+    /// Bytes that were read.
+    size: u64,
     file_size: u64,
     descriptor: Descriptor,
 }
 
 impl Read for BlobReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.reader.read(buffer)
+        let count = self.reader.read(buffer)?;
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(buffer.get(..count).unwrap_or_default());
+        }
+        self.size += count as u64;
+        Ok(count)
     }
 }
 
@@ -610,12 +724,16 @@ impl BlobReader {
     /// Reads what is left and compares size and digest with the descriptor.
     pub fn verify(mut self) -> Result<(), Error> {
         let what = format!("blob {}", self.descriptor.digest);
-        io::copy(&mut self.reader, &mut io::sink()).map_err(|source| Error::File {
-            action: "read",
-            path: PathBuf::from(&what),
-            source,
-        })?;
-        let (digest, size) = self.reader.finish();
+        let size = if self.hasher.is_some() {
+            io::copy(&mut self, &mut io::sink()).map_err(|source| Error::File {
+                action: "read",
+                path: PathBuf::from(&what),
+                source,
+            })?;
+            self.size
+        } else {
+            self.file_size
+        };
         if size != self.descriptor.size {
             return Err(Error::Size {
                 what,
@@ -623,14 +741,14 @@ impl BlobReader {
                 actual: size,
             });
         }
-        if digest != self.descriptor.digest {
-            return Err(Error::Mismatch {
+        match self.hasher.map(Hasher::finish) {
+            Some(digest) if digest != self.descriptor.digest => Err(Error::Mismatch {
                 what,
                 expected: self.descriptor.digest,
                 actual: digest,
-            });
+            }),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -643,10 +761,26 @@ pub(crate) fn is_document(media_type: &str) -> bool {
         || media_type.contains(".index.")
 }
 
+/// The number in `@NUMBER`, which selects an image by its position.
+pub(crate) fn position(name: &str) -> Option<usize> {
+    name.strip_prefix('@')?.parse().ok()
+}
+
 /// The full name that engines give to an image name.
 fn normalized(name: &str) -> Option<super::Reference> {
     let reference = super::Reference::parse_normalized(name).ok()?;
     Some(reference.with_default_tag())
+}
+
+/// Returns true if only this user can change a directory.
+fn is_private(folder: &Path) -> bool {
+    let is_own = |metadata: fs::Metadata| metadata.uid() == rustix::process::geteuid().as_raw();
+    fs::metadata(folder).is_ok_and(|metadata| metadata.mode() & 0o077 == 0 && is_own(metadata))
+}
+
+/// A file that is empty was not written to disk before the machine failed.
+fn is_missing_or_empty(path: &Path) -> bool {
+    fs::metadata(path).map_or(true, |metadata| metadata.len() == 0)
 }
 
 fn empty_index() -> Index {
@@ -676,6 +810,52 @@ mod tests {
         assert!(matches!(layout.read_document(&descriptor), Err(Error::Mismatch { .. })));
         fs::write(layout.blob_path(&descriptor.digest), b"memcached and more").unwrap();
         assert!(matches!(layout.read_document(&descriptor), Err(Error::Size { .. })));
+    }
+
+    #[test]
+    fn only_blobs_verified_by_this_process_are_not_hashed_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        let shared = place("shared");
+        fs::create_dir(&shared).unwrap();
+        fs::set_permissions(&shared, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let own = Layout::create_temporary(&place("own")).unwrap();
+        let synced = Layout::create(&place("synced")).unwrap();
+        let shared = Layout::create_temporary(&shared).unwrap();
+        let adopted = Layout::create_temporary(&place("adopted")).unwrap();
+        let blob = own.write_blob("text/plain", b"memcached").unwrap();
+        for other in [&synced, &shared] {
+            other.write_blob("text/plain", b"memcached").unwrap();
+        }
+        adopted.adopt(&synced.blob_path(&blob.digest), &blob.digest).unwrap();
+        let reopened = Layout::open(own.root()).unwrap();
+        let all = [&own, &reopened, &synced, &shared, &adopted];
+        for layout in all {
+            layout.check(&blob).unwrap();
+        }
+        for layout in all {
+            fs::write(layout.blob_path(&blob.digest), b"memcachee").unwrap();
+        }
+        let accepted = all.map(|layout| layout.check(&blob).is_ok());
+        assert_eq!(accepted, [true, false, false, false, false]);
+        // The size is always compared.
+        let longer = Descriptor {
+            size: blob.size + 1,
+            ..blob.clone()
+        };
+        assert!(matches!(own.check(&longer), Err(Error::Size { .. })));
+        fs::write(own.blob_path(&blob.digest), b"memcached and more").unwrap();
+        assert!(matches!(own.check(&blob), Err(Error::Size { .. })));
+    }
+
+    #[test]
+    fn files_that_a_crash_left_empty_are_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(Layout::create(folder.path()).unwrap());
+        for name in ["index.json", "oci-layout"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        assert_eq!(Layout::create(folder.path()).unwrap().index().unwrap().manifests, []);
     }
 
     #[test]
@@ -748,6 +928,30 @@ mod tests {
             assert_eq!(layout.find(Some(name)).unwrap().digest, one.digest, "{name}");
         }
         assert!(layout.find(None).is_err() && layout.find(Some("quay.io/a/b")).is_err());
+        assert_eq!(layout.find(Some("@2")).unwrap().digest, two.digest);
+        assert!(layout.find(Some("@3")).is_err() && layout.find(Some("@-1")).is_err());
+    }
+
+    #[test]
+    fn an_entry_without_a_platform_comes_last() {
+        let digest = crate::digest::sha256(b"");
+        let entry = |size, platform: Option<&str>| Descriptor {
+            platform: platform.map(|platform| platform.parse().unwrap()),
+            ..Descriptor::new(media_type::OCI_MANIFEST, digest.clone(), size)
+        };
+        let index = Index {
+            manifests: vec![
+                entry(0, Some("linux/arm64")),
+                entry(1, None),
+                entry(2, None),
+                entry(3, Some("linux/s390x")),
+            ],
+            ..empty_index()
+        };
+        for (platform, expected) in [("linux/arm64", 0), ("linux/amd64", 1), ("linux/s390x", 3)] {
+            let chosen = choose_platform(&index, &platform.parse().unwrap(), &digest).unwrap();
+            assert_eq!(chosen.size, expected, "{platform}");
+        }
     }
 
     #[test]

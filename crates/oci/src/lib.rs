@@ -34,6 +34,7 @@ mod compression;
 pub mod diff;
 mod digest;
 mod error;
+mod json;
 pub mod layer;
 pub mod layout;
 pub mod limits;

@@ -9,7 +9,7 @@ use olmkit::temporary::Directory;
 
 use super::archive;
 use super::error::Error;
-use super::layout::{Image, Layout};
+use super::layout::{Image, Layout, position};
 use super::registry::{Client, Platforms};
 use super::spec::{Descriptor, Platform};
 use super::store::Store;
@@ -171,11 +171,23 @@ pub async fn fetch(client: &Client, location: &Location, platforms: &Platforms) 
         }
         Location::DockerArchive(path, name) => {
             let folder = temporary()?;
-            local(
-                archive::read_docker(path, folder.path())?,
-                name.as_deref(),
-                Some(folder),
-            )
+            let (layout, images) = archive::read_docker_images(path, folder.path())?;
+            let Some(number) = name.as_deref().and_then(position) else {
+                return local(layout, name.as_deref(), Some(folder));
+            };
+            // The layout has an entry for each name, the archive one for each image.
+            let requested = images.get(number).cloned().ok_or_else(|| Error::Missing {
+                what: format!("image @{number}"),
+                place: path.display().to_string(),
+                hint: format!(" (it contains {} images, from @0)", images.len()),
+            })?;
+            Ok(Fetched {
+                layout,
+                descriptor: requested.clone(),
+                requested,
+                _folder: Some(folder),
+                _store: None,
+            })
         }
     }
 }
@@ -226,11 +238,7 @@ pub async fn deliver_from(
 fn borrow_blobs(layout: &Layout, image: &Descriptor, from: &Layout) -> Result<(), Error> {
     let (_, blobs) = layout.documents_and_blobs(image)?;
     for blob in blobs {
-        if from
-            .open_blob(&blob)
-            .and_then(super::layout::BlobReader::verify)
-            .is_ok()
-        {
+        if from.check(&blob).is_ok() {
             layout.adopt(&from.blob_path(&blob.digest), &blob.digest)?;
         }
     }
@@ -247,6 +255,13 @@ pub async fn deliver(
     name: &str,
     related: &[Reference],
 ) -> Result<(), Error> {
+    if let Location::Oci(_, Some(own)) | Location::OciArchive(_, Some(own)) = target
+        && position(own).is_some()
+    {
+        return Err(Error::Input(format!(
+            "cannot write to {target}: {own} is a position; write a name, such as a tag"
+        )));
+    }
     if !matches!(target, Location::Registry(_)) {
         client.note_foreign_layers(layout, image)?;
     }
@@ -288,7 +303,7 @@ fn copy_blobs(from: &Layout, image: &Descriptor, to: &Layout) -> Result<(), Erro
         if !whole {
             // A part of it is worth nothing.
             let _ = std::fs::remove_file(there);
-            from.open_blob(&blob)?.verify()?;
+            from.check(&blob)?;
             to.adopt(&from.blob_path(&blob.digest), &blob.digest)?;
         }
     }

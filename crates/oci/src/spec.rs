@@ -7,9 +7,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::digest::Digest;
+use super::json;
 
 /// Media types of both families.
 pub mod media_type {
@@ -141,7 +143,8 @@ const DECISIVE: [&str; 6] = ["mediaType", "config", "layers", "manifests", "fsLa
 /// # Errors
 /// The reason why the document is ambiguous.
 pub(crate) fn check_unambiguous(bytes: &[u8], media_type: &str) -> Result<(), String> {
-    let Ok(Fields(fields)) = serde_json::from_slice(bytes) else {
+    let bytes = json::repair(bytes);
+    let Ok(Fields(fields)) = serde_json::from_slice::<Fields<'_>>(&bytes) else {
         // The reader of the document reports the syntax error.
         return Ok(());
     };
@@ -152,27 +155,30 @@ pub(crate) fn check_unambiguous(bytes: &[u8], media_type: &str) -> Result<(), St
     } else {
         return Ok(());
     };
-    let mut seen = Vec::new();
+    let mut seen: Vec<(&str, &str)> = Vec::new();
     for (name, value) in fields {
         let folded = fold(&name);
         let Some(meant) = DECISIVE.into_iter().find(|decisive| fold(decisive) == folded) else {
             continue;
         };
-        if seen.contains(&meant) {
+        // Readers differ in what they make of a field that is there twice: the last value, the first, or a mixture.
+        if seen.iter().any(|(have, text)| *have == meant && *text != value.get()) {
             return Err(format!("it has the field {meant:?} twice"));
         }
-        seen.push(meant);
-        if let Some(kind) = value.as_str().filter(|_| meant == "mediaType")
-            && (is_index(kind) && is_manifest(media_type) || is_manifest(kind) && is_index(media_type))
+        seen.push((meant, value.get()));
+        let is_null = value.get() == "null";
+        if meant == "mediaType"
+            && let Ok(kind) = serde_json::from_str::<String>(value.get())
+            && (is_index(&kind) && is_manifest(media_type) || is_manifest(&kind) && is_index(media_type))
         {
             return Err(format!("it calls itself {kind:?}, but is used as {media_type:?}"));
         }
-        if !value.is_null() && !allowed.contains(&meant) {
+        if !is_null && !allowed.contains(&meant) {
             return Err(format!(
                 "it has the field {name:?}, which a document of type {media_type:?} must not have"
             ));
         }
-        if !value.is_null() && name != meant {
+        if !is_null && name != meant {
             return Err(format!("it spells the field {meant:?} as {name:?}"));
         }
     }
@@ -188,47 +194,22 @@ fn fold(name: &str) -> String {
 }
 
 /// The top-level fields of a JSON object in their order, with repeated names.
-struct Fields(Vec<(String, Shallow)>);
+struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
-/// A JSON value, as far as [`check_unambiguous`] needs it.
-enum Shallow {
-    Null,
-    Text(String),
-    Other,
-}
-
-impl Shallow {
-    fn is_null(&self) -> bool {
-        matches!(self, Self::Null)
-    }
-
-    fn as_str(&self) -> Option<&str> {
-        match self {
-            Self::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Fields {
+impl<'de> Deserialize<'de> for Fields<'de> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor;
         impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Fields;
+            type Value = Fields<'de>;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("an object")
             }
 
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
                 let mut fields = Vec::new();
-                while let Some(name) = map.next_key::<String>()? {
-                    let value: &serde_json::value::RawValue = map.next_value()?;
-                    let value = match value.get() {
-                        "null" => Shallow::Null,
-                        text => serde_json::from_str(text).map_or(Shallow::Other, Shallow::Text),
-                    };
-                    fields.push((name, value));
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
                 }
                 Ok(Fields(fields))
             }
@@ -346,18 +327,58 @@ impl Platform {
         self.variant.as_deref().filter(|variant| !variant.is_empty())
     }
 
+    /// The platform with the names that containerd uses for systems, architectures and variants.
+    fn normalized(&self) -> Self {
+        let lower = |text: &str| text.to_ascii_lowercase();
+        let variant = self.variant().map(lower);
+        let (architecture, variant) = match lower(&self.architecture).as_str() {
+            "x86_64" | "x86-64" => ("amd64".to_owned(), variant),
+            "i386" => ("386".to_owned(), None),
+            "aarch64" => ("arm64".to_owned(), variant),
+            "armhf" => ("arm".to_owned(), Some("v7".to_owned())),
+            "armel" => ("arm".to_owned(), Some("v6".to_owned())),
+            other => (other.to_owned(), variant),
+        };
+        let is_numbered = matches!(architecture.as_str(), "amd64" | "arm" | "arm64");
+        let variant = variant.map(|variant| match variant.as_bytes().first() {
+            Some(b'0'..=b'9') if is_numbered => format!("v{variant}"),
+            _ => variant,
+        });
+        let os = match lower(&self.os).as_str() {
+            "macos" => "darwin".to_owned(),
+            other => other.to_owned(),
+        };
+        Self {
+            os,
+            architecture,
+            variant,
+            ..self.clone()
+        }
+    }
+
+    /// Returns true if an image has the requested version of the operating system: exactly, or in more detail.
+    fn accepts_version(&self, other: &Self) -> bool {
+        let Some(wanted) = &self.os_version else { return true };
+        let rest = other
+            .os_version
+            .as_ref()
+            .and_then(|have| have.strip_prefix(wanted.as_str()));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    }
+
     /// How well an image for `other` serves a request for this platform. 0 is the best, `None` means that it cannot run.
     /// The exact variant comes first, then an image without a variant, then the lower variants that the processor runs.
     pub fn preference(&self, other: &Self) -> Option<u32> {
-        if self.os != other.os || self.architecture != other.architecture {
+        let (wanted, other) = (self.normalized(), other.normalized());
+        if wanted.os != other.os || wanted.architecture != other.architecture || !wanted.accepts_version(&other) {
             return None;
         }
-        let (wanted, have) = match (self.variant(), other.variant()) {
+        let (wanted, have) = match (wanted.variant(), other.variant()) {
             (wanted, have) if wanted == have => return Some(0),
             (_, None) => return Some(1),
+            (None, Some(have)) if IMPLIED.contains(&(other.architecture.as_str(), have)) => return Some(2),
             // The implied variant of an image without one.
-            (None, Some(have)) => match (self.architecture.as_str(), level(have)?) {
-                ("amd64", (1, 0)) | ("arm64", (8, 0)) => return Some(2),
+            (None, Some(have)) => match (other.architecture.as_str(), level(have)?) {
                 // 32-bit programs of version 8 come last: most 32-bit processors are of version 7.
                 ("arm", (8, 0)) => return Some(10_000),
                 ("arm", have) => ((7, 0), have),
@@ -365,7 +386,7 @@ impl Platform {
             },
             (Some(wanted), Some(have)) => (level(wanted)?, level(have)?),
         };
-        let distance = match self.architecture.as_str() {
+        let distance = match other.architecture.as_str() {
             "amd64" | "arm" => (wanted.0.checked_sub(have.0)?, wanted.1.checked_sub(have.1)?),
             // ARMv9.0 has all of ARMv8.5, ARMv9.1 all of ARMv8.6, and so on.
             "arm64" if (wanted.0, have.0) == (9, 8) => (1, wanted.1.saturating_add(5).checked_sub(have.1)?),
@@ -377,6 +398,19 @@ impl Platform {
     }
 }
 
+/// The variants that an image without one has.
+const IMPLIED: [(&str, &str); 9] = [
+    ("amd64", "v1"),
+    ("arm64", "v8"),
+    ("ppc64", "power8"),
+    ("ppc64le", "power8"),
+    ("riscv64", "rva20u64"),
+    ("mips", "hardfloat"),
+    ("mipsle", "hardfloat"),
+    ("mips64", "hardfloat"),
+    ("mips64le", "hardfloat"),
+];
+
 /// The numbers of a variant: 8 and 2 of `v8.2`.
 fn level(variant: &str) -> Option<(u32, u32)> {
     let number = variant.strip_prefix('v').unwrap_or(variant);
@@ -387,8 +421,11 @@ fn level(variant: &str) -> Option<(u32, u32)> {
 impl fmt::Display for Platform {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}/{}", self.os, self.architecture)?;
-        match &self.variant {
-            Some(variant) => write!(formatter, "/{variant}"),
+        if let Some(variant) = self.variant() {
+            write!(formatter, "/{variant}")?;
+        }
+        match &self.os_version {
+            Some(version) => write!(formatter, ":{version}"),
             None => Ok(()),
         }
     }
@@ -398,10 +435,20 @@ impl FromStr for Platform {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut parts = text.split('/').map(str::to_owned);
+        let (names, version) = match text.split_once(':') {
+            Some((names, version)) => (names, Some(version.to_owned())),
+            None => (text, None),
+        };
+        let mut parts = names.split('/').map(str::to_owned);
         match (parts.next(), parts.next(), parts.next(), parts.next()) {
-            (Some(os), Some(architecture), variant, None) if !os.is_empty() && !architecture.is_empty() => {
-                Ok(Self::new(&os, &architecture, variant))
+            (Some(os), Some(architecture), variant, None)
+                if !os.is_empty() && !architecture.is_empty() && version.as_deref() != Some("") =>
+            {
+                let platform = Self::new(&os, &architecture, variant).normalized();
+                Ok(Self {
+                    os_version: version,
+                    ..platform
+                })
             }
             _ => Err(format!("{text:?} is not a platform: write linux/amd64 or linux/arm/v7")),
         }
@@ -412,7 +459,8 @@ impl FromStr for Platform {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
-    /// Always 2.
+    /// 2. Other tools read documents without it too.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub schema_version: u32,
     /// The manifest's own media type. OCI lets writers leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -441,7 +489,8 @@ pub struct Manifest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Index {
-    /// Always 2.
+    /// 2. Other tools read documents without it too.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub schema_version: u32,
     /// The index's own media type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -488,6 +537,53 @@ pub struct ImageConfig {
     /// All other fields, such as `os.version`.
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+impl ImageConfig {
+    /// Reads a configuration as the Go tools do.
+    pub(crate) fn parse(bytes: &[u8]) -> serde_json::Result<Self> {
+        let mut document: Value = json::parse(bytes)?;
+        let fields = [
+            "created",
+            "author",
+            "architecture",
+            "os",
+            "variant",
+            "config",
+            "rootfs",
+            "history",
+        ];
+        json::spell(&mut document, &fields);
+        if let Some(config) = document.get_mut("config") {
+            let fields = [
+                "User",
+                "ExposedPorts",
+                "Env",
+                "Entrypoint",
+                "Cmd",
+                "WorkingDir",
+                "Labels",
+            ];
+            json::spell(config, &fields);
+            for list in ["Env", "Entrypoint", "Cmd"] {
+                let items = config.get_mut(list).and_then(Value::as_array_mut);
+                for item in items.into_iter().flatten().filter(|item| item.is_null()) {
+                    *item = "".into();
+                }
+            }
+        }
+        if let Some(rootfs) = document.get_mut("rootfs") {
+            json::spell(rootfs, &["type", "diff_ids"]);
+        }
+        let history = document.get_mut("history").and_then(Value::as_array_mut);
+        for step in history.into_iter().flatten() {
+            if step.is_null() {
+                *step = Map::new().into();
+            }
+            json::spell(step, &["created", "created_by", "comment", "empty_layer"]);
+        }
+        serde_json::from_value(document)
+    }
 }
 
 /// The part of an image configuration that a runtime reads.
@@ -691,6 +787,8 @@ mod tests {
             (r#"{"manifests":[],"config":{}}"#, media_type::DOCKER_LIST),
             (r#"{"manifests":[],"Manifests":[]}"#, index),
             (r#"{"Layers":[],"config":{}}"#, manifest),
+            (r#"{"layers":[],"layers":[{}],"config":{}}"#, manifest),
+            (r#"{"mediaType":"a","config":{},"mediaType":"b"}"#, manifest),
             (
                 r#"{"mediaType":"application/vnd.oci.image.index.v1+json","config":{}}"#,
                 manifest,
@@ -707,6 +805,7 @@ mod tests {
                 r#"{"config":{},"layers":[],"manifests":null,"x":{"manifests":[]}}"#,
                 manifest,
             ),
+            (r#"{"layers":[],"x":1,"layers":[],"x":2,"config":{}}"#, manifest),
             (
                 r#"{"mediaType":"application/vnd.docker.distribution.manifest.list.v2+json","manifests":[]}"#,
                 index,
@@ -727,6 +826,80 @@ mod tests {
         expected["config"]["Labels"]["a"] = "".into();
         expected["history"][0].as_object_mut().unwrap().remove("empty_layer");
         assert_eq!(written, expected);
+    }
+
+    #[test]
+    fn names_of_platforms_are_those_of_containerd() {
+        for (wanted, have) in [
+            ("linux/x86_64", "linux/amd64"),
+            ("linux/amd64", "Linux/X86_64"),
+            ("linux/aarch64", "linux/arm64/8"),
+            ("linux/arm/7", "linux/arm/v7"),
+            ("linux/armhf", "linux/arm/v7"),
+            ("linux/armel", "linux/arm/v6"),
+            ("linux/i386", "linux/386"),
+            ("macos/arm64", "darwin/arm64"),
+            ("linux/ppc64le", "linux/ppc64le/power8"),
+            ("linux/riscv64", "linux/riscv64/rva20u64"),
+            ("linux/mips64le", "linux/mips64le/hardfloat"),
+        ] {
+            let mut parts = have.split('/');
+            let mut part = || parts.next().map(str::to_owned);
+            // As an index has it: not normalized.
+            let have = Platform::new(&part().unwrap(), &part().unwrap(), part());
+            assert!(
+                wanted.parse::<Platform>().unwrap().preference(&have).is_some(),
+                "{wanted} {have}"
+            );
+        }
+        assert_eq!("linux/x86_64".parse::<Platform>().unwrap().architecture, "amd64");
+    }
+
+    #[test]
+    fn the_version_of_the_system_is_compared() {
+        let parse = |text: &str| text.parse::<Platform>().unwrap();
+        let have = parse("windows/amd64:10.0.17763.1");
+        assert_eq!(have.to_string(), "windows/amd64:10.0.17763.1");
+        for wanted in [
+            "windows/amd64",
+            "windows/amd64:10.0.17763.1",
+            "windows/amd64:10.0.17763",
+        ] {
+            assert_eq!(parse(wanted).preference(&have), Some(0), "{wanted}");
+        }
+        for wanted in [
+            "windows/amd64:10.0.177",
+            "windows/amd64:10.0.17763.1.2",
+            "windows/amd64:11",
+        ] {
+            assert_eq!(parse(wanted).preference(&have), None, "{wanted}");
+        }
+        assert_eq!(parse("windows/amd64:10").preference(&parse("windows/amd64")), None);
+        assert!("windows/amd64:".parse::<Platform>().is_err());
+    }
+
+    #[test]
+    fn configurations_are_read_as_go_reads_them() {
+        let text = r#"{"OS":"linux","architecture":"x","architecture":"amd64","Config":{"env":[null,"A=1"],"cmd":["/x"],"volumes":{"/d":{}}},
+            "RootFS":{"Type":null,"Diff_IDs":null},"history":[null,{"Created_By":"x","comment":null}],"new":null}"#;
+        let config = ImageConfig::parse(text.as_bytes()).unwrap();
+        assert_eq!((config.os.as_str(), config.architecture.as_str()), ("linux", "amd64"));
+        assert_eq!(
+            (config.config.env.len(), config.config.cmd.as_slice()),
+            (2, ["/x".to_owned()].as_slice())
+        );
+        assert_eq!(config.rootfs, RootFs::default());
+        assert_eq!(config.history[1].created_by.as_deref(), Some("x"));
+        let written = serde_json::to_value(&config).unwrap();
+        assert_eq!(
+            written["config"],
+            serde_json::json!({"Env": ["", "A=1"], "Cmd": ["/x"], "volumes": {"/d": {}}})
+        );
+        assert_eq!(written.get("new"), Some(&Value::Null));
+        assert!(written.get("OS").is_none() && written.get("RootFS").is_none());
+        assert!(ImageConfig::parse(br#"{"config":{"User":5}}"#).is_err());
+        let config = ImageConfig::parse(br#"{"config":{"Labels":{"a":"\ud800"}}}"#).unwrap();
+        assert_eq!(config.config.labels["a"], "\u{fffd}");
     }
 
     #[test]

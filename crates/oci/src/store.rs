@@ -65,6 +65,15 @@ impl Store {
             .map_err(Error::file("open", &path))
     }
 
+    /// The name of an image in the store. A tag is enough. If the reference also has a digest, it only selects the image for the tag.
+    pub fn name(reference: &Reference) -> String {
+        let reference = reference.with_default_tag();
+        match reference.tag() {
+            Some(tag) => format!("{}:{tag}", reference.name()),
+            None => reference.to_string(),
+        }
+    }
+
     /// The layout.
     pub fn layout(&self) -> &Layout {
         &self.layout
@@ -72,7 +81,7 @@ impl Store {
 
     /// Names an image and frees what it replaced.
     pub fn set(&self, reference: &Reference, descriptor: &Descriptor) -> Result<Pruned, Error> {
-        self.layout.set(&reference.with_default_tag().to_string(), descriptor)?;
+        self.layout.set(&Self::name(reference), descriptor)?;
         self.layout.prune()
     }
 
@@ -88,8 +97,16 @@ impl Store {
 
     /// The image of a name.
     pub fn find(&self, reference: &Reference) -> Result<Descriptor, Error> {
-        let name = reference.with_default_tag().to_string();
-        self.layout.find(Some(&name)).map_err(|error| match error {
+        let name = Self::name(reference);
+        let found = self.layout.find(Some(&name)).and_then(|found| {
+            let is_right = self.layout.check_digest(&found, reference).is_ok();
+            is_right.then(|| found.clone()).ok_or_else(|| Error::Missing {
+                what: format!("image {reference}"),
+                place: String::new(),
+                hint: format!(" (the digest of {name} is {})", found.digest),
+            })
+        });
+        found.map_err(|error| match error {
             Error::Missing { what, hint, .. } => Error::Missing {
                 what,
                 place: format!("the image store {}", self.layout.root().display()),
@@ -97,5 +114,29 @@ impl Store {
             },
             other => other,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_with_a_digest_is_found_by_its_tag() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::write(folder.path()).unwrap();
+        let image = store.layout().write_blob("text/plain", b"x").unwrap();
+        let parse = |text: &str| text.parse::<Reference>().unwrap();
+        store
+            .set(&parse(&format!("a.io/b:v1@{}", image.digest)), &image)
+            .unwrap();
+        assert_eq!(store.references().unwrap(), [parse("a.io/b:v1")]);
+        for name in ["a.io/b:v1".to_owned(), format!("a.io/b:v1@{}", image.digest)] {
+            assert_eq!(store.find(&parse(&name)).unwrap().digest, image.digest);
+        }
+        let other = crate::digest::sha256(b"y");
+        assert!(store.find(&parse(&format!("a.io/b:v1@{other}"))).is_err());
+        store.set(&parse(&format!("a.io/c@{}", image.digest)), &image).unwrap();
+        assert!(store.find(&parse(&format!("a.io/c@{}", image.digest))).is_ok());
     }
 }

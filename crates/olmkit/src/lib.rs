@@ -67,22 +67,20 @@
 //! [`bundle`] shows how a bundle is generated, [`project`] how `config/` is rendered from the types of a Rust operator.
 
 pub mod admission;
-pub mod bundle;
-pub mod catalog;
 pub mod crd;
-pub mod diagnostics;
 pub mod fix;
-pub mod git;
-pub mod olmv1;
 pub mod policy;
-pub mod process;
 pub mod rules;
 pub mod scorecard;
 pub mod types;
 pub mod validate;
 
-pub use olmkit_base::{files, limits, object, temporary};
+pub use olmkit_base::{files, git, limits, object, process, temporary};
+pub use olmkit_bundle as bundle;
+pub use olmkit_catalog as catalog;
+pub use olmkit_diagnostics as diagnostics;
 pub use olmkit_go as go;
 pub use olmkit_project as project;
 pub use olmkit_project::rbac;
+pub use olmkit_v1 as olmv1;
 pub use olmkit_yaml as yaml;

@@ -5,31 +5,27 @@
 
 use super::index::format::PackageDisplay;
 use olmkit::catalog::decode::Place;
-use olmkit::catalog::render::csv_types::{
-    API_SERVICES, CRDS, Field, INSTALL_MODE, LINK, MAINTAINER, NATIVE_API, Shape, TypedWriter, optional, required,
-};
+use olmkit::catalog::render::csv_types::TypedWriter;
 use olmkit::catalog::render::definitions::field;
 use olmkit::catalog::text::{Html, Value, stream};
+use olmkit::go::structs::structs;
 
-/// Name in the CSV's spec and the field of the metadata, in the CSV's order, up to the icon.
-const SPEC: &[(&str, Field)] = &[
-    ("maturity", optional("maturity", Shape::Text)),
-    (
-        "customresourcedefinitions",
-        required("crdDescriptions", Shape::Struct(&CRDS)),
-    ),
-    (
-        "apiservicedefinitions",
-        required("apiServiceDefinitions", Shape::Struct(&API_SERVICES)),
-    ),
-    ("nativeAPIs", optional("nativeAPIs", Shape::List(&NATIVE_API))),
-    ("minKubeVersion", optional("minKubeVersion", Shape::Text)),
-    ("displayName", required("displayName", Shape::Text)),
-    ("description", optional("description", Shape::Text)),
-    ("keywords", optional("keywords", Shape::Texts)),
-    ("maintainers", optional("maintainers", Shape::List(&MAINTAINER))),
-    ("provider", required("provider", Shape::Struct(&LINK))),
-    ("links", optional("links", Shape::List(&LINK))),
+/// The struct of the property.
+const PROPERTY: &str = "CSVMetadata";
+
+/// Fields of the CSV's spec up to the icon, and their names in the property if they differ.
+const SPEC: &[(&str, &str)] = &[
+    ("maturity", ""),
+    ("customresourcedefinitions", "crdDescriptions"),
+    ("apiservicedefinitions", "apiServiceDefinitions"),
+    ("nativeAPIs", ""),
+    ("minKubeVersion", ""),
+    ("displayName", ""),
+    ("description", ""),
+    ("keywords", ""),
+    ("maintainers", ""),
+    ("provider", ""),
+    ("links", ""),
 ];
 
 /// The CSV as JSON, from the value of the bundle's `olm.csv.metadata` property. `related` lists names and images
@@ -54,31 +50,36 @@ pub fn synthesize(
         writer.name("name");
         writer.text(name);
     }
+    let table = structs();
+    let property = table.structure(PROPERTY);
     for key in ["labels", "annotations"] {
-        let wanted = optional(key, Shape::TextMap);
-        writer.field(key, &wanted, field(&metadata, key), &root.field("CSVMetadata", key));
+        if let Some(wanted) = property.and_then(|property| property.own_field(key)) {
+            writer.field(key, wanted, field(&metadata, key), &root.field(PROPERTY, key));
+        }
     }
     writer
         .out
         .push_str(r#"},"spec":{"install":{"strategy":"deployment","spec":{"deployments":null}}"#);
     writer.name("version");
     writer.text(version);
-    for (spec_name, wanted) in SPEC {
-        let mut value = field(&metadata, wanted.name);
+    let spec = table.structure("ClusterServiceVersionSpec");
+    let spec_field = |name: &str| spec.and_then(|spec| spec.own_field(name));
+    for (name, other) in SPEC {
+        let source = if other.is_empty() { name } else { other };
+        let mut value = field(&metadata, source);
         let fallback = Value::String(package.description.as_str().into());
-        if *spec_name == "description" && value.is_none_or(|value| value.as_str() == Some("")) {
+        if *name == "description" && value.is_none_or(|value| value.as_str() == Some("")) {
             value = Some(&fallback);
         }
-        writer.field(spec_name, wanted, value, &root.field("CSVMetadata", wanted.name));
+        if let Some(wanted) = spec_field(name) {
+            writer.field(name, wanted, value, &root.field(PROPERTY, source));
+        }
     }
     icon(&mut writer, package);
-    let modes = optional("installModes", Shape::List(&INSTALL_MODE));
-    writer.field(
-        "installModes",
-        &modes,
-        field(&metadata, "installModes"),
-        &root.field("CSVMetadata", "installModes"),
-    );
+    if let Some(modes) = spec_field("installModes") {
+        let place = root.field(PROPERTY, "installModes");
+        writer.field("installModes", modes, field(&metadata, "installModes"), &place);
+    }
     writer.name("cleanup");
     writer.out.push_str(r#"{"enabled":false}"#);
     related_images(&mut writer, related);

@@ -168,10 +168,7 @@ impl<'n> Decoder<'n, '_> {
         if let Err(failure) = self.check_finite() {
             return failure;
         }
-        let problem = format!(
-            "json: cannot unmarshal {found} into Go {} of type {wanted}",
-            self.path.go_place()
-        );
+        let problem = olmkit_go::json::mismatch(found, &self.path.go_place(), wanted);
         Failure(located(
             Error::Decode {
                 problem,
@@ -452,7 +449,7 @@ fn by_field<'n>(
     for (key, value) in entries.iter().filter(|(_, value)| !value.is_null()) {
         let Some(own) = key.key() else { continue };
         let exact = fields.iter().find(|field| **field == own);
-        let field = exact.or_else(|| fields.iter().find(|field| field.eq_ignore_ascii_case(&own)));
+        let field = exact.or_else(|| fields.iter().find(|field| olmkit_go::json::names_field(&own, field)));
         let name = field.map_or_else(|| own.clone(), |field| Cow::Borrowed(*field));
         match chosen.iter().position(|(_, known, _)| *known == name) {
             None => {

@@ -1,5 +1,5 @@
 //! Drills the alerts in `monitoring/`: causes the condition of each alert in an operator, and scrapes its `/metrics` during that time.
-//! `dev/drills/alerts.sh` runs it and has promtool apply the rules to the scrapes.
+//! `dev/alerts.sh` runs it and has promtool apply the rules to the scrapes.
 //!
 //! Alerts wait up to a quarter of an hour, the drill does not: it scrapes every 20 s, and each scrape counts as a minute of the
 //! rules. So rates are a third of what they were, which makes it harder for an alert to fire, and a fault that lasts seven
@@ -285,7 +285,7 @@ async fn write_as_newer_version(lab: &Lab, name: &str) {
 /// Writes `rules.yaml`, a test for each alert and the list of them to the directory `ALERTS_FOLDER`. `ALERTS` lists the alerts to drill,
 /// separated by commas. The default is all.
 #[tokio::test]
-#[ignore = "ten minutes; dev/drills/alerts.sh runs it"]
+#[ignore = "ten minutes; dev/alerts.sh runs it"]
 async fn drill_of_the_alerts() {
     let variable = |name: &str| std::env::var(name).ok();
     let folder = PathBuf::from(variable("ALERTS_FOLDER").expect("ALERTS_FOLDER names a directory"));

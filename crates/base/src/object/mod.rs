@@ -1,8 +1,6 @@
 //! Common parts of Kubernetes objects and their formats: group-version-kind, names and labels, quantities, versions and
 //! version ranges, image references.
 
-use std::borrow::Cow;
-
 pub mod comments;
 mod digest;
 mod document;
@@ -16,8 +14,9 @@ pub mod selector;
 mod set_at;
 mod shell;
 mod untrusted_text;
-mod version;
-mod version_range;
+
+pub use olmkit_go::json::pointer_part;
+pub use olmkit_go::semver::{PreRelease, RangeError, Version, VersionError, VersionRange};
 
 pub use digest::{Algorithm, Digest, InvalidDigest};
 pub use document::Document;
@@ -32,20 +31,9 @@ pub use references_in::{references_in, replace_references};
 pub use set_at::SetAt;
 pub use shell::shell_word;
 pub use untrusted_text::UntrustedText;
-pub use version::{PreRelease, Version, VersionError};
-pub use version_range::{RangeError, VersionRange};
 
 #[cfg(test)]
 mod corpus_tests;
-
-/// One part of a JSON pointer (RFC 6901) for a key.
-pub fn pointer_part(key: &str) -> Cow<'_, str> {
-    // Called for each key of large schemas, few of which need escapes.
-    if memchr::memchr2(b'~', b'/', key.as_bytes()).is_none() {
-        return Cow::Borrowed(key);
-    }
-    Cow::Owned(key.replace('~', "~0").replace('/', "~1"))
-}
 
 /// The annotation that determines the CSV field for a binding's rules. On a ClusterRoleBinding the value `namespaced`
 /// moves them to `permissions`, which OLM grants only in the watched namespaces. On a RoleBinding the value

@@ -18,7 +18,7 @@ use crate::terminal;
 
 /// Compare two versions of a bundle
 ///
-/// Lists added and removed APIs, images and permissions, and whether OLM v1 would block the upgrade (exit code 1).
+/// Lists added, removed and changed APIs, channels, objects, images and permissions, and whether OLM v1 would block the upgrade (exit code 1).
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit bundle diff releases/0.1.0 bundle", "olmkit bundle diff quay.io/example/cache-operator-bundle:v1 bundle", "olmkit bundle diff releases/0.1.0 bundle -o markdown"])]
 pub struct Args {
@@ -76,7 +76,8 @@ fn text(summary: &Summary, changes: &[BlockedChange], form: crd::Form) -> anyhow
     if summary.is_empty() {
         writeln!(
             out,
-            "no differences in names, versions, CRDs, further objects, webhooks, images and permissions"
+            "no differences in names, versions, channels, dependencies, CRDs, further objects, Deployments, webhooks, images and \
+             permissions"
         )?;
     } else {
         // Names in a bundle are as its author wrote them.

@@ -7,11 +7,13 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use olmkit::catalog::difference::{self, Kind, PackageChange};
-use olmkit::catalog::placement::{Above, NewEdges};
+use olmkit::catalog::edit::Edges;
+use olmkit::catalog::placement::{Above, NewEdges, csv_edges};
 use olmkit::catalog::render::reference::{ImageTemplate, Options, is_bundle, render};
+use olmkit::catalog::render::{migrate, touch_up};
 use olmkit::catalog::source::{self, NewChannels};
-use olmkit::catalog::{Catalog, edit, mirror};
-use olmkit::object::UntrustedText;
+use olmkit::catalog::{Catalog, mirror};
+use olmkit::object::{UntrustedText, shell_word};
 
 use super::MigrateLevel;
 use super::images::RegistryImages;
@@ -176,26 +178,28 @@ pub fn add(args: &AddArgs) -> anyhow::Result<ExitCode> {
         "{} is not a bundle: it has no manifests/ and metadata/",
         args.bundle
     );
+    // The ClusterServiceVersion's edges are read before a migration removes them.
     let options = Options {
-        migrate: args.migrate_level.map(Into::into).unwrap_or_default(),
         image_template: args.alpha_image_ref_template.clone(),
+        ..Options::default()
     };
-    let rendered = render(
+    let mut rendered = render(
         std::slice::from_ref(&args.bundle),
         &options,
         &RegistryImages::new(&args.registry),
     )?;
-    let [bundle] = rendered.bundles.as_slice() else {
-        anyhow::bail!(
-            "{} is not a bundle: it has {} bundles",
-            args.bundle,
-            rendered.bundles.len()
-        );
+    let count = rendered.bundles.len();
+    let [bundle] = rendered.bundles.as_mut_slice() else {
+        anyhow::bail!("{} is not a bundle: it has {count} bundles", args.bundle);
     };
+    let csv = csv_edges(bundle);
+    migrate(bundle, args.migrate_level.map(Into::into).unwrap_or_default())?;
+    touch_up(bundle);
+    let bundle = &*bundle;
     let edges = if args.semver {
         NewEdges::ByVersion
     } else {
-        NewEdges::Given(edit::Edges {
+        NewEdges::Given(Edges {
             replaces: args.replaces.clone(),
             skips: args.skips.clone(),
             skip_range: args.skip_range.clone(),
@@ -222,6 +226,9 @@ pub fn add(args: &AddArgs) -> anyhow::Result<ExitCode> {
             Some(Above::Skips(above)) => note!("channel {channel}: {} now skips {name}", UntrustedText::new(above)),
             None => {}
         }
+        if !args.semver {
+            note_unused(args, &channel, &placement.without(&csv));
+        }
         if let Some(newer) = &placement.lowers {
             eprintln!(
                 "warning: {name} becomes the head of channel {channel} although {} is newer: OLM will lower the version",
@@ -230,6 +237,32 @@ pub fn add(args: &AddArgs) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Notes the edges in the bundle's ClusterServiceVersion that the channel does not have. A catalog in files has its own.
+fn note_unused(args: &AddArgs, channel: &UntrustedText, unused: &Edges) {
+    let (mut named, mut flags) = (Vec::new(), Vec::new());
+    let mut add = |field: &str, shown: &str, flag: &str, value: &str| {
+        named.push(format!("{field} ({})", UntrustedText::new(shown)));
+        flags.push(format!("{flag} {}", shell_word(&UntrustedText::new(value).to_string())));
+    };
+    if let Some(name) = unused.replaces.as_ref().filter(|_| args.replaces.is_none()) {
+        add("replaces", name, "--replaces", name);
+    }
+    if !unused.skips.is_empty() && args.skips.is_empty() {
+        add("skips", &unused.skips.join(", "), "--skips", &unused.skips.join(","));
+    }
+    if !unused.skip_range.is_empty() && args.skip_range.is_empty() {
+        add("olm.skipRange", &unused.skip_range, "--skip-range", &unused.skip_range);
+    }
+    if !named.is_empty() {
+        note!(
+            "channel {channel}: not used from the ClusterServiceVersion, because a file-based catalog has its own edges: {}; \
+             to use it, add the bundle with {}",
+            named.join(", "),
+            flags.join(" ")
+        );
+    }
 }
 
 #[derive(clap::Args)]
@@ -252,7 +285,7 @@ pub struct DeprecateArgs {
 }
 
 pub fn deprecate(args: &DeprecateArgs) -> anyhow::Result<ExitCode> {
-    let file = source::file_of(&args.source, &args.package)?;
+    let file = source::existing_file_of(&args.source, &args.package)?;
     let (schema, name) = match (&args.channel, &args.bundle) {
         (Some(channel), _) => ("olm.channel", channel.as_str()),
         (None, Some(bundle)) => ("olm.bundle", bundle.as_str()),

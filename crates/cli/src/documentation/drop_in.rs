@@ -107,6 +107,26 @@ const TESTS: &[(&str, &str, &str)] = &[
     ),
     (
         "operator-sdk",
+        "completion bash",
+        "command/drop_in.rs::operator_sdk_completion",
+    ),
+    (
+        "operator-sdk",
+        "completion fish",
+        "command/drop_in.rs::operator_sdk_completion",
+    ),
+    (
+        "operator-sdk",
+        "completion powershell",
+        "command/drop_in.rs::operator_sdk_completion",
+    ),
+    (
+        "operator-sdk",
+        "completion zsh",
+        "command/drop_in.rs::operator_sdk_completion",
+    ),
+    (
+        "operator-sdk",
         "create api",
         "command/drop_in.rs::operator_sdk_create_api",
     ),
@@ -191,6 +211,10 @@ const TESTS: &[(&str, &str, &str)] = &[
         "alpha render-template",
         "command/drop_in.rs::opm_alpha_templates",
     ),
+    ("opm", "completion bash", "command/drop_in.rs::opm_completion"),
+    ("opm", "completion fish", "command/drop_in.rs::opm_completion"),
+    ("opm", "completion powershell", "command/drop_in.rs::opm_completion"),
+    ("opm", "completion zsh", "command/drop_in.rs::opm_completion"),
     (
         "opm",
         "generate dockerfile",
@@ -334,10 +358,10 @@ make bundle catalog-build OPERATOR_SDK=$PWD/bin/operator-sdk OPM=$PWD/bin/opm \\
 
 Link to a copy. If your Makefile downloads a tool, it writes through the link and would replace the installed olmkit. If your Makefile has
 versions without `v`, write `OPERATOR_SDK_VERSION=1.42.3`. You can also call `olmkit operator-sdk COMMAND` and `olmkit opm COMMAND`. `OPM=olmkit`
-works for every opm command except `version`.
+works for every opm command except `version` and `completion`.
 
 Flags follow pflag: if you repeat a flag, the last value applies, and lists append. Boolean flags accept `--flag=false`. A subcommand's flags may
-precede its name.
+precede its name. Commands of operator-sdk other than `init` and `create api` accept `--plugins` without effect.
 "
     .to_owned();
     let mut unexplained = Vec::new();
@@ -373,9 +397,9 @@ precede its name.
                         (false, _) => exceptions.join(", "),
                     };
                     let test = test_of(tool.name, path);
-                    // `olmkit version` has its own format.
-                    let prefix = match path {
-                        "version" => format!("olmkit {}", tool.name),
+                    // `olmkit version` has its own format, and `olmkit completion` completes olmkit.
+                    let prefix = match path.split(' ').next() {
+                        Some("version" | "completion") => format!("olmkit {}", tool.name),
                         _ => tool.prefix.join(" "),
                     };
                     format!("`{prefix} {path}` | {remark} | `{test}`")

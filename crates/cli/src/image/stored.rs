@@ -46,7 +46,7 @@ pub fn remove(args: &RemoveArgs) -> anyhow::Result<ExitCode> {
         store.find(image)?;
     }
     for image in &args.images {
-        store.layout().remove(&image.with_default_tag().to_string())?;
+        store.layout().remove(&Store::name(image))?;
     }
     free(&store)
 }

@@ -168,6 +168,72 @@ fn operator_sdk_version() {
     assert!(desk.ok("olmkit version").starts_with("olmkit "));
 }
 
+/// The scripts complete the name that the tool was called by, so users of both names keep both.
+#[test]
+fn operator_sdk_completion() {
+    let desk = Desk::new();
+    for shell in ["bash", "fish", "powershell", "zsh"] {
+        for line in ["operator-sdk completion", "olmkit operator-sdk completion"] {
+            let said = desk.ok(&format!("{line} {shell}"));
+            assert!(said.contains("operator-sdk"), "{shell}: {said}");
+            assert!(said.contains("scorecard") && said.contains("bundle"), "{shell}");
+        }
+        assert!(
+            !desk
+                .ok(&format!("olmkit completion {shell}"))
+                .contains("complete -c operator-sdk")
+        );
+    }
+    assert!(
+        desk.ok("operator-sdk completion bash")
+            .contains("default operator-sdk\n")
+    );
+    assert!(desk.ok("olmkit completion bash").contains("default olmkit\n"));
+}
+
+#[test]
+fn opm_completion() {
+    let desk = Desk::new();
+    for shell in ["bash", "fish", "powershell", "zsh"] {
+        for line in ["opm completion", "olmkit opm completion"] {
+            let said = desk.ok(&format!("{line} {shell} --no-descriptions"));
+            assert!(said.contains("render-template") && said.contains("index"), "{shell}");
+            assert!(!said.contains("scorecard"), "{shell}");
+        }
+    }
+    assert!(desk.ok("opm completion bash").contains("default opm\n"));
+}
+
+/// Each command of operator-sdk accepts `--plugins`.
+#[test]
+fn plugins_have_no_effect_on_most_commands() {
+    let desk = Desk::new();
+    for line in [
+        "operator-sdk version --plugins go/v4",
+        "operator-sdk --plugins=go/v4 version",
+        "operator-sdk bundle validate bundle --plugins go.kubebuilder.io/v4 --verbose",
+        "operator-sdk --plugins helm/v1 bundle validate bundle",
+        "operator-sdk scorecard bundle --list --plugins=go/v4,grafana/v1-alpha",
+        "operator-sdk completion bash --plugins go/v4",
+        "olmkit operator-sdk bundle validate --plugins go/v4 bundle",
+    ] {
+        desk.ok(line);
+    }
+    assert_eq!(desk.run("operator-sdk version --plugins").code, 2);
+    // Commands that only olmkit has, and other flags, do not accept it.
+    for line in [
+        "olmkit catalog validate catalog --plugins go/v4",
+        "operator-sdk version --plugins go/v4 --unknown",
+    ] {
+        let said = desk.run(line);
+        assert!(
+            said.code == 2 && said.err.contains("unexpected argument"),
+            "{line}: {}",
+            said.err
+        );
+    }
+}
+
 #[test]
 fn opm_version() {
     let desk = Desk::new();

@@ -4,6 +4,7 @@ mod scanner;
 
 pub use scanner::{SyntaxError, check, check_first};
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde_json::{Number, Value};
@@ -15,6 +16,15 @@ pub enum Html {
     Escape,
     /// An encoder with `SetEscapeHTML(false)`.
     Plain,
+}
+
+/// One part of a JSON pointer (RFC 6901) for a key.
+pub fn pointer_part(key: &str) -> Cow<'_, str> {
+    // Called for each key of large schemas, few of which need escapes.
+    if memchr::memchr2(b'~', b'/', key.as_bytes()).is_none() {
+        return Cow::Borrowed(key);
+    }
+    Cow::Owned(key.replace('~', "~0").replace('/', "~1"))
 }
 
 /// `json.Marshal`: compact, keys sorted, HTML escaped.
@@ -261,6 +271,12 @@ pub fn kind(value: &Value) -> &'static str {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     }
+}
+
+/// The error of a value that does not fit its type. `place` is `value`, or `struct field` with the struct and the path.
+#[must_use]
+pub fn mismatch(found: &str, place: &str, wanted: &str) -> String {
+    format!("json: cannot unmarshal {found} into Go {place} of type {wanted}")
 }
 
 /// Returns true if a JSON key addresses a field with an ASCII name: equal up to case, with Unicode's folding.

@@ -2,7 +2,6 @@
 use std::{
     any::TypeId,
     collections::{BTreeMap, HashSet},
-    ops::Deref,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -23,7 +22,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Change, Conflict, Error, ErrorKind, FieldChange, Object, Outcome,
+    Applied, Change, Conflict, Error, ErrorKind, FieldChange, Object, Outcome,
     observe::Observed,
     recording::Recording,
     run::{self, Shared},
@@ -76,45 +75,6 @@ pub struct Queued {
 pub const ASKED: &str = "kube-manager/asked";
 
 const TEMPLATE: &str = ".spec.template";
-
-/// A child that was applied. It dereferences to the object as the API server has it.
-#[derive(Clone, Debug)]
-pub struct Applied<C> {
-    object: C,
-    change: Change,
-    conflict: Option<Conflict>,
-}
-
-impl<C> Applied<C> {
-    /// The object.
-    pub fn into_inner(self) -> C {
-        self.object
-    }
-
-    /// The change that the apply made.
-    pub fn change(&self) -> &Change {
-        &self.change
-    }
-
-    /// The field that another client sets again and again, if there is one. It is reported as event and condition.
-    pub fn conflict(&self) -> Option<&Conflict> {
-        self.conflict.as_ref()
-    }
-}
-
-impl<C> Deref for Applied<C> {
-    type Target = C;
-
-    fn deref(&self) -> &C {
-        &self.object
-    }
-}
-
-impl<C: crate::health::Health> crate::health::Health for Applied<C> {
-    fn ready(&self) -> crate::health::Ready {
-        self.object.ready()
-    }
-}
 
 impl<K: Object> Context<K> {
     pub(super) fn new(shared: Arc<Shared<K>>, object: Arc<K>) -> Self {
@@ -301,7 +261,7 @@ impl<K: Object> Context<K> {
     pub async fn apply_keeping<C: Object>(&self, desired: C, immutable: &[&str]) -> Result<Applied<C>, Error> {
         let (key, desired) = self.owned(&desired)?;
         let shared = match &self.backend {
-            Backend::Recording(recording) => return recording.apply(&key, desired, false).and_then(applied),
+            Backend::Recording(recording) => return recording.apply(&key, desired, false).and_then(Applied::new),
             Backend::Cluster(shared) => shared,
         };
         let store = self.prepare::<C>(shared, &key)?;
@@ -328,14 +288,10 @@ impl<K: Object> Context<K> {
         let shared = match &self.backend {
             Backend::Recording(recording) => {
                 if let Some(known) = recording.get::<C>(&key) {
-                    return Ok(Applied {
-                        object: known,
-                        change: Change::Unchanged,
-                        conflict: None,
-                    });
+                    return Ok(Applied::unchanged(known));
                 }
                 let (key, desired) = self.named(desired(), name)?;
-                return recording.apply(&key, desired, true).and_then(applied);
+                return recording.apply(&key, desired, true).and_then(Applied::new);
             }
             Backend::Cluster(shared) => shared,
         };
@@ -652,7 +608,7 @@ impl<K: Object> Context<K> {
             }
             self.state().conflicts.push((note, conflict.clone()));
         }
-        applied(report)
+        Applied::new(report)
     }
 
     /// Publishes one event with all fields of a change, except bookkeeping of this library.
@@ -697,20 +653,4 @@ impl<K: Object> Context<K> {
             Err(error) => Err(Error::request(format!("delete {} {key}", store.resource.kind), error)),
         }
     }
-}
-
-fn applied<C: Object>(report: Report) -> Result<Applied<C>, Error> {
-    let Report {
-        object,
-        change,
-        conflict,
-        ..
-    } = report;
-    let object = serde_json::from_value(object)
-        .map_err(|error| Error::bug(format!("the API server's {} cannot be read: {error}", C::kind(&()))))?;
-    Ok(Applied {
-        object,
-        change,
-        conflict,
-    })
 }

@@ -55,6 +55,7 @@
 //! Events report children that are created, updated, reverted and deleted, conflicts, failures and recovery.
 //!
 //! [`Context::recording`] is for unit tests: it needs no API server and records the applied objects.
+mod applied;
 mod context;
 mod controller;
 mod object;
@@ -75,7 +76,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 pub use crate::apply::{Change, Conflict, Error, ErrorKind, FieldChange};
 pub use crate::conditions::State;
-pub use context::{Applied, Context};
+pub use applied::Applied;
+pub use context::Context;
 pub(crate) use controller::Starting;
 pub use controller::{AddController, Controller};
 pub use kube_grants::{Grant, Scope};

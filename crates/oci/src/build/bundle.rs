@@ -9,7 +9,7 @@ use crate::layer::LayerBuilder;
 use crate::read::read_limited;
 use crate::spec::Platform;
 use olmkit::files::Directory;
-use olmkit::types::decode::decode;
+use olmkit::go::structs::decode::decode;
 use olmkit::yaml;
 
 /// The largest annotations file that is read.

@@ -15,6 +15,7 @@ use super::credentials::{Credential, Secret};
 use super::error::Error;
 use super::loopback::is_loopback;
 use super::transport::Peer;
+use crate::json;
 use crate::limits::{REDIRECTS, TOKEN_BYTES};
 
 /// A token is renewed this long before it expires.
@@ -92,10 +93,10 @@ impl Peer<'_> {
         if let Some(known) = known {
             return known;
         }
-        let time = self.client.options.answer();
-        let answer = self.endpoint.http.get(self.endpoint.url("")).timeout(time).send().await;
-        let challenges = match answer {
-            Ok(answer) if answer.status().as_u16() == 401 && self.endpoint.is_own(answer.url()) => {
+        let (time, url) = (self.client.options.answer(), self.endpoint.url(""));
+        let request = || self.endpoint.http.get(&url).timeout(time);
+        let challenges = match self.try_repeatedly("authenticate", request).await {
+            Ok(answer) if matches!(answer.status().as_u16(), 401 | 403) && self.endpoint.is_own(answer.url()) => {
                 challenges(answer.headers())
             }
             Ok(_) => Vec::new(),
@@ -233,10 +234,12 @@ impl Peer<'_> {
         let mut scopes = self.scopes(lender);
         // A registry may ask for more than we think is needed; what it names for this very request is asked for too.
         let own = format!("repository:{}:", self.repository);
-        let named = challenge.scope.as_deref();
-        let named = named
-            .filter(|scope| !scope.is_empty() && !scope.starts_with(&own) && !scopes.iter().any(|have| have == scope));
-        scopes.extend(named.map(str::to_owned));
+        let named = challenge.scope.as_deref().unwrap_or_default().split_whitespace();
+        let named: Vec<&str> = named
+            .filter(|scope| scope.strip_prefix(&own).is_none_or(is_unusual))
+            .filter(|scope| !scopes.iter().any(|have| have == scope))
+            .collect();
+        scopes.extend(named.iter().map(|scope| (*scope).to_owned()));
         let request = TokenRequest {
             action,
             url,
@@ -249,7 +252,7 @@ impl Peer<'_> {
         };
         // Some servers issue tokens for one scope only. The registry's choice is used.
         let own = scopes.first().map(String::as_str);
-        for scope in named.into_iter().chain(own) {
+        for scope in named.iter().copied().chain(own) {
             if let Ok(token) = self.request_token(&request, &[scope.to_owned()]).await {
                 return Ok(token);
             }
@@ -294,6 +297,17 @@ impl Peer<'_> {
                 .await?;
         }
         let status = response.status().as_u16();
+        if matches!(status, 404 | 405) && request.refresh_token().is_some() {
+            // Some servers have no POST. Images that everyone may pull need no credential.
+            let anonymous = TokenRequest {
+                credential: None,
+                url: url.clone(),
+                ..*request
+            };
+            if let Ok(token) = Box::pin(self.request_token(&anonymous, scopes)).await {
+                return Ok(token);
+            }
+        }
         let body = body_text(response, TOKEN_BYTES).await;
         if status != 200 {
             return Err(match self.denied(action, status, &body, *credential, *credential) {
@@ -315,8 +329,9 @@ impl Peer<'_> {
                 other => other,
             });
         }
-        let answer: Value = serde_json::from_str(&body)
+        let mut answer: Value = serde_json::from_str(&body)
             .map_err(|error| protocol(&format!("the token response is invalid: {error}")))?;
+        json::spell(&mut answer, &["token", "access_token", "expires_in"]);
         let text = |name: &str| answer.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         let header = text("token")
             .or_else(|| text("access_token"))
@@ -407,6 +422,12 @@ impl TokenRequest<'_> {
             _ => None,
         }
     }
+}
+
+/// Returns true if a scope has other actions than those that the client requests by itself.
+fn is_unusual(actions: &str) -> bool {
+    let usual = ["pull", "push", "delete", "*"];
+    actions.split(',').any(|action| !usual.contains(&action))
 }
 
 /// Returns true if an address is on the same server, perhaps with TLS where there was none.

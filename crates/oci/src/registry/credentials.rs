@@ -17,8 +17,10 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use olmkit::limits;
 use olmkit::process::{Environment, Launcher, Run};
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::error::Error;
+use crate::json::spell;
 use crate::read::limit_read;
 
 const FILE_LIMIT: u64 = 4 << 20;
@@ -84,6 +86,20 @@ struct Content {
     cred_helpers: Option<BTreeMap<String, Option<String>>>,
     #[serde(default)]
     creds_store: Option<String>,
+}
+
+impl Content {
+    /// Reads a file. Docker ignores the case of field names.
+    fn parse(mut document: Value) -> serde_json::Result<Self> {
+        spell(&mut document, &["auths", "credHelpers", "credsStore"]);
+        let entries = document.get_mut("auths").and_then(Value::as_object_mut);
+        for (_, entry) in entries.into_iter().flatten() {
+            let fields = ["auth", "username", "password", "identitytoken", "registrytoken"];
+            spell(entry, &fields);
+        }
+        let content: Option<Self> = serde_json::from_value(document)?;
+        Ok(content.unwrap_or_default())
+    }
 }
 
 type Auths = BTreeMap<String, Option<Entry>>;
@@ -187,15 +203,16 @@ impl CredentialFile {
         };
         let content = if bytes.trim_ascii().is_empty() {
             Content::default()
-        } else if path.file_name().is_some_and(|name| name == ".dockercfg") {
-            // The oldest form has no outer map.
-            Content {
-                auths: serde_json::from_slice::<Option<Auths>>(&bytes).map_err(settings)?,
-                ..Content::default()
-            }
         } else {
-            let content: Option<Content> = serde_json::from_slice(&bytes).map_err(settings)?;
-            content.unwrap_or_default()
+            let document: Value = serde_json::from_slice(&bytes).map_err(settings)?;
+            // The oldest form has no outer map.
+            let is_oldest = path.file_name().is_some_and(|name| name == ".dockercfg");
+            let document = if is_oldest {
+                json!({ "auths": document })
+            } else {
+                document
+            };
+            Content::parse(document).map_err(settings)?
         };
         Ok(Some(Self {
             path: path.to_owned(),
@@ -316,7 +333,9 @@ impl CredentialFile {
             };
             return Err(failed(said.trim().chars().take(500).collect()));
         }
-        let answer: HelperAnswer = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+        let mut answer: Value = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+        spell(&mut answer, &["Username", "Secret"]);
+        let answer: HelperAnswer = serde_json::from_value(answer).map_err(|error| failed(error.to_string()))?;
         let (username, secret) = (answer.username.unwrap_or_default(), answer.secret.unwrap_or_default());
         if secret.is_empty() {
             return Ok(None);
@@ -399,6 +418,25 @@ mod tests {
             r#"{{"auth":"{}"}}"#,
             STANDARD.encode(format!("{user}:secret:with:colons"))
         )
+    }
+
+    #[tokio::test]
+    async fn field_names_are_read_in_any_case() {
+        let folder = tempfile::tempdir().unwrap();
+        for text in [
+            r#"{"AUTHS":{"r.io":{"Auth":"dTpw"}}}"#,
+            r#"{"auths":{"r.io":{"AUTH":null,"userName":"u","PASSWORD":"p"}}}"#,
+            r#"{"auths":{"r.io":{"auth":"eDp4"}},"auths":{"r.io":{"auth":"dTpw"}}}"#,
+            r#"{"Auths":{"r.io":{"auth":"dTpw"}},"CREDHELPERS":{"r.io":""},"credsstore":"none"}"#,
+        ] {
+            let path = file(&folder, "config.json", text);
+            let found = Credentials::from_paths(vec![path])
+                .unwrap()
+                .find("r.io", "a")
+                .await
+                .unwrap();
+            assert!(found.is_some_and(|found| found.user == "u"), "{text}");
+        }
     }
 
     #[tokio::test]

@@ -5,8 +5,9 @@ use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 use super::error::Error;
 use super::transport::Peer;
 use crate::digest::{Algorithm, Digest, Hasher};
+use crate::json;
 use crate::limits::DOCUMENT_BYTES;
-use crate::spec::{Descriptor, check_unambiguous, media_type};
+use crate::spec::{Descriptor, check_unambiguous, is_index, is_manifest, media_type};
 
 const ACCEPTED: [&str; 5] = [
     media_type::OCI_INDEX,
@@ -74,7 +75,8 @@ impl Peer<'_> {
             .headers()
             .get(CONTENT_TYPE)
             .and_then(|value| value.to_str().ok());
-        let header = header.map(|header| header.split(';').next().unwrap_or(header).trim().to_owned());
+        // Media types are compared without case.
+        let header = header.map(|header| header.split(';').next().unwrap_or(header).trim().to_ascii_lowercase());
         let mut bytes = Vec::new();
         while let Some(chunk) = response
             .chunk()
@@ -137,15 +139,15 @@ impl Peer<'_> {
     }
 }
 
-/// The media type of a manifest: its own field, else the header, else a guess from its fields.
+/// The media type of a manifest: its own field if that is the type of an image, else the header, else any own field, else a
+/// guess from its fields.
 fn media_type_of(bytes: &[u8], header: Option<&str>) -> Option<String> {
-    let document: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+    let document: serde_json::Value = json::parse(bytes).ok()?;
     let own = document.get("mediaType").and_then(serde_json::Value::as_str);
-    if let Some(own) = own.filter(|own| !own.is_empty()) {
-        return Some(own.to_owned());
-    }
-    if let Some(header) = header {
-        return Some(header.to_owned());
+    let own = own.filter(|own| !own.is_empty());
+    let known = own.filter(|own| is_manifest(own) || is_index(own));
+    if let Some(kind) = known.or(header).or(own) {
+        return Some(kind.to_owned());
     }
     if document.get("manifests").is_some() {
         Some(media_type::OCI_INDEX.to_owned())

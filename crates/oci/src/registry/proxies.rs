@@ -29,7 +29,7 @@ enum Exception {
 }
 
 impl Proxies {
-    /// Reads the variables. The lower-case names come first.
+    /// Reads the variables. The upper-case names come first.
     pub(super) fn from_environment() -> Self {
         Self::read(|name| std::env::var(name).ok())
     }
@@ -42,11 +42,11 @@ impl Proxies {
         };
         // A web server passes the header `Proxy` of a request to CGI programs as HTTP_PROXY.
         let is_cgi = variable("REQUEST_METHOD").is_some_and(|method| !method.is_empty());
-        let http = any(["http_proxy", "HTTP_PROXY"]).filter(|_| !is_cgi);
+        let http = any(["HTTP_PROXY", "http_proxy"]).filter(|_| !is_cgi);
         Self {
             http: http.and_then(|text| parse_proxy(&text)),
-            https: any(["https_proxy", "HTTPS_PROXY"]).and_then(|text| parse_proxy(&text)),
-            exceptions: any(["no_proxy", "NO_PROXY"]).map_or_else(Vec::new, |text| parse_exceptions(&text)),
+            https: any(["HTTPS_PROXY", "https_proxy"]).and_then(|text| parse_proxy(&text)),
+            exceptions: any(["NO_PROXY", "no_proxy"]).map_or_else(Vec::new, |text| parse_exceptions(&text)),
         }
     }
 
@@ -113,6 +113,11 @@ fn contains(network: IpAddr, bits: u8, address: IpAddr) -> bool {
 fn parse_proxy(text: &str) -> Option<Url> {
     let parsed = Url::parse(text).ok().filter(Url::has_host);
     let mut url = parsed.or_else(|| Url::parse(&format!("http://{text}")).ok())?;
+    // Go speaks HTTP to a proxy of an unknown scheme.
+    if !matches!(url.scheme(), "http" | "https" | "socks5" | "socks5h") {
+        let (_, rest) = text.split_once("://")?;
+        url = Url::parse(&format!("http://{rest}")).ok()?;
+    }
     // Go's SOCKS client leaves names to the proxy.
     if url.scheme() == "socks5" {
         let _ = url.set_scheme("socks5h");
@@ -233,7 +238,7 @@ mod tests {
     #[test]
     fn variables_are_read_as_go_reads_them() {
         type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, Option<&'a str>);
-        let cases: [Case; 13] = [
+        let cases: [Case; 15] = [
             (
                 &[("HTTPS_PROXY", "proxy:3128")],
                 "https://a.io/",
@@ -244,12 +249,22 @@ mod tests {
             (
                 &[("http_proxy", "one"), ("HTTP_PROXY", "two")],
                 "http://a.io/",
+                Some("http://two/"),
+            ),
+            (
+                &[("http_proxy", "one"), ("HTTP_PROXY", "")],
+                "http://a.io/",
                 Some("http://one/"),
             ),
             (
-                &[("http_proxy", ""), ("HTTP_PROXY", "two")],
-                "http://a.io/",
-                Some("http://two/"),
+                &[("https_proxy", "ftp://proxy:1")],
+                "https://a.io/",
+                Some("http://proxy:1/"),
+            ),
+            (
+                &[("https_proxy", "proxy"), ("no_proxy", "a.io"), ("NO_PROXY", "b.io")],
+                "https://a.io/",
+                Some("http://proxy/"),
             ),
             (&[("ALL_PROXY", "proxy"), ("all_proxy", "proxy")], "https://a.io/", None),
             (

@@ -8,6 +8,7 @@ use super::error::Error;
 use super::transport::Peer;
 use super::{Client, Reference};
 use crate::digest::Digest;
+use crate::json;
 use crate::layout::{Layout, choose_platform, is_document, refused_manifest};
 use crate::limits::{self, INDEX_DEPTH};
 use crate::spec::{Descriptor, Manifest, Platform, check_unambiguous, is_index, is_manifest};
@@ -202,7 +203,7 @@ impl Peer<'_> {
         if !is_index(&requested.media_type) || depth == 0 {
             return Err(refused_manifest(&requested, INDEX_DEPTH - depth).into());
         }
-        let index = serde_json::from_slice::<crate::spec::Index>(&bytes)
+        let index = json::parse::<crate::spec::Index>(&bytes)
             .map_err(crate::Error::document(format!("index {}", requested.digest)))?;
         let image = match pull.platforms {
             Platforms::One(platform) => {
@@ -254,7 +255,7 @@ impl Peer<'_> {
     async fn pull_content(&self, descriptor: &Descriptor, bytes: &[u8], pull: &mut Pull<'_>) -> Result<(), Error> {
         let layout = pull.layout;
         let manifest: Manifest =
-            serde_json::from_slice(bytes).map_err(crate::Error::document(format!("manifest {}", descriptor.digest)))?;
+            json::parse(bytes).map_err(crate::Error::document(format!("manifest {}", descriptor.digest)))?;
         self.limit("manifest", "layers", manifest.layers.len(), limits::LAYERS, descriptor)?;
         let blobs = match pull.extent {
             // Nondistributable layers stay at their own address.

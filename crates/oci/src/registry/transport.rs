@@ -98,25 +98,33 @@ impl Peer<'_> {
             self.renew(action, lender, response, used).await?;
             return send().await;
         }
-        // Registries may hide what they would show with credentials.
-        if matches!(status, 403 | 404) && used.is_none() && self.authenticate(action, lender).await? {
+        // Registries may hide what they would show with credentials, and not all of them answer 403 or 404.
+        if matches!(status, 400..=499) && used.is_none() && self.authenticate(action, lender, &response).await? {
             return send().await;
         }
         Ok(response)
     }
 
-    /// Authenticates as the registry requires at `/v2/`. Returns false if there is nothing to send. A rejected credential is
-    /// an error. A missing token is not, because the registry has already answered.
-    async fn authenticate(&self, action: &str, lender: Option<&str>) -> Result<bool, Error> {
-        let offers = self.offers().await;
+    /// Authenticates as the registry requires in its answer or at `/v2/`. Returns false if there is nothing to send. A rejected
+    /// credential is an error. A missing token is not, because the registry has already answered.
+    async fn authenticate(&self, action: &str, lender: Option<&str>, answer: &Response) -> Result<bool, Error> {
+        let mut offers = auth::challenges(answer.headers());
+        if offers.is_empty() {
+            offers = self.offers().await;
+        }
         if offers.is_empty() {
             return Ok(false);
         }
+        // Without a credential, a token may help only if the registry hides something.
+        let is_hidden = matches!(answer.status().as_u16(), 403 | 404);
         let _one_at_a_time = self.client.renewal.lock().await;
         if self.client.tokens.get(&self.token_key(lender)).is_some() {
             return Ok(true);
         }
         let has_credential = self.credential().await?.is_some();
+        if !has_credential && !is_hidden {
+            return Ok(false);
+        }
         match self.authorize(action, lender, &offers, "").await {
             Ok(()) => Ok(true),
             Err(error) if has_credential => Err(error),

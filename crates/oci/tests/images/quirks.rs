@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use olmkit_oci::registry::{Client, Error, NoProgress, Options, Platforms, Progress, Transfer};
@@ -304,6 +305,93 @@ async fn repositories_that_hide_from_anonymous_requests_are_found() {
 }
 
 #[tokio::test]
+async fn refusals_of_any_form_are_answered_with_the_credential() {
+    // The status of a repository, of `/v2/`, and the one of the two that has the challenge.
+    for (status, base, challenge_at_base) in [
+        (400, 401, true),
+        (405, 401, true),
+        (451, 401, true),
+        (404, 403, true),
+        (403, 200, false),
+        (404, 200, false),
+    ] {
+        let registry = Registry::start(move |request| {
+            let is_base = request.path == "/v2/";
+            let challenge = ("WWW-Authenticate", "Basic realm=\"x\"".to_owned());
+            let headers = if is_base == challenge_at_base {
+                vec![challenge]
+            } else {
+                Vec::new()
+            };
+            let is_known = request.authorization.as_deref() == Some(PASSWORD);
+            (!is_known).then(|| Answer(if is_base { base } else { status }, headers, Vec::new()))
+        });
+        registry.add_image();
+        let name = format!("{}/a/b:v1", registry.host);
+        let (known, _folder) = client(&login(&registry.host, password()), |_| {});
+        let pulled = pull(&known, &name).await;
+        pulled.unwrap_or_else(|error| panic!("{status} {base}: {error}"));
+        let (anonymous, _folder) = client(&json!({}), |_| {});
+        assert!(pull(&anonymous, &name).await.is_err(), "{status} {base}");
+    }
+}
+
+#[tokio::test]
+async fn a_busy_registry_is_asked_again_for_its_challenge() {
+    let count = AtomicUsize::new(0);
+    let registry = Registry::start(move |request| match request.authorization.as_deref() {
+        Some(PASSWORD) => None,
+        _ if request.path != "/v2/" => answer(404),
+        _ if count.fetch_add(1, Ordering::Relaxed) < 2 => {
+            Some(Answer(429, vec![("Retry-After", "0".to_owned())], Vec::new()))
+        }
+        _ => Some(Answer(401, vec![("WWW-Authenticate", "Basic".to_owned())], Vec::new())),
+    });
+    registry.add_image();
+    let (client, _folder) = client(&login(&registry.host, password()), |options| options.attempts = 4);
+    pull(&client, &format!("{}/a/b:v1", registry.host)).await.unwrap();
+}
+
+#[tokio::test]
+async fn every_scope_of_a_challenge_is_requested() {
+    let is_complete = |request: &Request| {
+        let scopes = [
+            "repository%3Aa%2Fb%3Apull",
+            "repository%3Aa%2Fb%3Ametadata_read",
+            "extra%3Ax%3Ay",
+        ];
+        scopes
+            .iter()
+            .all(|scope| request.path.contains(&format!("scope={scope}")))
+    };
+    let (registry, tokens) = with_tokens(
+        "BEARER,scope=\"repository:a/b:pull repository:a/b:metadata_read  extra:x:y\",error=\"insufficient_scope\"",
+        move |request| answer(400).filter(|_| !is_complete(request)),
+    );
+    let (client, _folder) = client(&json!({}), |_| {});
+    pull(&client, &format!("{}/a/b:v1", registry.host)).await.unwrap();
+    assert_eq!(tokens.requests(|_| true).len(), 1);
+}
+
+#[tokio::test]
+async fn a_token_server_without_post_is_asked_with_get() {
+    for status in [404, 405] {
+        let (registry, tokens) = with_tokens("BEARER", move |request| {
+            answer(status).filter(|_| request.method == "POST")
+        });
+        let (client, _folder) = client(&login(&registry.host, json!({"identitytoken": "refresh"})), |_| {});
+        pull(&client, &format!("{}/a/b:v1", registry.host)).await.unwrap();
+        let gets = tokens.requests(|request| request.method == "GET");
+        assert!(
+            !gets.is_empty()
+                && gets
+                    .iter()
+                    .all(|get| get.authorization.is_none() && !get.path.contains("refresh"))
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_credential_that_was_not_sent_is_not_blamed() {
     let registry = Registry::start(|request| answer(403).filter(|_| request.path != "/v2/"));
     let (client, _folder) = client(&login(&registry.host, password()), |_| {});
@@ -396,6 +484,7 @@ async fn tokens_of_any_form_are_used() {
         r#"{"token":"","access_token":"secret","expires_in":"300"}"#,
         r#"{"token":"secret","expires_in":null,"issued_at":null}"#,
         r#"{"token":"secret","expires_in":-1.5,"issued_at":7}"#,
+        r#"{"Token":"secret","Expires_In":300}"#,
     ] {
         let (registry, _tokens) = with_tokens("BEARER", move |_| Some(Answer(200, Vec::new(), body.into())));
         let (client, _folder) = client(&json!({}), |_| {});
@@ -631,6 +720,87 @@ async fn documents_of_two_kinds_are_refused_in_every_form() {
         .map(|_| ())
         .unwrap_err();
     assert!(error.to_string().contains("is refused: it "), "{error}");
+}
+
+#[tokio::test]
+async fn the_document_decides_if_the_header_does_not() {
+    let registry = Registry::plain();
+    let manifest = registry.add_image();
+    let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [descriptor(MANIFEST, &manifest)]});
+    let index = index.to_string().into_bytes();
+    let (client, _folder) = client(&json!({}), |_| {});
+    let name = format!("{}/a/b:v2", registry.host);
+    for document in [&manifest, &index] {
+        let mut without: Value = serde_json::from_slice(document).unwrap();
+        let own = without.as_object_mut().unwrap().remove("mediaType").unwrap();
+        for document in [document.clone(), without.to_string().into_bytes()] {
+            for header in ["application/json", "application/json; charset=utf-8", "text/plain", ""] {
+                registry.add("a/b", &["v2"], header, &document);
+                let (_folder, layout) = pull(&client, &name).await.unwrap();
+                assert!(layout.has_blob(&sha256(&document)), "{header}");
+                let (found, _) = client.manifest(&name.parse().unwrap()).await.unwrap();
+                assert_eq!(own, found.media_type, "{header}");
+            }
+        }
+        // Media types are compared without case.
+        let other = if own == INDEX { MANIFEST } else { INDEX };
+        registry.add("a/b", &["v2"], &other.to_uppercase(), without.to_string().as_bytes());
+        let error = pull(&client, &name).await.map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains("is refused: it "), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn the_header_decides_if_the_document_calls_itself_something_else() {
+    let registry = Registry::plain();
+    let manifest = registry.add_image();
+    let (client, _folder) = client(&json!({}), |_| {});
+    let name = format!("{}/a/b:v2", registry.host);
+    for own in [
+        json!("application/x"),
+        json!(MANIFEST.to_uppercase()),
+        json!(format!("{MANIFEST}; charset=utf-8")),
+        json!(null),
+    ] {
+        let mut document: Value = serde_json::from_slice(&manifest).unwrap();
+        document["mediaType"] = own;
+        document.as_object_mut().unwrap().remove("schemaVersion");
+        registry.add("a/b", &["v2"], MANIFEST, document.to_string().as_bytes());
+        pull(&client, &name)
+            .await
+            .unwrap_or_else(|error| panic!("{document}: {error}"));
+    }
+}
+
+#[tokio::test]
+async fn repeated_fields_are_read_as_other_tools_read_them() {
+    let registry = Registry::plain();
+    let manifest = String::from_utf8(registry.add_image()).unwrap();
+    let document: Value = serde_json::from_str(&manifest).unwrap();
+    let rest = &manifest[..manifest.len() - 1];
+    let (client, _folder) = client(&json!({}), |_| {});
+    let name = format!("{}/a/b:v2", registry.host);
+    // The last value counts.
+    let annotations = r#","annotations":{"a":"1"},"annotations":{"a":"2"}}"#;
+    let equal = format!(r#","layers":{}}}"#, document["layers"]);
+    for more in [annotations, &equal] {
+        let document = format!("{rest}{more}");
+        registry.add("a/b", &["v2"], MANIFEST, document.as_bytes());
+        let (_folder, layout) = pull(&client, &name).await.unwrap();
+        let image = Descriptor::new(MANIFEST, sha256(document.as_bytes()), document.len() as u64);
+        let read = layout.read_manifest(&image).unwrap();
+        assert!(read.annotations.is_empty() || read.annotations["a"] == "2");
+        assert_eq!(read.layers.len(), 1);
+    }
+    // Which content the image has is not left to the reader.
+    for more in [r#","layers":[]}"#, r#","mediaType":"application/json"}"#] {
+        registry.add("a/b", &["v2"], MANIFEST, format!("{rest}{more}").as_bytes());
+        let error = pull(&client, &name).await.map(|_| ()).unwrap_err().to_string();
+        assert!(
+            error.contains("is refused: it has the field") && error.contains("twice"),
+            "{error}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 
-use crate::types::structs::{Structs, Type, newer};
+use olmkit_go::structs::{Structs, Type, newer};
 
 /// Constraint on a field's value, in addition to its type.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ mod walk;
 
 use serde_json::Value;
 
-use crate::types::structs::{Type, newer};
+use olmkit_go::structs::{Type, newer};
 use walk::{Mode, Walk};
 
 /// Maximum rejections of one object that are reported.

@@ -242,6 +242,12 @@ fn objects_of_built_in_kinds_are_checked() {
             Some("/spec/policyTypes/0"),
         ),
         (
+            "networking.k8s.io/v1",
+            "NetworkPolicy",
+            json!({"spec": {"podSelector": {}, "policyTypes": ["Ingress", null]}}),
+            Some("/spec/policyTypes/1"),
+        ),
+        (
             "scheduling.k8s.io/v1",
             "PriorityClass",
             json!({"value": 2_000_000_000}),

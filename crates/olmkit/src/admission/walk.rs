@@ -9,7 +9,7 @@ use serde_json::{Map, Number, Value};
 use super::facts::{Fact, Field, Shape, shape};
 use super::{MOST, Rejection, forms, rules};
 use crate::object::pointer_part;
-use crate::types::structs::{Custom, Type};
+use olmkit_go::structs::{Custom, Type};
 
 /// The checks that apply to a part of an object.
 #[derive(Debug, Clone, Copy)]
@@ -385,6 +385,10 @@ fn fact_problem(fact: &Fact, value: &Value) -> Option<(Option<String>, String)> 
             let listed: Vec<&str> = allowed.iter().copied().filter(|word| !word.is_empty()).collect();
             (!allowed.contains(&text.as_str()))
                 .then(|| (None, format!("{text:?} must be one of {}", listed.join(", "))))
+        }
+        // Go reads null in a list of strings as the empty string.
+        (Fact::Enum(allowed), Value::Null) => {
+            (!allowed.contains(&"")).then(|| (None, format!("must be one of {}, is null", allowed.join(", "))))
         }
         (Fact::Range(least, most), Value::Number(_)) => {
             let outside = number.is_some_and(|number| !(*least..=*most).contains(&number));

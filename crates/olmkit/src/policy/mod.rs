@@ -150,7 +150,10 @@ impl Judge<'_> {
     pub fn one_in(&mut self, lasting: Option<PathBuf>, mut finding: Finding, with_comments: bool) -> Judged {
         let file = std::mem::replace(&mut finding.file, lasting);
         match self.one(finding, with_comments) {
-            Judged::Kept(finding) => Judged::Kept(Finding { file, ..finding }),
+            Judged::Kept(mut finding) => {
+                finding.file = file;
+                Judged::Kept(finding)
+            }
             other => other,
         }
     }

@@ -5,9 +5,9 @@ use olmkit_scorecard::{API_VERSION, Configuration, Stage, TestConfiguration};
 use super::builtin::NAMES;
 use crate::bundle::Metadata;
 use crate::diagnostics::json_path;
-use crate::types::decode::decode;
 use crate::yaml;
 use olmkit_go::filepath;
+use olmkit_go::structs::decode::decode;
 
 /// The configuration's directory in a bundle, unless an annotation names another one.
 pub const CONFIG_DIRECTORY: &str = "tests/scorecard";

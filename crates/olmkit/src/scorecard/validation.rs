@@ -36,10 +36,8 @@ pub(super) fn check(reading: &Reading, answer: &mut Answer) {
         answer.findings.extend(reading.problems.iter().cloned());
         return result.fail(fatal);
     }
-    let bundle = load::Bundle {
-        objects,
-        ..bundle.clone()
-    };
+    let mut bundle = bundle.clone();
+    bundle.objects = objects;
     for checked in validate::scorecard_rules(&bundle, &Options::default()) {
         let Some(text) = checked.reference else { continue };
         let severity = checked.finding.severity;

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::decode::lookup;
-use super::structs::{Custom, Struct, Structs, Type, structs};
 use crate::object::pointer_part;
+use olmkit_go::structs::decode::lookup;
+use olmkit_go::structs::{Custom, Struct, Structs, Type, structs};
 
 /// Required similarity for a name to count as a misspelling of another (1 is equal).
 const ALIKE: f64 = 0.75;
@@ -34,7 +34,7 @@ pub enum Case {
     Exact,
 }
 
-/// The unknown fields of `value` as the struct that the table of [`super::structs`] lists under `key`. Values that are
+/// The unknown fields of `value` as the struct that the table of [`olmkit_go::structs`] lists under `key`. Values that are
 /// not of their field's type are skipped, and if there are very many fields, only the first ones are listed.
 pub fn unknown_fields(value: &Value, key: &str, case: Case) -> Vec<UnknownField> {
     let mut search = Search {

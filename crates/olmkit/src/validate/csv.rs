@@ -294,7 +294,7 @@ fn required_fields(csv: &Csv<'_>) -> Vec<Checked> {
 
 /// True when a decoded value is what Go has before anything is decoded.
 fn is_zero(value: &Value, type_name: &str) -> bool {
-    crate::types::zero::is_zero(value, type_name)
+    olmkit_go::structs::zero::is_zero(value, type_name)
 }
 
 fn annotation_names(csv: &Csv<'_>) -> Vec<Checked> {

@@ -6,8 +6,8 @@ use super::cel;
 use super::context::field;
 use crate::diagnostics::{Finding, Origin, Rule, Severity, define_rules};
 use crate::object::VersionRange;
-use crate::types::decode::decode;
 use crate::yaml::Node;
+use olmkit_go::structs::decode::decode;
 
 define_rules! {
     DEP_1 = {

@@ -43,8 +43,6 @@ pub use selector::Selector;
 pub use standard::CATEGORIES_FILE;
 pub(crate) use standard::{CAPABILITIES, CATEGORIES};
 
-use crate::bundle::load::media_type::LOC_6;
-use crate::bundle::load::metadata::LOC_3;
 use crate::bundle::load::{self, Reading};
 use crate::bundle::{Bundle, MediaType};
 use crate::diagnostics::{Finding, Severity};
@@ -189,7 +187,8 @@ fn problem(found: &Finding) -> Checked {
 fn not_a_bundle(reading: &Reading) -> Option<Checked> {
     let bundle = &reading.bundle;
     let is_bundle = |tree: &load::Tree| tree.is_directory("manifests") || tree.is_directory("metadata");
-    let found_nothing = |problem: &Finding| [LOC_3.id, LOC_6.id].contains(&problem.rule);
+    let [no_metadata, _] = load::NOTHING_FOUND;
+    let found_nothing = |problem: &Finding| load::NOTHING_FOUND.iter().any(|rule| rule.id == problem.rule);
     if is_bundle(&bundle.tree) || !reading.problems.iter().any(found_nothing) {
         return None;
     }
@@ -211,7 +210,7 @@ fn not_a_bundle(reading: &Reading) -> Option<Checked> {
         }
         None => "pass the directory that has both; `olmkit generate bundle` creates one".to_string(),
     };
-    Some(Checked::new(&LOC_3, message).hint(hint))
+    Some(Checked::new(no_metadata, message).hint(hint))
 }
 
 /// Findings of operator-sdk's rules for the layout of a bundle.

@@ -424,7 +424,7 @@ pub fn blocked_changes(
     earlier: &str,
 ) -> Result<Vec<BlockedChange>, TooManyProperties> {
     use crate::crd::upgrade::{check, stored_versions};
-    let restored = crate::types::restore::restore(old, "v1.CustomResourceDefinition").ok();
+    let restored = olmkit_go::structs::restore::restore(old, "v1.CustomResourceDefinition").ok();
     let old = restored.as_ref().unwrap_or(old);
     let problems = check(old, &new.value, &stored_versions(old))?;
     drop(restored);

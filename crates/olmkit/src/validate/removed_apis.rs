@@ -10,8 +10,8 @@ use super::options::Profile;
 use crate::bundle::Bundle;
 use crate::diagnostics::{Origin, Rule, Severity, define_rules};
 use crate::object::Version;
-use crate::types::convert::convert;
 use olmkit_go::strconv::quote_to_ascii;
+use olmkit_go::structs::convert::convert;
 
 define_rules! {
     API_1 = {

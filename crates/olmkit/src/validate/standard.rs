@@ -4,8 +4,8 @@ use super::checked::Checked;
 use super::context::{Context, Csv};
 use crate::diagnostics::{Origin, Severity, define_rules};
 use crate::limits;
-use crate::types::decode::decode;
 use olmkit_go::strconv::quote;
+use olmkit_go::structs::decode::decode;
 
 define_rules! {
     CAP_1 = {

@@ -81,8 +81,14 @@ fn invalid_additions_are_refused_and_change_nothing() {
         .refused("already exists in the catalog");
     desk.run(&["catalog", "add", "nowhere", "--channel", "alpha"])
         .refused("no such file or directory: nowhere");
-    desk.run(&["catalog", "deprecate", "other", "-m", "x"])
-        .refused("olmkit catalog init other");
+    let other = desk.run(&["catalog", "deprecate", "other", "-m", "x"]);
+    assert!(!other.err.contains("init"), "{}", other.err);
+    other.refused("catalog has no package other; it has memcached-operator");
+    desk.run(&["catalog", "deprecate", "other", "-m", "x", "--in", SOURCE])
+        .refused("has no package other; it has memcached-operator");
+    let nowhere = desk.run(&["catalog", "deprecate", "other", "-m", "x", "--in", "nowhere"]);
+    assert!(!nowhere.err.contains("init"), "{}", nowhere.err);
+    nowhere.refused("no catalog at nowhere");
     desk.run(&[
         "catalog",
         "deprecate",
@@ -339,6 +345,55 @@ fn an_addition_leaves_a_catalog_that_olm_takes() {
     desk.run(&["catalog", "validate", "catalog"]).ok();
     let channels = desk.run(&["catalog", "list", "channels", "catalog"]).ok();
     assert_eq!(channels.matches("memcached-operator.v0.2.0").count(), 2, "{channels}");
+}
+
+/// A channel entry has its own edges. The user learns which edges of the ClusterServiceVersion are not among them.
+#[test]
+fn edges_of_the_csv_that_the_channel_lacks_are_noted() {
+    let desk = Desk::with_catalog();
+    copy(&desk.path("new"), &desk.path("newer"));
+    let csv = "newer/manifests/memcached-operator.clusterserviceversion.yaml";
+    let text = desk.text(csv).replace("0.1.0", "0.2.0");
+    let edges = "  skips:\n  - memcached-operator.v0.1.1\n  - memcached-operator.v0.1.2\n";
+    let text = text.replacen("spec:\n", &format!("spec:\n{edges}"), 1);
+    let text = text.replacen(
+        "  annotations:\n",
+        "  annotations:\n    olm.skipRange: '>=0.0.1 <0.2.0'\n",
+        1,
+    );
+    std::fs::write(desk.path(csv), text).unwrap();
+    let before = desk.text(SOURCE);
+    let add = |more: &[&str]| {
+        std::fs::write(desk.path(SOURCE), &before).unwrap();
+        let first = [
+            "catalog",
+            "add",
+            "newer",
+            "--channel",
+            "alpha",
+            "--image-ref-template",
+            TEMPLATE,
+        ];
+        let said = desk.run(&[&first[..], more].concat());
+        assert_eq!(said.code, 0, "{}", said.err);
+        said.err
+    };
+    let skips = "--skips memcached-operator.v0.1.1,memcached-operator.v0.1.2";
+    for flags in [&[][..], &["--migrate-level=bundle-object-to-csv-metadata"]] {
+        let said = add(flags);
+        assert!(
+            said.contains(skips) && said.contains("--skip-range '>=0.0.1 <0.2.0'"),
+            "{said}"
+        );
+    }
+    let said = add(&[
+        "--skips=memcached-operator.v0.1.1",
+        "--skip-range=<0.2.0",
+        "--replaces=memcached-operator.v0.1.0",
+    ]);
+    assert!(!said.contains("not used"), "{said}");
+    // Edges that are computed from versions have nothing to do with those of the ClusterServiceVersion.
+    assert!(!add(&["--semver"]).contains("not used"));
 }
 
 #[test]

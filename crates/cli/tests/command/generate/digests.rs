@@ -53,3 +53,33 @@ fn an_unknown_image_in_an_example_is_named() {
         said(&output)
     );
 }
+
+#[test]
+fn an_image_with_two_names_is_listed_under_both_when_it_is_pinned() {
+    let directory = Folder::new();
+    let digest = "a".repeat(64);
+    let digests = ["operator:v1", "database:v1"].map(|name| format!("example.com/{name}: sha256:{digest}\n"));
+    directory.write("digests.yaml", &digests.concat());
+    let variables = "env:\n        - {name: RELATED_IMAGE_ONE, value: 'example.com/database:v1'}\n        \
+                     - {name: RELATED_IMAGE_TWO, value: 'example.com/database:v1'}\n        image: example.com/operator:v1\n";
+    let input = OPERATOR.replacen("image: example.com/operator:v1\n", variables, 1);
+    assert_ne!(input, OPERATOR);
+    for (flags, wanted) in [
+        (&[][..], "it is listed once, without a name"),
+        (
+            &["--image-digests", "digests.yaml"],
+            "it is listed once under each name, and once without a name",
+        ),
+    ] {
+        let output = directory.generate(flags, &input);
+        assert!(said(&output).contains(wanted), "{}", said(&output));
+    }
+    let related = directory.csv()["spec"]["relatedImages"].clone();
+    let names: Vec<&str> = related
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|each| each["name"].as_str())
+        .collect();
+    assert_eq!(names, ["", "manager", "one", "two"]);
+}

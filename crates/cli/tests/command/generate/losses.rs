@@ -319,3 +319,130 @@ fn labels_of_a_namespace_that_pods_depend_on_are_reported() {
     let text = run("control-plane: x, pod-security.kubernetes.io/enforce: restricted");
     assert!(!text.contains("left out with its labels"), "{text}");
 }
+
+/// kustomize writes `commonLabels` to every object. They are on the Deployment too and have no prefix.
+#[test]
+fn labels_that_all_objects_have_in_common_are_no_loss() {
+    let account = "kind: ServiceAccount\nmetadata:\n  name: manager\n";
+    let labels = "  labels: {shop-operator: '', team: a}\n";
+    let webhook = "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata:\n  \
+                   name: v\n  labels: {shop-operator: ''}\nwebhooks: []\n";
+    let input = changed(DEPLOYMENT, &format!("{DEPLOYMENT}{labels}")) + webhook;
+    let input = input.replacen(account, &format!("{account}{labels}"), 1);
+    let directory = Folder::new();
+    let output = directory.generate(&["--strict"], &input);
+    assert!(output.status.success(), "{}", said(&output));
+    // Another value, or a key that a tool selects by.
+    for other in [
+        "  labels: {team: b}\n",
+        "  labels: {velero.io/exclude-from-backup: 'true'}\n",
+    ] {
+        let input = input.replacen(&format!("{account}{labels}"), &format!("{account}{other}"), 1);
+        let key = other.split(['{', ':']).nth(2).unwrap().trim();
+        assert_named(
+            &losses(&input),
+            "ServiceAccount manager",
+            &format!("loses labels {key}"),
+        );
+    }
+}
+
+const SUGGESTION: &str = "---\napiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata:\n  \
+                          name: example-operator.v0.0.0\n  annotations: {operatorframework.io/suggested-namespace: NAMESPACE}\n\
+                          spec: {displayName: Example, installModes: [{type: AllNamespaces, supported: true}]}\n";
+
+/// A binding that stays an object names the namespace of its account.
+#[test]
+fn bindings_for_the_suggested_namespace_are_no_loss() {
+    let other = "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: agent, namespace: example-system}\n---\n\
+                 apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: agent}\n\
+                 rules: [{apiGroups: [''], resources: [nodes], verbs: [get]}]\n";
+    let bound = |role: &str, account: &str| binding(role).replace("name: manager", &format!("name: {account}"));
+    for (objects, object) in [
+        (
+            format!("{other}{}", bound("agent", "agent")),
+            "ClusterRoleBinding agent",
+        ),
+        (bound("view", "manager"), "ClusterRoleBinding view"),
+    ] {
+        let input = format!("{OPERATOR}{objects}");
+        assert_named(&losses(&input), object, "");
+        assert_named(
+            &losses(&format!("{input}{}", SUGGESTION.replace("NAMESPACE", "other"))),
+            object,
+            "",
+        );
+        let suggested = format!("{input}{}", SUGGESTION.replace("NAMESPACE", "example-system"));
+        let template =
+            "operatorframework.io/suggested-namespace-template: '{\"metadata\": {\"name\": \"example-system\"}}'";
+        let templated = suggested.replace("operatorframework.io/suggested-namespace: example-system", template);
+        assert_ne!(suggested, templated);
+        for input in [suggested, templated] {
+            let directory = Folder::new();
+            let output = directory.generate(&["--strict"], &input);
+            assert!(output.status.success(), "{}", said(&output));
+            assert!(
+                said(&output).contains(&format!("warning: standard input:")),
+                "{}",
+                said(&output)
+            );
+            assert!(said(&output).contains(object), "{}", said(&output));
+        }
+    }
+}
+
+/// OLM binds the account of a Deployment that serves an API or webhooks to two roles of the cluster, and registers the API.
+#[test]
+fn bindings_that_olm_makes_itself_are_no_loss() {
+    let reader = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\n\
+                  metadata: {name: auth-reader, namespace: kube-system}\n\
+                  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: extension-apiserver-authentication-reader}\n\
+                  subjects: [{kind: ServiceAccount, name: manager, namespace: example-system}]\n";
+    let api = "---\napiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1beta1.metrics.example.com}\n\
+               spec: {group: metrics.example.com, version: v1beta1, groupPriorityMinimum: 100, versionPriority: 100, \
+               service: {name: manager, namespace: example-system}}\n";
+    let input = format!("{OPERATOR}{}{reader}{api}", binding("system:auth-delegator"));
+    let lines = losses(&input);
+    for object in [
+        "RoleBinding auth-reader",
+        "ClusterRoleBinding system:auth-delegator",
+        "APIService v1beta1",
+    ] {
+        assert_named(&lines, object, "");
+    }
+    let definition = "displayName: Example, apiservicedefinitions: {owned: [{group: metrics.example.com, version: v1beta1, \
+                      kind: Value, name: values, deploymentName: manager, containerPort: 6443, displayName: a, description: b}]}, ";
+    let base = SUGGESTION.replace("displayName: Example, ", definition);
+    assert!(base.contains("apiservicedefinitions"));
+    let directory = Folder::new();
+    let described = format!("{input}{base}");
+    let output = directory.generate(&["--strict"], &described);
+    assert!(output.status.success(), "{}", said(&output));
+    // The account of a Deployment without the API gets nothing.
+    let lines = losses(&described.replace("deploymentName: manager", "deploymentName: other"));
+    assert_named(&lines, "RoleBinding auth-reader", "");
+}
+
+/// `cat config/*.yaml` may print an object twice.
+#[test]
+fn an_object_that_is_repeated_without_a_difference_is_no_loss() {
+    let service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: example-system}\n\
+                   spec: {selector: {a: b}, ports: [{port: 80}]}\n";
+    let directory = Folder::new();
+    let input = format!("{OPERATOR}{service}---\n{OPERATOR}{service}");
+    let output = directory.generate_with_notes(&["--strict"], &input);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(
+        said(&output).contains("Service web: repeats the object at standard input:"),
+        "{}",
+        said(&output)
+    );
+    assert!(!directory.path("bundle/manifests/dup0_web_v1_service.yaml").exists());
+    // Two Services with one name are one object for OLM.
+    let input = format!("{OPERATOR}{service}{}", service.replace("port: 80", "port: 81"));
+    assert_named(
+        &losses(&input),
+        "Service web",
+        "has the kind and name of an object before it",
+    );
+}

@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::types::structs::{Custom, Field, Type, newer};
 use olmkit_go::strconv;
+use olmkit_go::structs::{Custom, Field, Type, newer};
 
 /// Longer lists are printed on separate lines.
 const COLUMNS: usize = 80;

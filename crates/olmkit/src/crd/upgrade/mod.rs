@@ -15,9 +15,9 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::limits::{self, Limit};
-use crate::types::encode::encode_with;
-use crate::types::structs::newer;
 use flatten::Flat;
+use olmkit_go::structs::encode::encode_with;
+use olmkit_go::structs::newer;
 
 /// The definition that contains a problem's position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -18,8 +18,8 @@ use serde_json::Value;
 
 use self::finding::{BadValue, Findings};
 use self::internal::{Crd, Names, texts};
-use crate::types::decode;
 use crate::yaml::{Error, Node};
+use olmkit_go::structs::decode;
 
 /// The annotation that a CRD in one of Kubernetes' own groups needs.
 const APPROVAL: &str = "api-approved.kubernetes.io";
@@ -34,7 +34,7 @@ pub enum ApiVersion {
 }
 
 impl ApiVersion {
-    /// The name of the CRD type in the tables of [`crate::types::structs`].
+    /// The name of the CRD type in the tables of [`olmkit_go::structs`].
     pub fn type_name(self) -> &'static str {
         match self {
             Self::V1 => "v1.CustomResourceDefinition",
@@ -65,7 +65,7 @@ pub fn validate(crd: &Node, version: ApiVersion) -> Result<Vec<CrdFinding>, Erro
     Ok(findings)
 }
 
-/// As [`validate`], for a decoded CRD (exact field names, no nulls, see [`crate::types::decode`]), and without checks
+/// As [`validate`], for a decoded CRD (exact field names, no nulls, see [`olmkit_go::structs::decode`]), and without checks
 /// of the schemas, see [`validate_schemas`].
 pub fn validate_decoded(crd: &Value, version: ApiVersion) -> Vec<CrdFinding> {
     let crd = Crd::new(crd, version);

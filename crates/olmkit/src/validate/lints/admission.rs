@@ -5,10 +5,10 @@ use crate::bundle::Object;
 use crate::catalog::render::bundle as render;
 use crate::crd::instance::dotted;
 use crate::diagnostics::{Origin, Proof, Rule, Severity, Witness, define_rules};
-use crate::types::decode::misfits;
 use crate::validate::checked::Checked;
 use crate::validate::context::Context;
 use crate::validate::object_meta;
+use olmkit_go::structs::decode::misfits;
 
 define_rules! {
     CSV_23 = {

@@ -137,7 +137,7 @@ fn other_groups(context: &Context<'_>) -> Vec<Checked> {
             } else {
                 known.group
             };
-            let message = format!("OLM matches by kind only and treats this {api_version} {kind} as a {own} {kind}");
+            let message = format!("OLM matches by kind only and treats this {api_version} {kind} as a {kind} of {own}");
             let hint = "let the operator create the object, or give it as an example in `alm-examples`";
             Some(Checked::new(&KUBE_3, message).at(object, "/apiVersion").hint(hint))
         })

@@ -8,9 +8,9 @@ use crate::crd::instance::{dotted, impossible_bounds};
 use crate::crd::validation::{ApiVersion, validate_schemas};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::pointer_part;
-use crate::types::decode::misfits;
 use crate::validate::checked::Checked;
 use crate::validate::context::Context;
+use olmkit_go::structs::decode::misfits;
 
 define_rules! {
     CRD_30 = {

@@ -9,11 +9,11 @@ use crate::crd::instance::{self, InstanceFault, Work};
 use crate::crd::upgrade::{self, Problem, Side};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::Version;
-use crate::types::restore::restore;
 use crate::validate::against::{Against, Earlier, replaced};
 use crate::validate::checked::Checked;
 use crate::validate::context::{Context, Csv, field};
 use crate::validate::olm_v1::{V1_13, hint_to_change_back};
+use olmkit_go::structs::restore::restore;
 
 define_rules! {
     UPG_4 = {

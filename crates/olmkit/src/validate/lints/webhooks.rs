@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::bundle::ports::target_ports;
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::dns1123_subdomain_problems;
 use crate::validate::checked::Checked;
@@ -228,15 +229,7 @@ fn missing_port(csv: &Csv<'_>, webhook: &Value, pointer: &str) -> Option<Checked
     let mut deployments = csv.deployments().iter();
     let deployment = deployments.find(|deployment| field(deployment, "name") == name)?;
     let pod = deployment.pointer("/spec/template/spec")?;
-    // A Service ignores the ports of init containers that end before the others start.
-    let sidecars = items(pod, "initContainers")
-        .iter()
-        .filter(|container| field(container, "restartPolicy") == "Always");
-    let mut ports = items(pod, "containers")
-        .iter()
-        .chain(sidecars)
-        .flat_map(|container| items(container, "ports"))
-        .filter(|found| matches!(field(found, "protocol"), "" | "TCP"));
+    let mut ports = target_ports(pod);
     if ports.any(|found| field(found, "name") == port) {
         return None;
     }

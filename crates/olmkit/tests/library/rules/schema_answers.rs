@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 
 use olmkit::crd::validation::{ApiVersion, validate_decoded, validate_schemas};
-use olmkit::types::decode::{decode, misfits};
+use olmkit_go::structs::decode::{decode, misfits};
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use serde_json::Value;
 

@@ -1,0 +1,69 @@
+//! The result of an apply.
+use std::ops::Deref;
+
+use super::{Change, Conflict, Error, Object};
+use crate::{
+    apply::Report,
+    health::{Health, Ready},
+};
+
+/// A child that was applied. It dereferences to the object as the API server has it.
+#[derive(Clone, Debug)]
+pub struct Applied<C> {
+    object: C,
+    change: Change,
+    conflict: Option<Conflict>,
+}
+
+impl<C> Applied<C> {
+    /// The object.
+    pub fn into_inner(self) -> C {
+        self.object
+    }
+
+    /// The change that the apply made.
+    pub fn change(&self) -> &Change {
+        &self.change
+    }
+
+    /// The field that another client sets again and again, if there is one. It is reported as event and condition.
+    pub fn conflict(&self) -> Option<&Conflict> {
+        self.conflict.as_ref()
+    }
+}
+
+impl<C> Deref for Applied<C> {
+    type Target = C;
+
+    fn deref(&self) -> &C {
+        &self.object
+    }
+}
+
+impl<C: Health> Health for Applied<C> {
+    fn ready(&self) -> Ready {
+        self.object.ready()
+    }
+}
+
+impl<C: Object> Applied<C> {
+    /// A child that exists already.
+    pub(super) fn unchanged(object: C) -> Self {
+        Self {
+            object,
+            change: Change::Unchanged,
+            conflict: None,
+        }
+    }
+
+    /// The typed object and the result of a report.
+    pub(super) fn new(report: Report) -> Result<Self, Error> {
+        let object = serde_json::from_value(report.object)
+            .map_err(|error| Error::bug(format!("the API server's {} cannot be read: {error}", C::kind(&()))))?;
+        Ok(Self {
+            object,
+            change: report.change,
+            conflict: report.conflict,
+        })
+    }
+}

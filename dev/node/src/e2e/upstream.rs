@@ -1,0 +1,85 @@
+//! Upstream's operator-sdk with our bundle images.
+
+use crate::checks::Checks;
+use crate::command::Invocation;
+use crate::package::{Package, on_tls, operand_image_of};
+use crate::run::{Namespace, Run};
+use crate::world::World;
+
+/// Upstream's opm image, in the registry with TLS.
+pub const OPM_IMAGE: &str = "localhost:5443/operator-framework/opm:latest";
+/// Image with which operator-sdk decompresses bundles.
+pub const DECOMPRESSION_IMAGE: &str = "localhost:5000/dev/busybox:1";
+
+pub fn upstream(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
+    let run = world.run;
+    let space = &run.namespace("upstream");
+    run.title("upstream's operator-sdk with our bundle images");
+    scaffold_project(run)?;
+    let package = &world.package;
+    let phase = |version: &str| space.csv_phase(&format!("{}.v{version}", Package::NAME));
+    checks.check("operator-sdk run bundle", || {
+        run.kubectl(&format!("create namespace {}", space.name))?;
+        run_bundle(space, &on_tls(&package.bundle_image(world.old()))).run()?;
+        run.until(180, "Succeeded", || phase(world.old()))
+    });
+    checks.check("a Memcached runs", || space.sample_runs());
+    checks.check("operator-sdk run bundle-upgrade", || {
+        operator_sdk(space, "run bundle-upgrade")
+            .arg(on_tls(&package.bundle_image(world.new_version())))
+            .run()?;
+        run.until(180, "Succeeded", || phase(world.new_version()))?;
+        let image = operand_image_of(&run.work.join("new-bundle"))?;
+        run.until(180, &image, || space.operand_image())
+    });
+    checks.check("operator-sdk cleanup", || {
+        space.kubectl("delete memcached --all --timeout=300s")?;
+        operator_sdk(space, "cleanup").arg(Package::NAME).run()?;
+        space.delete()
+    });
+    checks.check(
+        "the objects that operator-sdk leaves behind are known and can be removed",
+        || remove_residue(run),
+    );
+    checks.check("nothing else is left", || world.nothing_is_left());
+    Ok(())
+}
+
+/// operator-sdk reads the PROJECT file for every command, so it runs in a scaffolded project.
+pub fn scaffold_project(run: &Run) -> anyhow::Result<()> {
+    let project = run.work.join("sdk-project");
+    std::fs::create_dir_all(&project)?;
+    run.olmkit("init --project-name sdk-project --directory")
+        .arg(project)
+        .run()?;
+    Ok(())
+}
+
+/// operator-sdk with these arguments, for a namespace.
+pub fn operator_sdk(space: &Namespace, words: &str) -> Invocation {
+    let run = space.run;
+    run.inside("operator-sdk")
+        .directory(&run.work.join("sdk-project"))
+        .words(words)
+        .words("--timeout 3m -n")
+        .arg(&space.name)
+}
+
+/// `operator-sdk run bundle` for an image.
+pub fn run_bundle(space: &Namespace, image: &str) -> Invocation {
+    operator_sdk(space, "run bundle")
+        .args(["--index-image", OPM_IMAGE, "--decompression-image", DECOMPRESSION_IMAGE])
+        .arg(image)
+}
+
+/// Removes the objects that upstream's `cleanup` leaves behind. It leaves them for bundles of operator-sdk too.
+pub fn remove_residue(run: &Run) -> anyhow::Result<()> {
+    run.kubectl("delete clusterrole -l olm.owner,olm.owner.kind!=OperatorGroup --ignore-not-found")?;
+    // Objects that only the upgrade has have no owner label: OLM sets it only on existing objects.
+    run.kubectl(&format!(
+        "delete clusterrole {}-metrics-reader --ignore-not-found",
+        Package::NAME
+    ))?;
+    run.kubectl("delete operators.operators.coreos.com --all")?;
+    Ok(())
+}
