@@ -4,7 +4,7 @@ use k8s_openapi::api::{
     authentication::v1::TokenReview,
     authorization::v1::SubjectAccessReview,
     coordination::v1::Lease,
-    core::v1::{ConfigMap, Secret, Service},
+    core::v1::{ConfigMap, Pod, Secret, Service},
     networking::v1::NetworkPolicy,
     policy::v1::PodDisruptionBudget,
 };
@@ -14,12 +14,13 @@ use kube_manager::{
     reconcile::{Context, Controller, Error, Grant, Object, Outcome, Reconciler, Scope, State},
     rollout::RolloutBudget,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     api::v1alpha1::{FINALIZER, Memcached, MemcachedSpec, Workload},
     operand,
     replicas::Replicas,
+    resize::Limits,
     status::{self, Endpoints, Seen, Server},
 };
 
@@ -35,20 +36,21 @@ pub const RELATED_IMAGE: &str = "RELATED_IMAGE_MEMCACHED";
 /// The variable of the tutorials.
 pub const IMAGE: &str = "MEMCACHED_IMAGE";
 
-/// The annotation with which users pause the reconciles of a Memcached. Its value is `true`.
-pub const PAUSED: &str = "cache.example.com/paused";
+/// The variable with the namespace of the operator.
+const NAMESPACE: &str = "POD_NAMESPACE";
 
 /// A larger Memcached is not reconciled: any user can add annotations of 256 KiB. The names of 1,000 pods need up to 65 KiB.
 const MAX_MEMCACHED: usize = 80 << 10;
 
 /// The reconciler.
-pub struct MemcachedReconciler;
+#[derive(Default)]
+pub struct MemcachedReconciler(Limits);
 
 /// Declares the controller. At most `max_rolling` objects replace their servers at the same time because of the operator. Objects get
 /// the finalizer if `adds_finalizer` is true.
 pub fn controller(max_rolling: usize, adds_finalizer: bool) -> Controller<MemcachedReconciler> {
     let servers = watcher::Config::default().labels(operand::SERVERS);
-    Controller::new("memcached", MemcachedReconciler)
+    Controller::new("memcached", MemcachedReconciler::default())
         .owns::<Deployment>("runs the servers")
         .owns::<StatefulSet>("runs servers with names that stay")
         .owns::<Service>("gives the servers their addresses")
@@ -63,6 +65,7 @@ pub fn controller(max_rolling: usize, adds_finalizer: bool) -> Controller<Memcac
         )
         // The EndpointSlice controller copies the labels of the Service.
         .observes(servers, "only servers that clients find count as ready", Endpoints::of)
+        .needs(Grant::of::<Pod>(Scope::Watched, ["patch"], "changes the memory of running servers").on("resize"))
         .gauge(
             "memcached_servers_wanted",
             "Servers that the spec asks for",
@@ -107,20 +110,21 @@ impl Reconciler for MemcachedReconciler {
     type Object = Memcached;
 
     async fn reconcile(&self, memcached: &Memcached, context: &Context<Memcached>) -> Result<Outcome, Error> {
-        if memcached
-            .annotations()
-            .get(PAUSED)
-            .is_some_and(|paused| paused == "true")
-        {
-            return Ok(Outcome::paused(format!("the annotation {PAUSED} is true")));
+        if status::is_paused(memcached) {
+            return Ok(Outcome::paused(format!("the annotation {} is true", status::PAUSED)));
         }
         let (image, asked) = (image(memcached, context)?, asked(&memcached.spec));
         let is_set = memcached.spec.workload == Workload::StatefulSet;
+        let name = memcached.name_any();
+        let kept = operand::keep_memory(memcached, &json!([image, asked]), || match is_set {
+            true => Some(child::<StatefulSet>(context, &name)?.spec?.template),
+            false => Some(child::<Deployment>(context, &name)?.spec?.template),
+        });
         if is_set {
-            let set = operand::stateful_set(memcached, &image);
+            let set = operand::stateful_set(&kept, &image);
             context.apply_in_turn(set, &asked).await?;
         } else {
-            let deployment = operand::deployment(memcached, &image);
+            let deployment = operand::deployment(&kept, &image);
             context.apply_in_turn(deployment, &asked).await?;
         }
         context.apply(operand::service(memcached)).await?;
@@ -132,9 +136,10 @@ impl Reconciler for MemcachedReconciler {
             .apply_if(operand::has_budget(memcached), || operand::budget(memcached, warming))
             .await?;
         if let Some(namespaces) = &memcached.spec.allowed_namespaces {
-            context.apply(operand::network_policy(memcached, namespaces)).await?;
+            let operator = memcached.spec.resizes_in_place().then(|| context.env(NAMESPACE).ok());
+            let namespaces: Vec<String> = namespaces.iter().cloned().chain(operator.flatten()).collect();
+            context.apply(operand::network_policy(memcached, &namespaces)).await?;
         }
-        let name = memcached.name_any();
         let has_former = match is_set {
             true => child::<Deployment>(context, &name).is_some(),
             false => child::<StatefulSet>(context, &name).is_some(),
@@ -155,7 +160,7 @@ impl Reconciler for MemcachedReconciler {
             }
             (false, _) => {}
         }
-        Ok(Outcome::ready())
+        self.0.apply(memcached, context).await
     }
 
     /// Reports the deletion, as in the tutorials. Kubernetes deletes the managed objects by their owner references.
@@ -251,14 +256,22 @@ fn asked(spec: &MemcachedSpec) -> Value {
         let of_servers =
             |name: &str| !["size", "disruptionBudget", "warmUpSeconds", "allowedNamespaces"].contains(&name);
         fields.retain(|name, value| of_servers(name) && default.get(name) != Some(value));
+        if spec.resizes_in_place() {
+            fields.remove("memoryLimitMegabytes");
+            let maps = spec
+                .resources
+                .iter()
+                .flat_map(|given| [(0, &given.limits), (1, &given.requests)]);
+            let entries = maps.flat_map(|(map, given)| given.iter().flatten().map(move |entry| (map, entry)));
+            let others: Vec<_> = entries.filter(|(_, (name, _))| *name != "memory").collect();
+            fields.insert("resources".to_owned(), json!(others));
+        }
     }
     asked
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::operand::fixtures::memcached;
 
@@ -269,7 +282,7 @@ mod tests {
         for (name, text) in variables {
             context = context.with_env(name, *text);
         }
-        MemcachedReconciler.reconcile(&object, &context).await?;
+        MemcachedReconciler::default().reconcile(&object, &context).await?;
         let deployments = context.applied::<Deployment>().into_iter();
         let pods = deployments.filter_map(|deployment| deployment.spec?.template.spec);
         let images = pods
@@ -300,15 +313,18 @@ mod tests {
     #[tokio::test]
     async fn a_paused_memcached_is_left_alone() {
         let mut object = memcached(&json!({ "image": "m:1" }));
-        object.metadata.annotations = Some([(PAUSED.to_owned(), "true".to_owned())].into());
+        object.metadata.annotations = Some([(status::PAUSED.to_owned(), "true".to_owned())].into());
         let context = Context::recording(&object);
-        let outcome = MemcachedReconciler.reconcile(&object, &context).await.unwrap();
+        let outcome = MemcachedReconciler::default()
+            .reconcile(&object, &context)
+            .await
+            .unwrap();
         assert!(!outcome.is_ready() && context.applied::<Deployment>().is_empty());
     }
 
     /// Kinds of workload, lists and bindings that a reconcile applies, and those that are deleted after it.
     async fn migrates(object: &Memcached, context: &Context<Memcached>) -> [usize; 6] {
-        MemcachedReconciler.reconcile(object, context).await.unwrap();
+        MemcachedReconciler::default().reconcile(object, context).await.unwrap();
         let applied = |deployments, sets| [deployments, sets].map(usize::from);
         let workloads = applied(
             !context.applied::<Deployment>().is_empty(),
@@ -410,6 +426,22 @@ mod tests {
         assert_eq!(
             asked(&memcached(&json!({ "image": "m:1" })).spec),
             json!({ "image": "m:1" })
+        );
+    }
+
+    #[test]
+    fn memory_that_changes_in_place_is_no_change_of_the_servers() {
+        let asked = |resources: Value, items: i32| {
+            let spec = json!({ "warmCache": "ResizeInPlace", "memoryLimitMegabytes": items, "resources": resources });
+            super::asked(&memcached(&spec).spec)
+        };
+        let memory = json!({ "limits": { "memory": "1Gi" }, "requests": { "memory": "1Gi" } });
+        assert_eq!(asked(memory, 128), asked(json!({}), 64));
+        let limit = json!({ "limits": { "cpu": "1", "memory": "1Gi" } });
+        assert_eq!(asked(limit, 64), asked(json!({ "limits": { "cpu": "1" } }), 64));
+        assert_ne!(
+            asked(json!({ "requests": { "cpu": "1" } }), 64),
+            asked(json!({ "limits": { "cpu": "1" } }), 64)
         );
     }
 }

@@ -11,10 +11,12 @@
 //! | [`controller`] | the reconciler and its permissions |
 //! | [`replicas`] | the numbers of a Deployment or StatefulSet |
 //! | [`status`] | the status of a Memcached: a pure function |
+//! | [`resize`] | the memory of running servers |
 //! | [`options`] | flags |
 pub mod api;
 pub mod controller;
 pub mod operand;
 pub mod options;
 pub mod replicas;
+pub mod resize;
 pub mod status;

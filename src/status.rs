@@ -11,7 +11,7 @@ use kube_manager::{
     ObjectKey,
     conditions::{self, AVAILABLE, DEGRADED, READY},
     events::Severity,
-    health::{PodFailure, pod_failure},
+    health::{ContainerMemory, PodFailure, container_memory, pod_failure},
     reconcile::{Error, ErrorKind, Outcome, State},
 };
 
@@ -28,6 +28,9 @@ const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 /// The status lists the addresses of at most this number of servers, because every client of the object reads it.
 const LISTED: usize = 200;
 
+/// The annotation with which users pause the reconciles of a Memcached. Its value is `true`.
+pub const PAUSED: &str = "cache.example.com/paused";
+
 /// The reason while servers that ran are not ready.
 const NOT_READY: &str = "ServersNotReady";
 
@@ -37,9 +40,12 @@ const MIGRATING: &str = "Migrating";
 /// Projection of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    name: String,
+    /// Name of the pod.
+    pub name: String,
     workload: Workload,
     failure: Option<PodFailure>,
+    /// The memory of the container, if it changes in place.
+    pub memory: Option<ContainerMemory>,
 }
 
 impl Server {
@@ -60,10 +66,12 @@ impl Server {
         if pod.metadata.deletion_timestamp.is_some() {
             return None;
         }
+        let is_resizable = pod.annotations().contains_key(operand::IN_PLACE);
         let server = Self {
             name: pod.name_any(),
             workload,
             failure: pod_failure(pod),
+            memory: container_memory(pod, operand::MEMCACHED).filter(|_| is_resizable),
         };
         Some((ObjectKey::new(pod.namespace().unwrap_or_default(), name), server))
     }
@@ -181,10 +189,11 @@ pub fn report(memcached: &Memcached, seen: &Seen, result: &Result<Outcome, Error
     let counts = seen.counts();
     let progress = progress(memcached, seen, counts.as_ref());
     let size = memcached.spec.size;
-    let outcome = match result {
-        // A paused object.
-        Ok(outcome) if !outcome.is_ready() => outcome.clone(),
-        _ => readiness(memcached, seen, counts.as_ref(), progress),
+    let outcome = match (readiness(memcached, seen, counts.as_ref(), progress), result) {
+        (_, Ok(outcome)) if is_paused(memcached) => outcome.clone(),
+        // Running servers change their memory.
+        (own, Ok(outcome)) => own.and(outcome.clone()),
+        (own, Err(_)) => own,
     };
     let is_wrong = match result {
         Err(error) => error.kind() != ErrorKind::Waiting,
@@ -197,6 +206,7 @@ pub fn report(memcached: &Memcached, seen: &Seen, result: &Result<Outcome, Error
         selector: Some(operand::selector_text(memcached)),
         phase: Some(match progress {
             _ if is_wrong => Phase::Degraded,
+            Progress::Done if !outcome.is_ready() && !is_paused(memcached) => Phase::Resizing,
             Progress::Done | Progress::Lost => Phase::Running,
             _ if is_new(memcached, counts.as_ref()) => Phase::Pending,
             _ => Phase::Resizing,
@@ -238,8 +248,7 @@ pub fn event(memcached: &Memcached, seen: &Seen, outcome: &Outcome) -> Option<(S
     let was_degraded = problem(memcached).is_some();
     let note = ready_of(memcached, counts.as_ref());
     if let Some(former) = &seen.former {
-        let (from, to) = (former.workload.kind(), memcached.spec.workload.kind());
-        let note = format!("from {from} to {to}");
+        let note = format!("from {:?} to {:?}", former.workload, memcached.spec.workload);
         return (before.reason != MIGRATING && !outcome.is_failed()).then_some((Severity::Normal, MIGRATING, note));
     }
     if before.reason == MIGRATING && outcome.is_ready() {
@@ -269,20 +278,22 @@ pub fn deleting(memcached: &Memcached, state: State, message: String) -> Outcome
         .condition(DEGRADED, state, "Finalizing", message)
 }
 
+/// Returns true if the user has paused the reconciles of the Memcached.
+pub fn is_paused(memcached: &Memcached) -> bool {
+    memcached
+        .annotations()
+        .get(PAUSED)
+        .is_some_and(|paused| paused == "true")
+}
+
 fn readiness(memcached: &Memcached, seen: &Seen, counts: Option<&Counts<'_>>, progress: Progress) -> Outcome {
     let ready = ready_of(memcached, counts);
     if progress == Progress::Done {
         return Outcome::ready();
     }
-    let mut failures = seen
-        .servers
-        .iter()
-        .filter_map(|server| server.failure.as_ref())
-        .peekable();
-    if let Some(first) = failures.peek() {
-        let reason = first.reason.clone();
-        let messages: Vec<&str> = failures.map(|failure| failure.message.as_str()).collect();
-        return Outcome::failed(reason, format!("{ready}; {}", messages.join("; ")));
+    let failures = seen.servers.iter().filter_map(|server| server.failure.as_ref());
+    if let Some(failed) = failed(&ready, failures) {
+        return failed;
     }
     if let Some((reason, message)) = counts.and_then(|counts| counts.replicas.failure.clone()) {
         return Outcome::failed(reason, format!("{ready}; {message}"));
@@ -319,12 +330,20 @@ fn readiness(memcached: &Memcached, seen: &Seen, counts: Option<&Counts<'_>>, pr
     Outcome::failed(NOT_READY, format!("{ready}{cause}"))
 }
 
+/// The outcome if there are failures.
+pub fn failed<'f>(ready: &str, failures: impl Iterator<Item = &'f PodFailure>) -> Option<Outcome> {
+    let failures: Vec<&PodFailure> = failures.collect();
+    let messages: Vec<&str> = failures.iter().map(|failure| failure.message.as_str()).collect();
+    let reason = failures.first()?.reason.clone();
+    Some(Outcome::failed(reason, format!("{ready}; {}", messages.join("; "))))
+}
+
 /// The servers of the new kind.
 fn migration(memcached: &Memcached, counts: Option<&Counts<'_>>) -> String {
     let (size, kind) = (memcached.spec.size, memcached.spec.workload);
     let ready = counts.map_or(0, |counts| counts.replicas.ready.min(size));
-    let (new, old) = (kind.kind(), kind.other().kind());
-    format!("{ready} of {size} servers of the {new} are ready; those of the {old} stop when all are ready")
+    let former = kind.other();
+    format!("{ready} of {size} servers of the {kind:?} are ready; those of the {former:?} stop when all are ready")
 }
 
 fn progress(memcached: &Memcached, seen: &Seen, counts: Option<&Counts<'_>>) -> Progress {
@@ -665,6 +684,7 @@ mod tests {
                 name: name.to_owned(),
                 workload: Workload::Deployment,
                 failure,
+                memory: None,
             })
         };
         let failure = PodFailure {
@@ -686,6 +706,28 @@ mod tests {
             verdict(&sample, &seen(2, 2, 2, refused)),
             expect("failed", "2 of 3 servers are ready; exceeded quota", "Degraded")
         );
+    }
+
+    #[test]
+    fn servers_that_change_their_memory_are_available() {
+        let resizing = || {
+            Ok(Outcome::waiting(
+                "ResizingMemory",
+                "1 of 3 servers have 128 MiB for items",
+            ))
+        };
+        let sample = sample(Some("Running"), "True", 9);
+        let outcome = report(&sample, &seen(3, 3, 3, rolled_out()), &resizing());
+        assert_eq!(outcome.message(), Some("1 of 3 servers have 128 MiB for items"));
+        assert_eq!(outcome.is_available(), Some(true));
+        assert_eq!(outcome.fields().unwrap()["phase"], "Resizing");
+        // Lost servers are more important.
+        let outcome = report(&sample, &seen(3, 3, 2, rolled_out()), &resizing());
+        assert_eq!(outcome.message(), Some("2 of 3 servers are ready"));
+        let infeasible = Ok(Outcome::failed("ResizeInfeasible", "pod a: no room"));
+        let outcome = report(&sample, &seen(3, 3, 3, rolled_out()), &infeasible);
+        assert!(outcome.is_failed());
+        assert_eq!(outcome.fields().unwrap()["phase"], "Degraded");
     }
 
     #[test]

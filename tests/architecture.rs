@@ -27,6 +27,7 @@ const OPERATOR: &[&[&str]] = &[
     &["operand"],
     &["replicas"],
     &["status"],
+    &["resize"],
     &["controller"],
     &["options"],
 ];

@@ -36,6 +36,8 @@ pub const SELECT_DEPLOYMENT: &str = "urn:alm:descriptor:com.tectonic.ui:select:D
 pub const SELECT_STATEFUL_SET: &str = "urn:alm:descriptor:com.tectonic.ui:select:StatefulSet";
 /// The OLM console's list of values: a warm restart.
 pub const SELECT_WARM_RESTART: &str = "urn:alm:descriptor:com.tectonic.ui:select:WarmRestart";
+/// The OLM console's list of values: a resize in place.
+pub const SELECT_RESIZE_IN_PLACE: &str = "urn:alm:descriptor:com.tectonic.ui:select:ResizeInPlace";
 /// The OLM console folds fields with this mark away.
 pub const ADVANCED: &str = "urn:alm:descriptor:com.tectonic.ui:advanced";
 /// The OLM console's list of conditions.

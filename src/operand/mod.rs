@@ -3,6 +3,7 @@
 mod binding;
 mod budget;
 mod deployment;
+mod memory;
 mod network_policy;
 mod pod;
 mod process;
@@ -17,15 +18,16 @@ use kube::{ResourceExt, api::ObjectMeta};
 pub use binding::{binding, binding_name, list_name, server_list, servers};
 pub use budget::{budget, has_budget};
 pub use deployment::deployment;
+pub use memory::{IN_PLACE, keep_memory};
 pub use network_policy::network_policy;
-pub use pod::deadline_seconds;
+pub use pod::{deadline_seconds, resources};
 pub use service::service;
 pub use stateful_set::stateful_set;
 
 use crate::api::v1alpha1::Memcached;
 
 /// Name of the container and of its port.
-pub(crate) const MEMCACHED: &str = "memcached";
+pub const MEMCACHED: &str = "memcached";
 
 /// The operator as value of labels.
 const OPERATOR: &str = "memcached-operator";

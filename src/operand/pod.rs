@@ -181,7 +181,7 @@ fn probe(period_seconds: i32) -> Probe {
 
 /// The container's requests and limits: what the user says, and memory from `memoryLimitMegabytes` where the user says
 /// nothing about memory. Request and limit are equal then: a cache uses all of its memory sooner or later.
-fn resources(spec: &MemcachedSpec) -> ResourceRequirements {
+pub fn resources(spec: &MemcachedSpec) -> ResourceRequirements {
     let given = spec.resources.clone().unwrap_or_default();
     let mut limits = given.limits.unwrap_or_default();
     let mut requests = given.requests.unwrap_or_default();

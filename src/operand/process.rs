@@ -7,7 +7,7 @@ use k8s_openapi::{
 };
 
 use super::MEMCACHED;
-use crate::api::v1alpha1::{MemcachedSpec, Tls};
+use crate::api::v1alpha1::{MemcachedSpec, Tls, WarmCache};
 
 /// Runs memcached as a child process of the shell.
 ///
@@ -39,9 +39,14 @@ const TLS: &str = "tls";
 /// With a file for its items, memcached allocates a page of 1 MiB for each of its 39 size classes at its start.
 const PAGES_MEBIBYTES: i32 = 40;
 
+/// Memcached keeps its items over a restart.
+fn is_warm(spec: &MemcachedSpec) -> bool {
+    spec.warm_cache == Some(WarmCache::WarmRestart)
+}
+
 /// Memcached's option -m: the memory for items.
 pub(super) fn memory_mebibytes(spec: &MemcachedSpec) -> i32 {
-    let pages = spec.warm_cache.map_or(0, |_| PAGES_MEBIBYTES);
+    let pages = if is_warm(spec) { PAGES_MEBIBYTES } else { 0 };
     spec.memory_limit_megabytes.saturating_add(pages)
 }
 
@@ -55,9 +60,7 @@ pub(super) fn command(spec: &MemcachedSpec) -> Vec<String> {
 
 /// The arguments about files.
 pub(super) fn arguments(spec: &MemcachedSpec) -> Vec<String> {
-    let items = spec
-        .warm_cache
-        .map(|_| vec!["-e".to_owned(), format!("/{ITEMS}/memory")]);
+    let items = is_warm(spec).then(|| vec!["-e".to_owned(), format!("/{ITEMS}/memory")]);
     let tls = spec.tls.as_ref().map(|tls| {
         let verify = match tls.verify_clients {
             true => format!(",ssl_ca_cert=/{TLS}/ca.crt,ssl_verify_mode=2"),
@@ -71,7 +74,7 @@ pub(super) fn arguments(spec: &MemcachedSpec) -> Vec<String> {
 
 /// The volumes, if there are any.
 pub(super) fn volumes(spec: &MemcachedSpec) -> Option<Vec<Volume>> {
-    let items = spec.warm_cache.map(|_| items(spec));
+    let items = is_warm(spec).then(|| items(spec));
     let volumes: Vec<Volume> = items.into_iter().chain(spec.tls.as_ref().map(certificate)).collect();
     (!volumes.is_empty()).then_some(volumes)
 }

@@ -57,6 +57,7 @@ fn copy_with_permissions(from: &Path, to: &Path) {
                     ("apps", "statefulsets", all),
                     ("networking.k8s.io", "networkpolicies", all),
                     ("''", "configmaps, secrets", all),
+                    ("''", "pods/resize", "patch"),
                 ];
                 let rule = |(group, resources, verbs)| {
                     format!(

@@ -101,6 +101,22 @@ async fn bad_input_is_refused_with_the_reason() {
         ),
         (json!({ "tls": {} }), "spec.tls.secretName"),
         (
+            json!({ "warmCache": "ResizeInPlace", "tls": { "secretName": "a" } }),
+            "must not be combined with tls",
+        ),
+        (
+            json!({ "warmCache": "ResizeInPlace", "extraArgs": ["-Y", "/etc/users"] }),
+            "spec.warmCache",
+        ),
+        (
+            json!({ "warmCache": "ResizeInPlace", "extraArgs": ["--auth-file=/etc/users"] }),
+            "spec.warmCache",
+        ),
+        (
+            json!({ "warmCache": "ResizeInPlace", "extraArgs": ["-vL"] }),
+            "spec.warmCache",
+        ),
+        (
             json!({ "disruptionBudget": { "maxUnavailable": -1 } }),
             "spec.disruptionBudget.maxUnavailable",
         ),
@@ -141,6 +157,10 @@ async fn good_input_is_accepted_and_completed() {
         (
             "warm",
             json!({ "warmCache": "WarmRestart", "resources": { "limits": { "memory": "136Mi" } } }),
+        ),
+        (
+            "resizes",
+            json!({ "warmCache": "ResizeInPlace", "resources": { "limits": { "memory": "96Mi" } }, "extraArgs": ["-o", "modern", "-v"] }),
         ),
         (
             &"x".repeat(63),

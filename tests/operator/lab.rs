@@ -195,6 +195,19 @@ impl Lab {
         Self::on(fragile().await, name, &grants()).await
     }
 
+    /// A control plane without the helper that schedules pods.
+    pub async fn unscheduled() -> ControlPlane {
+        let options = Options::default().pods_become_ready(false);
+        let control_plane = ControlPlane::start(options).await.unwrap();
+        define(&control_plane).await;
+        control_plane
+    }
+
+    /// As [`new`](Self::new), on this control plane.
+    pub async fn of(plane: &'static ControlPlane, name: &str) -> Self {
+        Self::on(plane, name, &grants()).await
+    }
+
     async fn on(plane: &'static ControlPlane, name: &str, grants: &[Grant]) -> Self {
         let lab = Self {
             client: plane.client().await.unwrap(),

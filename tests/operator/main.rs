@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod alerts;
+mod compatible;
 mod crashes;
 mod deletion;
 mod deploy;
@@ -21,9 +22,11 @@ mod network;
 mod obstacles;
 mod policy;
 mod quiet;
+mod resize;
 mod rights;
 mod rollouts;
 mod scenario;
+mod spread;
 mod stable;
 mod storms;
 mod unwritable;

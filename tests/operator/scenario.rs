@@ -1,10 +1,11 @@
 //! A scenario with every action of the operator, and the permissions it uses.
 use k8s_openapi::api::{
     apps::v1::{Deployment, StatefulSet},
+    core::v1::Pod,
     networking::v1::NetworkPolicy,
     policy::v1::PodDisruptionBudget,
 };
-use kube::api::{Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use kube_testbed::AuditEvent;
 use serde_json::json;
 
@@ -38,7 +39,7 @@ pub fn asked(event: &AuditEvent) -> Option<String> {
 }
 
 /// Every action of the operator in one run: create, resize both ways, correct, repeat an event, restrict the clients, change the
-/// workload, delete.
+/// workload, change the memory of a running server, delete.
 pub async fn live(lab: &Lab) {
     lab.memcached("sample", json!({ "size": 2 })).await;
     lab.running("sample").await;
@@ -93,4 +94,17 @@ pub async fn live(lab: &Lab) {
     lab.running("stable").await;
     lab.delete("stable").await;
     lab.gone("stable").await;
+    lab.memcached("memory", json!({ "warmCache": "ResizeInPlace" })).await;
+    lab.running("memory").await;
+    lab.change("memory", json!({ "memoryLimitMegabytes": 128 })).await;
+    let selector = ListParams::default().labels("memcached_cr=memory");
+    eventually("the pod is resized", async || {
+        let pod = lab.api::<Pod>().list(&selector).await.unwrap().items.pop()?;
+        let resources = pod.spec?.containers.remove(0).resources?;
+        (resources.limits?.get("memory")?.0 == "208Mi").then_some(())
+    })
+    .await;
+    lab.running("memory").await;
+    lab.delete("memory").await;
+    lab.gone("memory").await;
 }

@@ -218,7 +218,7 @@ async fn a_change_of_the_workload_never_stops_all_servers() {
     for (index, workload) in [Workload::StatefulSet, Workload::Deployment].into_iter().enumerate() {
         let old = lab.pods("sample").await;
         let lists = published(&lab).await;
-        lab.change("sample", json!({ "workload": workload.kind(), "image": UNAVAILABLE }))
+        lab.change("sample", json!({ "workload": workload, "image": UNAVAILABLE }))
             .await;
         let new = starting(&lab, &old).await;
         let degraded = lab.reaches("sample", Phase::Degraded).await;
@@ -243,7 +243,7 @@ async fn a_change_of_the_workload_never_stops_all_servers() {
         .await;
         assert_eq!(condition(&migrating, AVAILABLE).status, "True");
         let message = condition(&migrating, READY).message;
-        assert!(message.contains(workload.other().kind()), "{message}");
+        assert!(message.contains(&format!("{:?}", workload.other())), "{message}");
 
         lab.running("sample").await;
         let is_set = workload == Workload::StatefulSet;

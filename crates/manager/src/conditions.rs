@@ -3,6 +3,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition, Time},
     jiff::Timestamp,
 };
+use serde_json::{Value, json};
 
 /// The object is as its spec asks for. kstatus, Flux and Argo CD wait for it.
 pub const READY: &str = "Ready";
@@ -84,6 +85,71 @@ pub fn get<'c>(conditions: &'c [Condition], kind: &str) -> Option<&'c Condition>
 /// Returns true if the condition `kind` is true.
 pub fn is_true(conditions: &[Condition], kind: &str) -> bool {
     get(conditions, kind).is_some_and(|condition| condition.status == "True")
+}
+
+/// The OpenAPI schema of a list of conditions, with the bounds that Kubernetes' own kinds have: one entry for each type.
+///
+/// ```
+/// use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+/// use schemars::{Schema, SchemaGenerator};
+///
+/// #[derive(schemars::JsonSchema)]
+/// struct Status {
+///     #[schemars(schema_with = "conditions")]
+///     conditions: Vec<Condition>,
+/// }
+///
+/// fn conditions(_: &mut SchemaGenerator) -> Schema {
+///     kube_manager::conditions::schema().try_into().unwrap_or_default()
+/// }
+/// ```
+pub fn schema() -> Value {
+    json!({
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "description": "One aspect of the object's state.",
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+            "properties": {
+                "lastTransitionTime": {
+                    "description": "When the condition last changed from one status to another.",
+                    "type": "string",
+                    "format": "date-time",
+                },
+                "message": {
+                    "description": "A message for people.",
+                    "type": "string",
+                    "maxLength": 32768,
+                },
+                "observedGeneration": {
+                    "description": "The metadata.generation that the condition is about.",
+                    "type": "integer",
+                    "format": "int64",
+                    "minimum": 0,
+                },
+                "reason": {
+                    "description": "The reason for programs: one word in CamelCase.",
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 1024,
+                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+                },
+                "status": {
+                    "description": "The status of the condition.",
+                    "type": "string",
+                    "enum": ["True", "False", "Unknown"],
+                },
+                "type": {
+                    "description": "Name of the condition in CamelCase.",
+                    "type": "string",
+                    "maxLength": 316,
+                    "pattern": r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+                },
+            },
+        },
+    })
 }
 
 /// The API server stores seconds.

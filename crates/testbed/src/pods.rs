@@ -249,6 +249,8 @@ fn container_status(container: &Container, unavailable: bool, now: &Time) -> Con
         ready: !unavailable,
         started: Some(!unavailable),
         restart_count: 0,
+        // The API server rejects the resize of a pod whose kubelet reports none.
+        resources: container.resources.clone(),
         // The value above is in the API's form, so this cannot fail. An empty state would also be valid.
         state: serde_json::from_value(state).ok(),
         ..ContainerStatus::default()

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use crate::run::{Cluster, Namespace, Run};
 
 /// Permissions that today's operator needs and the released bundle lacks: API group, resources, verbs.
-const ADDED_PERMISSIONS: [(&str, &str, &str); 4] = [
+const ADDED_PERMISSIONS: [(&str, &str, &str); 5] = [
     ("discovery.k8s.io", "endpointslices", "list, watch"),
     ("apps", "statefulsets", "create, delete, get, list, patch, watch"),
     (
@@ -17,6 +17,7 @@ const ADDED_PERMISSIONS: [(&str, &str, &str); 4] = [
         "create, delete, get, list, patch, watch",
     ),
     ("\"\"", "configmaps, secrets", "create, delete, get, list, patch, watch"),
+    ("\"\"", "pods/resize", "patch"),
 ];
 
 /// Copies of the committed bundles and the catalog, below `Run::work`.

@@ -21,8 +21,8 @@ pub use warm_cache::WarmCache;
 pub use workload::Workload;
 
 use crate::api::{
-    ADVANCED, NUMBER, POD_COUNT, RESOURCE_REQUIREMENTS, SELECT_DEPLOYMENT, SELECT_STATEFUL_SET, SELECT_WARM_RESTART,
-    TEXT, descriptor,
+    ADVANCED, NUMBER, POD_COUNT, RESOURCE_REQUIREMENTS, SELECT_DEPLOYMENT, SELECT_RESIZE_IN_PLACE, SELECT_STATEFUL_SET,
+    SELECT_WARM_RESTART, TEXT, descriptor,
 };
 
 /// The finalizer: the operator reports the deletion before the object is removed.
@@ -104,16 +104,16 @@ pub const DEFAULT_WARM_UP_SECONDS: i32 = 10;
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-olm-owned" = owned()))]
-#[x_kube(validation = rules::memory(), validation = rules::threads(), validation = rules::max_item_size())]
+#[x_kube(validation = rules::memory(), validation = rules::threads(), validation = rules::max_item_size(), validation = rules::resize_in_place())]
 pub struct MemcachedSpec {
     /// Number of memcached servers. 0 stops all of them and keeps the object.
-    #[serde(default = "default_size")]
+    #[serde(default = "constant::<DEFAULT_SIZE>")]
     #[schemars(range(min = 0), extend("x-olm-descriptor" = descriptor("Size", &[POD_COUNT])))]
     #[x_kube(validation = rules::size())]
     pub size: i32,
 
     /// TCP port on which each server listens.
-    #[serde(default = "default_container_port")]
+    #[serde(default = "constant::<DEFAULT_CONTAINER_PORT>")]
     #[schemars(range(min = 1, max = 65535), extend("x-olm-descriptor" = descriptor("Container Port", &[NUMBER])))]
     pub container_port: i32,
 
@@ -128,12 +128,12 @@ pub struct MemcachedSpec {
 
     /// Memory for cached items on each server, in MiB (memcached's option -m). The container gets more: room for
     /// connections, hash table and memcached itself is added.
-    #[serde(default = "default_memory_limit_megabytes")]
+    #[serde(default = "constant::<DEFAULT_MEMORY_LIMIT_MEGABYTES>")]
     #[schemars(range(min = 1), extend("x-olm-descriptor" = descriptor("Memory Limit (MiB)", &[NUMBER])))]
     pub memory_limit_megabytes: i32,
 
     /// Number of clients that may be connected to each server at the same time (memcached's option -c).
-    #[serde(default = "default_max_connections")]
+    #[serde(default = "constant::<DEFAULT_MAX_CONNECTIONS>")]
     #[schemars(range(min = 1), extend("x-olm-descriptor" = descriptor("Maximum Connections", &[NUMBER, ADVANCED])))]
     #[x_kube(validation = rules::max_connections())]
     pub max_connections: i32,
@@ -182,7 +182,7 @@ pub struct MemcachedSpec {
 
     /// Time in seconds for which a new server must be ready before the operator replaces the next one. Clients fill the new server in this
     /// time, so that the cache lacks the keys of one server at most.
-    #[serde(default = "default_warm_up_seconds")]
+    #[serde(default = "constant::<DEFAULT_WARM_UP_SECONDS>")]
     #[schemars(range(min = 0, max = 3600), extend("x-olm-descriptor" = descriptor("Warm-up (Seconds)", &[NUMBER, ADVANCED])))]
     pub warm_up_seconds: i32,
 
@@ -198,15 +198,23 @@ pub struct MemcachedSpec {
     pub allowed_namespaces: Option<Vec<String>>,
 
     /// The change that a server survives with its items. With WarmRestart, memcached keeps its items in a memory-backed volume, so that a
-    /// graceful restart of its container keeps them. The image must contain a shell. Without the field, a restarted server is empty.
+    /// graceful restart of its container keeps them. The image must contain a shell. With ResizeInPlace, a change of memoryLimitMegabytes,
+    /// or of the memory in resources, restarts no server. It requires Kubernetes 1.33. Without the field, both changes empty a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-olm-descriptor" = descriptor("Warm Cache", &[SELECT_WARM_RESTART, ADVANCED])))]
+    #[schemars(extend("x-olm-descriptor" = descriptor("Warm Cache", &[SELECT_WARM_RESTART, SELECT_RESIZE_IN_PLACE, ADVANCED])))]
     pub warm_cache: Option<WarmCache>,
 
     /// Encrypts all connections to the servers. The image must contain a shell, and memcached 1.6.40 or later with TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("TLS", &[ADVANCED])))]
     pub tls: Option<Tls>,
+}
+
+impl MemcachedSpec {
+    /// Returns true if a change of the memory restarts no server.
+    pub fn resizes_in_place(&self) -> bool {
+        self.warm_cache == Some(WarmCache::ResizeInPlace)
+    }
 }
 
 impl Default for MemcachedSpec {
@@ -232,24 +240,9 @@ impl Default for MemcachedSpec {
     }
 }
 
-fn default_size() -> i32 {
-    DEFAULT_SIZE
-}
-
-fn default_container_port() -> i32 {
-    DEFAULT_CONTAINER_PORT
-}
-
-fn default_memory_limit_megabytes() -> i32 {
-    DEFAULT_MEMORY_LIMIT_MEGABYTES
-}
-
-fn default_max_connections() -> i32 {
-    DEFAULT_MAX_CONNECTIONS
-}
-
-fn default_warm_up_seconds() -> i32 {
-    DEFAULT_WARM_UP_SECONDS
+/// A default, as serde calls it.
+fn constant<const VALUE: i32>() -> i32 {
+    VALUE
 }
 
 /// How the ClusterServiceVersion presents the kind, and which kinds of objects a Memcached consists of.

@@ -37,9 +37,10 @@ pub fn memory() -> Rule {
         format!("has({object}.resources) && has({object}.resources.limits) && 'memory' in {object}.resources.limits")
     };
     let (limit, old) = ("self.resources.limits['memory']", "oldSelf.value()");
+    let is_warm = "has(self.warmCache) && self.warmCache == 'WarmRestart'";
     let rule = format!(
         "!({}) || quantity(string({limit})).asApproximateFloat() >= \
-         double(self.memoryLimitMegabytes + (has(self.warmCache) ? 72 : 32)) * 1048576.0 || \
+         double(self.memoryLimitMegabytes + ({is_warm} ? 72 : 32)) * 1048576.0 || \
          (oldSelf.hasValue() && !has(self.warmCache) && {old}.memoryLimitMegabytes == self.memoryLimitMegabytes && {} && \
          {old}.resources.limits['memory'] == {limit})",
         has("self"),
@@ -52,6 +53,17 @@ pub fn memory() -> Rule {
              besides its items",
         )
         .field_path(".resources")
+}
+
+/// The operator sends commands to the servers, without TLS and authentication. Memcached does not change the memory of a file or of large
+/// pages.
+pub fn resize_in_place() -> Rule {
+    Rule::new(
+        "!has(self.warmCache) || self.warmCache != 'ResizeInPlace' || !has(self.tls) && (!has(self.extraArgs) || \
+         self.extraArgs.all(arg, !arg.matches('^-[A-Za-z]*[BLSYZe]') && !arg.matches('^--(a|e|pr)')))",
+    )
+    .message("ResizeInPlace must not be combined with tls, -S or -Y (authentication), -Z (TLS), -B (protocol), -e (file) or -L (large pages)")
+    .field_path(".warmCache")
 }
 
 /// The StatefulSet controller adds up to eleven characters to the name, and uses the result as the value of a label.

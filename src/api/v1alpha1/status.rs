@@ -1,7 +1,7 @@
 //! The status of a `Memcached`.
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::KubeSchema;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -103,54 +103,9 @@ fn known_phase<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Phas
     Ok(text.and_then(|text| serde_json::from_value(text).ok()))
 }
 
-/// The list of conditions, with the bounds that Kubernetes' own kinds have: one entry for each type.
+/// The list of conditions.
 fn conditions(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "array",
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["type"],
-        "items": {
-            "type": "object",
-            "description": "One aspect of the object's state.",
-            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
-            "properties": {
-                "lastTransitionTime": {
-                    "description": "When the condition last changed from one status to another.",
-                    "type": "string",
-                    "format": "date-time",
-                },
-                "message": {
-                    "description": "What happened, for people.",
-                    "type": "string",
-                    "maxLength": 32768,
-                },
-                "observedGeneration": {
-                    "description": "The metadata.generation that the condition is about.",
-                    "type": "integer",
-                    "format": "int64",
-                    "minimum": 0,
-                },
-                "reason": {
-                    "description": "What happened, for programs: one word in CamelCase.",
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 1024,
-                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
-                },
-                "status": {
-                    "description": "Whether the condition holds.",
-                    "type": "string",
-                    "enum": ["True", "False", "Unknown"],
-                },
-                "type": {
-                    "description": "Name of the condition in CamelCase.",
-                    "type": "string",
-                    "maxLength": 316,
-                    "pattern": r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
-                },
-            },
-        },
-    })
+    kube_manager::conditions::schema().try_into().unwrap_or_default()
 }
 
 #[cfg(test)]

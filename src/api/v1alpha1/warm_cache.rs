@@ -7,4 +7,6 @@ use serde::{Deserialize, Serialize};
 pub enum WarmCache {
     /// A graceful restart of the container, in the same pod.
     WarmRestart,
+    /// A change of the memory.
+    ResizeInPlace,
 }

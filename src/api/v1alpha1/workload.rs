@@ -13,14 +13,6 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// The kind of the API server.
-    pub fn kind(self) -> &'static str {
-        match self {
-            Self::Deployment => "Deployment",
-            Self::StatefulSet => "StatefulSet",
-        }
-    }
-
     /// The other one.
     #[must_use]
     pub fn other(self) -> Self {

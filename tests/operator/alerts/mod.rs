@@ -204,7 +204,7 @@ impl Reconciler for Panicking {
         assert_ne!(memcached.name_any(), "panics", "part of the drill");
         let mut memcached = memcached.clone();
         memcached.spec.image.get_or_insert(IMAGE.to_owned());
-        MemcachedReconciler.reconcile(&memcached, context).await
+        MemcachedReconciler::default().reconcile(&memcached, context).await
     }
 
     fn report(
@@ -213,7 +213,7 @@ impl Reconciler for Panicking {
         context: &Context<Memcached>,
         result: &Result<Outcome, Error>,
     ) -> Option<Outcome> {
-        MemcachedReconciler.report(memcached, context, result)
+        MemcachedReconciler::default().report(memcached, context, result)
     }
 }
 

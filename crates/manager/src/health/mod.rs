@@ -1,4 +1,5 @@
 //! Readiness of workloads, by the rules of [kstatus](https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus).
+mod memory;
 mod pods;
 mod rollout;
 
@@ -8,6 +9,7 @@ use k8s_openapi::api::{
     core::v1::PersistentVolumeClaim,
 };
 
+pub use memory::{ContainerMemory, container_memory, memory};
 pub use pods::{PodFailure, pod_failure};
 pub(crate) use rollout::{Rollout, rollout};
 

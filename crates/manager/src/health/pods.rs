@@ -14,7 +14,7 @@ pub struct PodFailure {
 
 impl PodFailure {
     /// Images and messages can be long. Conditions do not repeat more than this.
-    fn new(reason: &str, message: &str) -> Self {
+    pub(super) fn new(reason: &str, message: &str) -> Self {
         Self {
             reason: conditions::shorten(reason),
             message: conditions::shorten(message),

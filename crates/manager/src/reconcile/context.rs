@@ -1,19 +1,22 @@
 //! The operations of a reconcile.
 use std::{
     any::TypeId,
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use k8s_openapi::{
     NamespaceResourceScope,
-    api::core::v1::Secret,
-    apimachinery::pkg::apis::meta::v1::{OwnerReference, Time},
+    api::core::v1::{Pod, ResourceRequirements, Secret},
+    apimachinery::pkg::{
+        api::resource::Quantity,
+        apis::meta::v1::{OwnerReference, Time},
+    },
     jiff::Timestamp,
 };
 use kube::{
     Api, Client, Resource,
-    api::{DeleteParams, Preconditions},
+    api::{DeleteParams, Patch, PatchParams, Preconditions},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -429,6 +432,35 @@ impl<K: Object> Context<K> {
                 note: note.into(),
             };
             shared.events.queue(self.object.as_ref(), event);
+        }
+    }
+
+    /// Sets the memory of a container in a running pod to that in `resources`, without a restart. The pod is not a child, so
+    /// [declare](super::Controller::needs) the permission to patch `pods/resize`. A pod that was deleted is no error. A
+    /// [recording](Self::recording) context does nothing.
+    ///
+    /// # Errors
+    /// When the API server rejects it. Versions before 1.33 do not support it.
+    pub async fn resize(&self, pod: &str, container: &str, resources: &ResourceRequirements) -> Result<(), Error> {
+        if matches!(self.backend, Backend::Recording(_)) {
+            return Ok(());
+        }
+        let memory = |map: &Option<BTreeMap<String, Quantity>>| json!({ "memory": map.as_ref().and_then(|map| map.get("memory")) });
+        let resources = json!({ "requests": memory(&resources.requests), "limits": memory(&resources.limits) });
+        let patch = json!({ "spec": { "containers": [{ "name": container, "resources": resources }] } });
+        let (pods, parameters) = (self.api::<Pod>()?, PatchParams::default());
+        match pods.patch_resize(pod, &parameters, &Patch::Strategic(patch)).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 && status.message.contains(pod) => Ok(()),
+            Err(error) => {
+                let is_missing = matches!(&error, kube::Error::Api(status) if status.code == 404);
+                let hint = if is_missing {
+                    ", which requires Kubernetes 1.33"
+                } else {
+                    ""
+                };
+                Err(Error::request(format!("resize pod {pod}{hint}"), error))
+            }
         }
     }
 

@@ -36,6 +36,9 @@ pub fn operator(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
     checks.check("a broken Memcached does not block another one", || {
         others_continue(space)
     });
+    checks.check("a change of the memory restarts no server", || {
+        memory_changes_in_place(space)
+    });
     checks.check("a missing image is reported in a condition", || {
         missing_image_is_reported(space)
     });
@@ -130,6 +133,32 @@ fn missing_image_is_reported(space: &Namespace) -> anyhow::Result<()> {
     })?;
     is(&space.condition("no-image", "Available", "status")?, "False")?;
     space.kubectl("delete memcached no-image --timeout=300s")?;
+    Ok(())
+}
+
+fn memory_changes_in_place(space: &Namespace) -> anyhow::Result<()> {
+    let pods = |fields: &str| {
+        let path = format!("{{range .items[*]}}{fields}{{end}}");
+        space.get("pods -l memcached_cr=sized --sort-by=.metadata.name", &path)
+    };
+    let containers = || pods("{.metadata.uid} {.status.containerStatuses[0].containerID} ");
+    let ready = |generation: u8| {
+        space.run.until(180, &format!("True for {generation}"), || {
+            let path = "{.status.conditions[?(@.type=='Ready')].status} for {.status.observedGeneration}";
+            space.get("memcached sized", path)
+        })
+    };
+    space.apply(&memcached("sized", r#"{"size": 2, "warmCache": "ResizeInPlace"}"#))?;
+    ready(1)?;
+    let before = containers()?;
+    space.kubectl("patch memcached sized --type=merge -p {\"spec\":{\"memoryLimitMegabytes\":128}}")?;
+    ready(2)?;
+    is(
+        pods("{.status.containerStatuses[0].resources.limits.memory} ")?.trim(),
+        "208Mi 208Mi",
+    )?;
+    is(&containers()?, &before)?;
+    space.kubectl("delete memcached sized --timeout=300s")?;
     Ok(())
 }
 
