@@ -485,6 +485,8 @@ impl Layout {
     /// last counts.
     pub fn set_all(&self, images: &[(Option<String>, Descriptor)]) -> Result<(), Error> {
         let mut index = self.raw_index()?;
+        let entries = std::mem::take(index.entries()).into_iter();
+        let mut entries: Vec<(Option<String>, Box<RawValue>)> = entries.map(|old| (entry_name(&old), old)).collect();
         for (name, image) in images {
             let key = |name: &String| (REFERENCE_NAME.to_owned(), name.clone());
             let entry = Descriptor {
@@ -492,12 +494,12 @@ impl Layout {
                 ..image.clone()
             };
             let entry = to_raw_value(&entry).map_err(Error::document("index.json"))?;
-            let is_replaced = |old: &RawValue| name.is_some() && entry_name(old) == *name;
-            let entries = index.entries();
-            let place = entries.iter().position(|old| is_replaced(old));
-            entries.retain(|old| !is_replaced(old));
-            entries.insert(place.unwrap_or(entries.len()), entry);
+            let is_replaced = |old: &Option<String>| name.is_some() && old == name;
+            let place = entries.iter().position(|(old, _)| is_replaced(old));
+            entries.retain(|(old, _)| !is_replaced(old));
+            entries.insert(place.unwrap_or(entries.len()), (name.clone(), entry));
         }
+        *index.entries() = entries.into_iter().map(|(_, raw)| raw).collect();
         self.write_index(&index)
     }
 
