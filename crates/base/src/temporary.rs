@@ -170,6 +170,7 @@ impl Directory {
         let directory = match &state.root {
             Some(root) => tempfile::Builder::new()
                 .prefix(&format!("{purpose}-"))
+                .permissions(private())
                 .tempdir_in(root.directory.path())
                 .map_err(explain)?,
             None => return Err(io::ErrorKind::NotFound.into()),
@@ -206,10 +207,19 @@ fn explain(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), text)
 }
 
+/// The permissions of a directory that only this user can access.
+fn private() -> fs::Permissions {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::Permissions::from_mode(0o700)
+}
+
 /// The directory of this process. Those of processes that were killed are deleted.
 fn root() -> io::Result<Root> {
     let place = std::env::temp_dir();
-    let directory = tempfile::Builder::new().prefix(ROOT_PREFIX).tempdir_in(&place)?;
+    let directory = tempfile::Builder::new()
+        .prefix(ROOT_PREFIX)
+        .permissions(private())
+        .tempdir_in(&place)?;
     let lock = fs::File::create(directory.path().join(LOCK_FILE))?;
     lock.lock()?;
     let owner = directory.path().metadata()?.uid();
@@ -406,6 +416,9 @@ mod tests {
             let _alone = root().unwrap();
             let directory = Directory::new("test").unwrap();
             fs::write(directory.path().join("file"), "x").unwrap();
+            for private in [directory.path(), directory.path().parent().unwrap()] {
+                assert_eq!(private.metadata().unwrap().mode() & 0o777, 0o700);
+            }
             directory.path().to_owned()
         };
         assert!(!path.exists());

@@ -234,7 +234,7 @@ pub fn read_oci(path: &Path, folder: &Path) -> Result<Layout, Error> {
     })?;
     let aliases = links.aliases(|name| name == "index.json" || name == "blobs" || name.starts_with("blobs/"));
     if !aliases.is_empty() {
-        // What links lead to may come before them, so the archive is read again.
+        // The targets of links may come before the links, so the archive is read again.
         for_each(path, |name, member, content| {
             if member.kind != MemberKind::File {
                 return Ok(());
@@ -488,8 +488,8 @@ pub(crate) fn read_docker_images(path: &Path, folder: &Path) -> Result<(Layout, 
     Ok((layout, images))
 }
 
-/// Returns true if a tag of an archive is a name. Some tools write `<none>:<none>`, nothing, or a digest, which the image does not
-/// have as it is in the archive.
+/// Returns true if a tag of an archive is a name. Some tools write `<none>:<none>`, an empty string, or a digest. That digest is of
+/// another manifest, because archives have none.
 fn is_name(tag: &str) -> bool {
     tag.parse()
         .is_ok_and(|reference: Reference| reference.digest().is_none())

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -115,7 +115,7 @@ impl Layout {
         let layout = Self {
             root: root.to_owned(),
             durability,
-            private: durability == Durability::Unsynced && is_private(root),
+            private: durability == Durability::Unsynced && make_private(root),
             written: Arc::default(),
             archive: None,
         };
@@ -485,6 +485,8 @@ impl Layout {
     /// last counts.
     pub fn set_all(&self, images: &[(Option<String>, Descriptor)]) -> Result<(), Error> {
         let mut index = self.raw_index()?;
+        let entries = std::mem::take(index.entries()).into_iter();
+        let mut entries: Vec<(Option<String>, Box<RawValue>)> = entries.map(|old| (entry_name(&old), old)).collect();
         for (name, image) in images {
             let key = |name: &String| (REFERENCE_NAME.to_owned(), name.clone());
             let entry = Descriptor {
@@ -492,12 +494,12 @@ impl Layout {
                 ..image.clone()
             };
             let entry = to_raw_value(&entry).map_err(Error::document("index.json"))?;
-            let is_replaced = |old: &RawValue| name.is_some() && entry_name(old) == *name;
-            let entries = index.entries();
-            let place = entries.iter().position(|old| is_replaced(old));
-            entries.retain(|old| !is_replaced(old));
-            entries.insert(place.unwrap_or(entries.len()), entry);
+            let is_replaced = |old: &Option<String>| name.is_some() && old == name;
+            let place = entries.iter().position(|(old, _)| is_replaced(old));
+            entries.retain(|(old, _)| !is_replaced(old));
+            entries.insert(place.unwrap_or(entries.len()), (name.clone(), entry));
         }
+        *index.entries() = entries.into_iter().map(|(_, raw)| raw).collect();
         self.write_index(&index)
     }
 
@@ -772,10 +774,14 @@ fn normalized(name: &str) -> Option<super::Reference> {
     Some(reference.with_default_tag())
 }
 
-/// Returns true if only this user can change a directory.
-fn is_private(folder: &Path) -> bool {
-    let is_own = |metadata: fs::Metadata| metadata.uid() == rustix::process::geteuid().as_raw();
-    fs::metadata(folder).is_ok_and(|metadata| metadata.mode() & 0o077 == 0 && is_own(metadata))
+/// Takes a directory away from all other users. Returns false if it is not this user's, or had content before.
+fn make_private(folder: &Path) -> bool {
+    let is_private = || {
+        let is_own = |metadata: &fs::Metadata| metadata.uid() == rustix::process::geteuid().as_raw();
+        fs::metadata(folder).is_ok_and(|metadata| metadata.mode() & 0o077 == 0 && is_own(&metadata))
+    };
+    let is_empty = || fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+    is_private() || fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).is_ok() && is_private() && is_empty()
 }
 
 /// A file that is empty was not written to disk before the machine failed.
@@ -816,10 +822,14 @@ mod tests {
     fn only_blobs_verified_by_this_process_are_not_hashed_again() {
         let folder = tempfile::tempdir().unwrap();
         let place = |name: &str| folder.path().join(name);
-        let shared = place("shared");
-        fs::create_dir(&shared).unwrap();
-        fs::set_permissions(&shared, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let own = Layout::create_temporary(&place("own")).unwrap();
+        let (own, shared) = (place("own"), place("shared"));
+        for folder in [&own, &shared] {
+            fs::create_dir(folder).unwrap();
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        // Another user may have written it.
+        fs::write(shared.join("file"), "").unwrap();
+        let own = Layout::create_temporary(&own).unwrap();
         let synced = Layout::create(&place("synced")).unwrap();
         let shared = Layout::create_temporary(&shared).unwrap();
         let adopted = Layout::create_temporary(&place("adopted")).unwrap();

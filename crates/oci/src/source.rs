@@ -316,7 +316,36 @@ fn temporary() -> Result<Directory, Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::registry::{NoProgress, Options};
+
+    #[test]
+    fn pulled_blobs_are_not_hashed_again() {
+        let folder = temporary().unwrap();
+        let layout = Layout::create_temporary(folder.path()).unwrap();
+        let blob = layout.write_blob("text/plain", b"memcached").unwrap();
+        // No other user can do this.
+        std::fs::write(layout.blob_path(&blob.digest), b"memcachee").unwrap();
+        assert!(layout.check(&blob).is_ok());
+        assert!(Layout::open(folder.path()).unwrap().check(&blob).is_err());
+    }
+
+    #[tokio::test]
+    async fn positions_are_not_names_to_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::create(&folder.path().join("layout")).unwrap();
+        let blob = layout.write_blob("text/plain", b"x").unwrap();
+        let client = Client::new(Options::default(), Arc::new(NoProgress)).unwrap();
+        for transport in ["oci", "oci-archive"] {
+            let path = folder.path().join(transport);
+            let target = format!("{transport}:{}:@0", path.display()).parse().unwrap();
+            let result = deliver(&client, &layout, &blob, &target, "v1", &[]).await;
+            let error = result.unwrap_err().to_string();
+            assert!(error.contains("@0 is a position") && !path.exists(), "{error}");
+        }
+    }
 
     #[test]
     fn locations_are_spelled_as_skopeo_spells_them() {

@@ -792,7 +792,7 @@ async fn repeated_fields_are_read_as_other_tools_read_them() {
         assert!(read.annotations.is_empty() || read.annotations["a"] == "2");
         assert_eq!(read.layers.len(), 1);
     }
-    // Which content the image has is not left to the reader.
+    // Every reader must see the same content.
     for more in [r#","layers":[]}"#, r#","mediaType":"application/json"}"#] {
         registry.add("a/b", &["v2"], MANIFEST, format!("{rest}{more}").as_bytes());
         let error = pull(&client, &name).await.map(|_| ()).unwrap_err().to_string();
