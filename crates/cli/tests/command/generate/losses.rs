@@ -381,11 +381,7 @@ fn bindings_for_the_suggested_namespace_are_no_loss() {
             let directory = Folder::new();
             let output = directory.generate(&["--strict"], &input);
             assert!(output.status.success(), "{}", said(&output));
-            assert!(
-                said(&output).contains(&format!("warning: standard input:")),
-                "{}",
-                said(&output)
-            );
+            assert!(said(&output).contains("warning: standard input:"), "{}", said(&output));
             assert!(said(&output).contains(object), "{}", said(&output));
         }
     }
