@@ -68,6 +68,7 @@ use clap::{Parser, Subcommand};
 /// `olmkit cpb …` is the same as `cpb …`.
 pub fn olmkit() -> ExitCode {
     olmkit::temporary::on_first_use(signals::clean_up);
+    olmkit::process::on_first_start(signals::clean_up);
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     if arguments.get(1).is_some_and(|name| name == "operator-sdk") {
         arguments.remove(0);
@@ -103,6 +104,7 @@ fn called(arguments: &[OsString]) -> &OsStr {
 /// The programs in pods without the rest, which no pod needs: a fraction of the size.
 pub fn helper() -> ExitCode {
     olmkit::temporary::on_first_use(signals::clean_up);
+    olmkit::process::on_first_start(signals::clean_up);
     let arguments: Vec<OsString> = std::env::args_os().collect();
     exit_code(run_in_pod(&arguments).unwrap_or_else(|| {
         eprintln!("error: unknown program name; call olmkit-helper as opm, cp, cpb, copy-content or grpc_health_probe");
