@@ -63,6 +63,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use olmkit::limits::Chosen;
 
 /// The program `olmkit`. It is also opm, operator-sdk and each of the programs in pods if it is called by their names:
 /// `olmkit cpb …` is the same as `cpb …`.
@@ -246,11 +247,9 @@ impl Cli {
         terminal::set_color(self.color);
         terminal::set_quiet(self.quiet);
         terminal::log(self.verbose);
-        for limit in &self.limits {
-            if let Err(error) = olmkit::limits::set(limit) {
-                eprintln!("error: --limit: {error}");
-                return Ok(ExitCode::from(2));
-            }
+        if let Err(error) = Chosen::parse(&self.limits).and_then(Chosen::apply) {
+            eprintln!("error: --limit: {error}");
+            return Ok(ExitCode::from(2));
         }
         match self.command {
             Command::Adopt(args) => adopt::run(&args),
