@@ -95,20 +95,27 @@ impl Against {
 }
 
 impl Earlier {
-    /// A bundle that was read from a directory.
+    /// A bundle that was read from a directory. Only the needed objects remain in memory.
     ///
     /// # Errors
     /// It does not load.
-    pub fn from_reading(name: &str, reading: &Reading) -> Result<Self, AgainstError> {
-        if let Some(reason) = &reading.fatal {
+    pub fn from_reading(name: &str, reading: Reading) -> Result<Self, AgainstError> {
+        if let Some(reason) = reading.fatal {
             return Err(AgainstError::Unsound {
                 name: name.to_string(),
-                reason: reason.clone(),
+                reason,
             });
         }
-        let mut objects: Vec<&Value> = reading.bundle.crds().filter_map(|crd| crd.typed.as_ref()).collect();
-        objects.extend(reading.bundle.csv().and_then(|csv| csv.typed.as_ref()));
-        Ok(Self::of_objects(&reading.bundle.name, objects.into_iter().cloned()))
+        let mut has_csv = false;
+        let objects = reading.bundle.objects.into_iter().filter(|object| match object.kind() {
+            "CustomResourceDefinition" => true,
+            "ClusterServiceVersion" => !std::mem::replace(&mut has_csv, true),
+            _ => false,
+        });
+        Ok(Self::of_objects(
+            &reading.bundle.name,
+            objects.filter_map(|object| object.typed),
+        ))
     }
 
     /// A bundle of a catalog.

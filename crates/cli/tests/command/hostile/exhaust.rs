@@ -60,42 +60,74 @@ fn text_that_aliases_repeat() {
     }
 }
 
+/// A CRD with this number of properties.
+fn definition(prefix: &str, properties: usize) -> String {
+    let properties: Vec<String> = (0..properties)
+        .map(|number| format!("{prefix}{number}: {{type: string}}"))
+        .collect();
+    format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: widgets.example.com}}\nspec:\n  group: \
+         example.com\n  scope: Namespaced\n  names: {{kind: Widget, plural: widgets}}\n  versions:\n  - name: v1\n    served: true\n    \
+         storage: true\n    schema:\n      openAPIV3Schema: {{type: object, properties: {{{}}}}}\n",
+        properties.join(", ")
+    )
+}
+
 #[test]
 fn countless_renamed_properties() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["old", "new"] {
-        let properties: String = (0..100_000)
-            .map(|number| format!("          {name}{number}:\n            type: string\n"))
-            .collect();
-        let text = format!(
-            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: widgets.example.com\nspec:\n  group: \
-             example.com\n  scope: Namespaced\n  names: {{kind: Widget, plural: widgets}}\n  versions:\n  - name: v1\n    served: true\n    \
-             storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n{properties}"
-        );
-        write(folder.path(), &format!("{name}.yaml"), &text);
+    for (properties, expected) in [
+        (20_000, "OLM v1 blocks 40000 changes"),
+        (60_000, "--limit compared-changes=VALUE"),
+    ] {
+        for name in ["old", "new"] {
+            write(folder.path(), &format!("{name}.yaml"), &definition(name, properties));
+        }
+        let said = bounded(folder.path(), "crd diff old.yaml new.yaml");
+        assert!(said.contains(expected), "{said:.300}");
     }
-    let said = bounded(folder.path(), "crd diff old.yaml new.yaml");
-    assert!(said.contains("OLM v1 blocks 200000 changes"), "{said:.300}");
 }
 
 #[test]
 fn definitions_with_countless_values() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["old", "new"] {
-        let properties: Vec<String> = (0..200_000)
-            .map(|number| format!("{name}{number}: {{type: string}}"))
-            .collect();
-        let text = format!(
-            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: widgets.example.com}}\nspec:\n  versions:\n  \
-             - name: v1\n    schema:\n      openAPIV3Schema: {{type: object, properties: {{{}}}}}\n",
-            properties.join(", ")
-        );
+        demo_bundle::copy(folder.path(), name, &[]);
+        let text = definition(name, 200_000);
+        write(folder.path(), &format!("{name}/manifests/widgets.yaml"), &text);
         write(folder.path(), &format!("{name}.yaml"), &text);
     }
-    let said = bounded(folder.path(), "crd diff old.yaml new.yaml");
-    assert!(said.contains("more than 250,000"), "{said:.300}");
-    assert!(said.contains("--limit compared-values=VALUE"), "{said:.300}");
-    assert!(!said.contains("new.yaml"), "the second file is not read: {said:.300}");
+    for command in ["crd diff old.yaml new.yaml", "bundle diff old new"] {
+        let said = bounded(folder.path(), command);
+        assert!(said.contains("more than 200,000"), "{said:.300}");
+        assert!(said.contains("--limit compared-values=VALUE"), "{said:.300}");
+        assert!(
+            !said.contains("new/") && !said.contains("new.yaml"),
+            "the second one is not read: {said:.300}"
+        );
+    }
+    // What cannot be compared is an error, not an upgrade without changes.
+    for profile in ["", " --profile olmv1"] {
+        let said = bounded(folder.path(), &format!("bundle validate new --against old{profile}"));
+        assert!(said.contains("not compared: CRD widgets.example.com"), "{said:.300}");
+    }
+}
+
+#[test]
+fn nested_lists_of_objects() {
+    let folder = tempfile::tempdir().unwrap();
+    demo_bundle::copy(folder.path(), "bundle", &[]);
+    let open = r#"{"apiVersion": "v1", "kind": "List", "items": ["#;
+    let item = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}},"#.repeat(20_000);
+    let text = format!(
+        "{}{}{}\n",
+        open.repeat(100),
+        item.trim_end_matches(','),
+        "]}".repeat(100)
+    );
+    write(folder.path(), "bundle/manifests/list.json", &text);
+    bounded(folder.path(), "bundle render --olmv1 bundle -n demo");
+    bounded(folder.path(), "bundle validate bundle --profile olmv1");
 }
 
 #[test]
