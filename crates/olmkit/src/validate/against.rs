@@ -1,5 +1,7 @@
 //! The bundles from which users upgrade to the validated bundle: a given one, or those of a catalog.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::csv_view::{Csv, field, strings};
@@ -80,15 +82,15 @@ impl Against {
 
 impl Against {
     /// The definitions of the bundles that users upgrade from, with the names of the bundles.
-    pub(super) fn definitions(&self, package: &str, csv: Option<&Csv<'_>>) -> Vec<(String, Vec<Value>)> {
+    pub(super) fn definitions(&self, package: &str, csv: Option<&Csv<'_>>) -> Vec<(String, Cow<'_, [Value]>)> {
         match self {
-            Self::Bundle(earlier) => vec![(earlier.name.clone(), earlier.definitions.clone())],
+            Self::Bundle(earlier) => vec![(earlier.name.clone(), Cow::Borrowed(earlier.definitions.as_slice()))],
             Self::Catalog { catalog, .. } => csv
                 .map(|csv| replaced(catalog, package, csv))
                 .unwrap_or_default()
                 .into_iter()
                 .filter_map(|bundle| Earlier::from_blob(bundle).ok())
-                .map(|earlier| (earlier.name, earlier.definitions))
+                .map(|earlier| (earlier.name, Cow::Owned(earlier.definitions)))
                 .collect(),
         }
     }

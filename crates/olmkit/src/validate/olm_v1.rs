@@ -367,7 +367,7 @@ fn against(bundle: &Bundle, context: &Context<'_>) -> Vec<Checked> {
     };
     let mut checked = Vec::new();
     for (name, definitions) in against.definitions(&bundle.package, context.csv().as_ref()) {
-        for old in &definitions {
+        for old in definitions.iter() {
             let Some(new) = bundle
                 .definitions
                 .iter()
@@ -423,7 +423,8 @@ pub fn blocked_changes(
     new: &olmv1::Object,
     earlier: &str,
 ) -> Result<Vec<BlockedChange>, TooMuchToCompare> {
-    use crate::crd::upgrade::{check, stored_versions};
+    use crate::crd::upgrade::{check, check_values, stored_versions};
+    check_values(old, &new.value)?;
     let restored = crate::types::restore::restore(old, "v1.CustomResourceDefinition").ok();
     let old = restored.as_ref().unwrap_or(old);
     let problems = check(old, &new.value, &stored_versions(old))?;

@@ -93,7 +93,7 @@ fn definitions_with_countless_values() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["old", "new"] {
         demo_bundle::copy(folder.path(), name, &[]);
-        let text = definition(name, 200_000);
+        let text = definition(name, 150_000);
         write(folder.path(), &format!("{name}/manifests/widgets.yaml"), &text);
         write(folder.path(), &format!("{name}.yaml"), &text);
     }
@@ -111,6 +111,57 @@ fn definitions_with_countless_values() {
         let said = bounded(folder.path(), &format!("bundle validate new --against old{profile}"));
         assert!(said.contains("not compared: CRD widgets.example.com"), "{said:.300}");
     }
+}
+
+#[test]
+fn countless_definitions_versions_and_rules() {
+    let folder = tempfile::tempdir().unwrap();
+    demo_bundle::copy(folder.path(), "bundle", &[]);
+    let owned =
+        |name: &str, kind: &str, version: &str| format!("    - {{name: {name}, kind: {kind}, version: {version}}}\n");
+    let definition = |plural: &str, kind: &str, versions: usize| {
+        let versions: String = (0..versions)
+            .map(|at| {
+                let storage = at == 0;
+                format!("  - {{name: v{at}, served: true, storage: {storage}, schema: {{openAPIV3Schema: {{type: object}}}}}}\n")
+            })
+            .collect();
+        format!(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: {plural}.example.com}}\nspec:\n  \
+             group: example.com\n  scope: Namespaced\n  names: {{kind: {kind}, plural: {plural}, singular: {kind}}}\n  versions:\n\
+             {versions}"
+        )
+    };
+    let mut listed = String::new();
+    for number in 0..1_000 {
+        let (plural, kind) = (format!("w{number}s"), format!("W{number}"));
+        let path = format!("bundle/manifests/{plural}.yaml");
+        write(folder.path(), &path, &definition(&plural, &kind, 1));
+        listed.push_str(&owned(&format!("{plural}.example.com"), &kind, "v0"));
+        // These are missing, so the nearest one is looked up.
+        listed.push_str(&owned(&format!("x{number}s.example.com"), &kind, "v1"));
+    }
+    let stored: Vec<String> = (0..3_000).map(|at| format!("x{at}")).collect();
+    let many = definition("many", "Many", 3_000);
+    let many = format!("{many}status: {{storedVersions: [{}]}}\n", stored.join(", "));
+    write(folder.path(), "bundle/manifests/many.yaml", &many);
+    for at in 0..3_000 {
+        listed.push_str(&owned("many.example.com", "Many", &format!("v{at}")));
+    }
+    let csv = folder.path().join("bundle").join(demo_bundle::CSV);
+    let text = fs::read_to_string(&csv).unwrap();
+    let text = text.replacen("    owned:\n", &format!("    owned:\n{listed}"), 1);
+    assert!(text.contains("x999s.example.com"));
+    fs::write(&csv, &text).unwrap();
+    bounded(folder.path(), "bundle validate bundle");
+    let rules: String = (0..6_000)
+        .map(|number| format!("        - {{apiGroups: [g], resources: [r{number}], verbs: [get]}}\n"))
+        .collect();
+    let text = text.replacen("        rules:\n", &format!("        rules:\n{rules}"), 1);
+    assert!(text.contains("r5999"));
+    fs::write(&csv, text).unwrap();
+    let said = bounded(folder.path(), "bundle validate bundle -o concise");
+    assert!(said.contains("the permissions are not checked"), "{said:.300}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! UPG-4 to UPG-6, CRD-31 to CRD-36, EX-4, V1-13: effects of an upgrade from an earlier bundle on existing custom
 //! resources, and whether OLM v1 allows it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -223,12 +223,13 @@ fn unknown(csv: &Csv<'_>, name: &str, package: &str, catalog: &crate::catalog::C
 
 fn from(context: &Context<'_>, csv: &Csv<'_>, earlier: &Earlier) -> Vec<Checked> {
     let mut findings: Vec<Checked> = version(csv, earlier).into_iter().collect();
+    let (by_name, by_kind) = (context.crds_by_name(), context.crds_by_kind());
     for old in &earlier.definitions {
         let name = old
             .pointer("/metadata/name")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let new = context.bundle.crds().find(|crd| crd.name() == name);
+        let new = by_name.get(name).copied();
         match new.and_then(|crd| Some((crd, crd.typed.as_ref()?))) {
             Some((crd, typed)) => findings.extend(definition(crd, old, typed, earlier)),
             // LOAD-7 reports a definition that does not decode.
@@ -250,7 +251,7 @@ fn from(context: &Context<'_>, csv: &Csv<'_>, earlier: &Earlier) -> Vec<Checked>
     }
     let mut work = Work::default();
     for example in &earlier.examples {
-        findings.extend(stored(context, example, earlier, &mut work));
+        findings.extend(stored(&by_kind, example, earlier, &mut work));
     }
     findings
 }
@@ -385,19 +386,15 @@ fn schema_of(pointer: &str) -> &str {
     if is_schema { pointer } else { parent }
 }
 
+/// The decoded CRDs by group and kind.
+type Crds<'c> = HashMap<(&'c str, &'c str), (&'c Object, &'c Value)>;
+
 /// An example of the earlier bundle represents the custom resources in clusters, which OLM validates against the new
 /// schemas.
-fn stored(context: &Context<'_>, example: &Value, earlier: &Earlier, work: &mut Work) -> Option<Checked> {
+fn stored(crds: &Crds<'_>, example: &Value, earlier: &Earlier, work: &mut Work) -> Option<Checked> {
     let (group, version) = field(example, "apiVersion").split_once('/')?;
     let kind = field(example, "kind");
-    let (crd, typed) = context
-        .bundle
-        .crds()
-        .filter_map(|crd| Some((crd, crd.typed.as_ref()?)))
-        .find(|(_, typed)| {
-            let text = |pointer: &str| typed.pointer(pointer).and_then(Value::as_str);
-            text("/spec/group") == Some(group) && text("/spec/names/kind") == Some(kind)
-        })?;
+    let (crd, typed) = *crds.get(&(group, kind))?;
     // CRD-32 reports a removed version.
     let (schema, _) = instance::schema_of_version(typed, version)?;
     let was_fine = earlier.definitions.iter().any(|old| {
