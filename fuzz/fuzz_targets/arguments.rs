@@ -11,6 +11,6 @@ fuzz_target!(|data: &[u8]| {
         let _ = error.render().to_string();
     }
     for word in text.split('\n') {
-        let _ = olmkit::limits::set(word);
+        let _ = olmkit::limits::Chosen::parse([word]);
     }
 });

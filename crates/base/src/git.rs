@@ -226,6 +226,8 @@ impl Repository {
             ("GIT_OPTIONAL_LOCKS".into(), "0".into()),
             ("GIT_TERMINAL_PROMPT".into(), "0".into()),
         ];
+        // Hooks and signatures may ask for a passphrase.
+        run.prompts = reads.is_none();
         if let Some(limit) = reads {
             run.output = limit;
             run.time = READ_TIME;

@@ -10,7 +10,7 @@ use clap::Subcommand;
 use olmkit::diagnostics::{Finding, Report, TextOptions, counted, write_text};
 use olmkit::limits;
 use olmkit::object::UntrustedText;
-use olmkit::olmv1::{self, Object};
+use olmkit::olmv1::{self, ComparedValues, Object};
 use olmkit::validate::olm_v1::{BlockedChange, blocked_changes_between};
 
 use crate::bundle::source;
@@ -47,15 +47,17 @@ struct Diff {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let CrdCommand::Diff(diff) = &args.command;
     let mut by_name: BTreeMap<String, Object> = BTreeMap::new();
+    let values = ComparedValues::default();
     for file in files(&diff.old)? {
-        for object in definitions(&file)? {
+        for object in definitions(&file, &values)? {
             by_name.entry(object.name().to_owned()).or_insert(object);
         }
     }
     let mut changes = Vec::new();
     let mut compared = 0;
+    let values = ComparedValues::default();
     for file in files(&diff.new)? {
-        for object in definitions(&file)? {
+        for object in definitions(&file, &values)? {
             if let Some(earlier) = by_name.remove(object.name()) {
                 compared += 1;
                 changes.extend(blocked_changes_between(
@@ -93,10 +95,10 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// The CRDs of a file.
-fn definitions(file: &Path) -> anyhow::Result<Vec<Object>> {
+fn definitions(file: &Path, values: &ComparedValues) -> anyhow::Result<Vec<Object>> {
     let name = file.display().to_string();
     let bytes = limits::read_file(file, &limits::BUNDLE_BYTES).with_context(|| format!("cannot read {name}"))?;
-    olmv1::definitions(&name, &bytes).map_err(|error| source::unreadable(&name, &error))
+    olmv1::definitions(&name, &bytes, values).map_err(|error| source::unreadable(&name, &error))
 }
 
 /// Changes up to this number are shown with their source lines.

@@ -182,6 +182,7 @@ fn load(launcher: &Launcher, tool: &str, archive: &Path, name: &str) -> anyhow::
         vec!["load".into(), "--input".into(), archive.into()]
     };
     let run = Run {
+        prompts: true,
         shows_errors: true,
         ..Run::new(OsStr::new(tool), Environment::Except(&["GIT_*"])).arguments(arguments)
     };

@@ -64,11 +64,13 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
+use olmkit::limits::Chosen;
 
 /// The program `olmkit`. It is also opm, operator-sdk and each of the programs in pods if it is called by their names:
 /// `olmkit cpb …` is the same as `cpb …`.
 pub fn olmkit() -> ExitCode {
     olmkit::temporary::on_first_use(signals::clean_up);
+    olmkit::process::on_first_start(signals::clean_up);
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     if arguments.get(1).is_some_and(|name| name == "operator-sdk") {
         arguments.remove(0);
@@ -133,6 +135,7 @@ fn called(arguments: &[OsString]) -> &OsStr {
 /// The programs in pods without the rest, which no pod needs: a fraction of the size.
 pub fn helper() -> ExitCode {
     olmkit::temporary::on_first_use(signals::clean_up);
+    olmkit::process::on_first_start(signals::clean_up);
     let arguments: Vec<OsString> = std::env::args_os().collect();
     exit_code(run_in_pod(&arguments).unwrap_or_else(|| {
         eprintln!("error: unknown program name; call olmkit-helper as opm, cp, cpb, copy-content or grpc_health_probe");
@@ -291,11 +294,9 @@ impl Cli {
         terminal::set_color(self.color);
         terminal::set_quiet(self.quiet);
         terminal::log(self.verbose);
-        for limit in &self.limits {
-            if let Err(error) = olmkit::limits::set(limit) {
-                eprintln!("error: --limit: {error}");
-                return Ok(ExitCode::from(2));
-            }
+        if let Err(error) = Chosen::parse(&self.limits).and_then(Chosen::apply) {
+            eprintln!("error: --limit: {error}");
+            return Ok(ExitCode::from(2));
         }
         match self.command {
             Command::Adopt(args) => adopt::run(&args),

@@ -52,6 +52,7 @@ pub use render::{Certificates, Options, RenderError, objects, render};
 pub use resolve::{
     Candidate, Installed, InstalledError, Outcome, Policy, Request, Resolution, Source, Unresolved, resolve,
 };
+pub use stream::ComparedValues;
 pub use summary::{Summary, TooManyPermissions, summary};
 pub use validators::{Complaint, VALIDATORS, Validator};
 pub use version_range::{VersionRange, VersionRangeError};

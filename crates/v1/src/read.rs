@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 use super::metadata;
 use super::modes::InstallModes;
 use super::property::{self, Property};
-use super::stream::{self, StreamError, Streamed};
-use olmkit_base::limits;
+use super::stream::{self, ComparedValues, StreamError, Streamed};
 use olmkit_base::object::{SetAt as _, pointer_part};
 use olmkit_bundle::load::{self, Entry, PACKAGE, Tree};
 use olmkit_go::structs::decode::decode;
@@ -185,6 +184,15 @@ impl Bundle {
         Self::read_files(tree, &stream::objects)
     }
 
+    /// Reads a bundle to compare it with another one.
+    ///
+    /// # Errors
+    /// As [`Bundle::read`], or all files together have more than [`COMPARED_VALUES`](crate::limits::COMPARED_VALUES).
+    pub fn read_to_compare(tree: &Tree) -> Result<Self, ReadError> {
+        let values = ComparedValues::default();
+        Self::read_files(tree, &|path, bytes| stream::objects_within(path, bytes, Some(&values)))
+    }
+
     /// Reads a bundle that the other loader has read: documents that both parse equally are not parsed again.
     ///
     /// # Errors
@@ -273,10 +281,9 @@ impl Bundle {
 /// The definitions of a file, for a comparison.
 ///
 /// # Errors
-/// It cannot be read, contains a CRD that does not fit its type, or a document with more than
-/// [`COMPARED_VALUES`](limits::COMPARED_VALUES).
-pub fn definitions(path: &str, bytes: &[u8]) -> Result<Vec<Object>, ReadError> {
-    let streamed = stream::objects_within(path, bytes, Some(&limits::COMPARED_VALUES)).map_err(|error| ReadError {
+/// It cannot be read, contains a CRD that does not fit its type, or more values than may still be compared.
+pub fn definitions(path: &str, bytes: &[u8], values: &ComparedValues) -> Result<Vec<Object>, ReadError> {
+    let streamed = stream::objects_within(path, bytes, Some(values)).map_err(|error| ReadError {
         message: error.message,
         place: Place {
             file: path.to_owned(),

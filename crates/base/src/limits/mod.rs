@@ -6,15 +6,17 @@
 //! ```
 //! use olmkit_base::limits;
 //!
-//! limits::set("catalog-file=512MiB")?;
+//! let chosen = limits::Chosen::parse(["catalog-file=512MiB"])?;
+//! assert!(limits::Chosen::parse(["yaml-depth=1000"]).is_err(), "this one is fixed");
+//! chosen.apply()?;
 //! assert_eq!(limits::CATALOG_FILE.get(), 512 << 20);
-//! assert!(limits::set("yaml-depth=1000").is_err(), "this one is fixed");
-//! # limits::set("catalog-file=256MiB")?;
+//! // From its first use on, a limit has the same value everywhere.
+//! assert!(limits::Chosen::parse(["catalog-file=256MiB"])?.apply().is_err());
 //! # Ok::<(), limits::InvalidLimit>(())
 //! ```
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::OnceLock;
 
 use olmkit_yaml as yaml;
 
@@ -36,7 +38,7 @@ pub enum Unit {
     Levels,
 }
 
-/// One limit. Those that are not fixed apply to the whole process and are set before anything is read.
+/// One limit. It applies to the whole process. Its value is chosen before its first use ([`Chosen`]) and does not change afterwards.
 #[derive(Debug)]
 pub struct Limit {
     /// Its name, for [`set`].
@@ -49,31 +51,32 @@ pub struct Limit {
     pub default: u64,
     /// True if it cannot be set: something else depends on it, such as the depth of the stack.
     pub is_fixed: bool,
-    value: AtomicU64,
+    value: OnceLock<u64>,
 }
 
 impl Limit {
     const fn new(name: &'static str, unit: Unit, default: u64, what: &'static str) -> Self {
+        Self::with(name, unit, default, what, false)
+    }
+
+    const fn fixed(name: &'static str, unit: Unit, default: u64, what: &'static str) -> Self {
+        Self::with(name, unit, default, what, true)
+    }
+
+    const fn with(name: &'static str, unit: Unit, default: u64, what: &'static str, is_fixed: bool) -> Self {
         Self {
             name,
             what,
             unit,
             default,
-            is_fixed: false,
-            value: AtomicU64::new(default),
-        }
-    }
-
-    const fn fixed(name: &'static str, unit: Unit, default: u64, what: &'static str) -> Self {
-        Self {
-            is_fixed: true,
-            ..Self::new(name, unit, default, what)
+            is_fixed,
+            value: OnceLock::new(),
         }
     }
 
     /// The effective value.
     pub fn get(&self) -> u64 {
-        self.value.load(Ordering::Relaxed)
+        *self.value.get_or_init(|| self.default)
     }
 
     /// The same for counting in memory.
@@ -306,24 +309,36 @@ pub static CREDENTIAL_ANSWER: Limit = Limit::fixed(
 /// Schemas within schemas of a CRD.
 pub static SCHEMA_DEPTH: Limit = Limit::fixed("schema-depth", Unit::Levels, 128, "nested schemas in a CRD");
 
-/// Values of a CRD that is compared. API servers store about 100,000: etcd accepts 1.5 MiB.
+/// Values of all CRDs on one side of a comparison. API servers store CRDs with about 100,000: etcd accepts 1.5 MiB.
 pub static COMPARED_VALUES: Limit = Limit::new(
     "compared-values",
     Unit::Count,
-    250_000,
-    "a CRD's values in `crd diff` or `--crd-safety`",
+    200_000,
+    "the values in all files of one side in `crd diff`, `bundle diff` and `extension diff`, and in a CRD for `--against` and `--crd-safety`",
 );
 
-/// Properties of a CRD's versions that are compared with others.
+/// Values of a CRD's properties that are compared with others.
 pub static COMPARED_PROPERTIES: Limit = Limit::new(
     "compared-properties",
     Unit::Count,
-    4_000_000,
-    "a CRD's properties, compared with its earlier and other versions",
+    8_000_000,
+    "the values of a CRD's properties, compared with its earlier and other versions. 64 bytes of text count as one more",
 );
 
 /// The paths of these properties.
 pub static COMPARED_PATHS: Limit = Limit::new("compared-paths", Unit::Bytes, 64 << 20, "paths of these properties");
+
+/// Changes of a CRD that OLM v1 blocks.
+pub static COMPARED_CHANGES: Limit = Limit::new(
+    "compared-changes",
+    Unit::Count,
+    50_000,
+    "changes of a CRD that OLM v1 blocks",
+);
+
+/// Their messages.
+pub static COMPARED_MESSAGES: Limit =
+    Limit::new("compared-messages", Unit::Bytes, 64 << 20, "messages for these changes");
 
 /// Schemas within schemas that are compared with an earlier version.
 pub static COMPARED_DEPTH: Limit = Limit::fixed(
@@ -368,9 +383,11 @@ pub static ALL: &[&Limit] = &[
     &COMPARED_VALUES,
     &COMPARED_PROPERTIES,
     &COMPARED_PATHS,
+    &COMPARED_CHANGES,
+    &COMPARED_MESSAGES,
 ];
 
-/// Why a limit cannot be set.
+/// Why a limit cannot be chosen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidLimit {
     /// Not of the form.
@@ -382,17 +399,49 @@ pub enum InvalidLimit {
     /// Not a number.
     #[error("{0:?} is not a number; write digits, and for bytes KiB, MiB or GiB behind them")]
     Value(String),
+    /// Another value applies.
+    #[error("the limit {0} is already in use with another value")]
+    InUse(&'static str),
 }
 
-/// Sets a limit for the whole process, from `NAME=VALUE`. Bytes may be given in `KiB`, `MiB` and `GiB`.
-///
-/// # Errors
-/// See [`InvalidLimit`]. Nothing is set then.
-pub fn set(text: &str) -> Result<(), InvalidLimit> {
+/// Values for limits, such as those of `--limit`. They apply from [`Chosen::apply`] on.
+#[derive(Debug, Default)]
+pub struct Chosen(Vec<(&'static Limit, u64)>);
+
+impl Chosen {
+    /// Parses values of the form `NAME=VALUE`. Bytes may be given in `KiB`, `MiB` and `GiB`. The last value of a limit counts.
+    ///
+    /// # Errors
+    /// See [`InvalidLimit`].
+    pub fn parse<T: AsRef<str>>(values: impl IntoIterator<Item = T>) -> Result<Self, InvalidLimit> {
+        let mut chosen: Vec<(&'static Limit, u64)> = Vec::new();
+        for text in values {
+            let (limit, value) = parse(text.as_ref())?;
+            chosen.retain(|(known, _)| known.name != limit.name);
+            chosen.push((limit, value));
+        }
+        Ok(Self(chosen))
+    }
+
+    /// Sets the limits for the whole process.
+    ///
+    /// # Errors
+    /// One of them is in use with another value. Those before it are set.
+    pub fn apply(self) -> Result<(), InvalidLimit> {
+        for (limit, value) in self.0 {
+            if *limit.value.get_or_init(|| value) != value {
+                return Err(InvalidLimit::InUse(limit.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn parse(text: &str) -> Result<(&'static Limit, u64), InvalidLimit> {
     let (name, value) = text
         .split_once('=')
         .ok_or_else(|| InvalidLimit::Form(text.to_owned()))?;
-    let settable = || ALL.iter().filter(|limit| !limit.is_fixed);
+    let settable = || ALL.iter().copied().filter(|limit| !limit.is_fixed);
     let Some(limit) = settable().find(|limit| limit.name == name) else {
         let names: Vec<&str> = settable().map(|limit| limit.name).collect();
         return Err(InvalidLimit::Name(name.to_owned(), names.join(", ")));
@@ -408,8 +457,7 @@ pub fn set(text: &str) -> Result<(), InvalidLimit> {
     };
     let number: u64 = digits.parse().map_err(|_| invalid())?;
     let number = number.checked_mul(factor).ok_or_else(invalid)?;
-    limit.value.store(number, Ordering::Relaxed);
-    Ok(())
+    Ok((limit, number))
 }
 
 /// The table of the documentation, in Markdown.

@@ -19,8 +19,25 @@ fn values_are_read_and_shown() {
         "catalog-file=99999999999GiB",
         "yaml-nodes=1",
     ] {
-        assert!(set(text).is_err(), "{text}");
+        assert!(Chosen::parse([text]).is_err(), "{text}");
     }
+}
+
+#[test]
+fn the_value_of_a_limit_does_not_change_after_its_first_use() {
+    let chosen = |text: &str| Chosen::parse([text]).unwrap();
+    // No other test of this crate uses these.
+    assert_eq!(PICTURE_EDGES.get(), 100_000);
+    assert_eq!(
+        chosen("picture-edges=5").apply(),
+        Err(InvalidLimit::InUse("picture-edges"))
+    );
+    assert_eq!(PICTURE_EDGES.get(), 100_000);
+    let twice = Chosen::parse(["graph-text=1KiB", "graph-text=2KiB"]).unwrap();
+    twice.apply().unwrap();
+    assert_eq!(GRAPH_TEXT.get(), 2 << 10);
+    chosen("graph-text=2048").apply().unwrap();
+    assert!(chosen("graph-text=1KiB").apply().is_err());
 }
 
 /// Nothing below the readers reads a file without a limit.

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use olmkit::diagnostics::Finding;
 use olmkit::object::UntrustedText;
 use olmkit::olmv1::{self, Object, Summary};
-use olmkit::validate::olm_v1::{BlockedChange, blocked_changes};
+use olmkit::validate::olm_v1::{BlockedChange, blocked_changes_between};
 use serde_json::json;
 
 use super::source;
@@ -51,7 +51,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let old = source::for_olm_v1(&args.old, &args.registry)?;
     let new = source::for_olm_v1(&args.new, &args.registry)?;
     let summary = olmv1::summary(&old, &new)?;
-    let changes = compare((&args.old, &old.definitions), (&args.new, &new.definitions))?;
+    let changes = compare((&args.old, old.definitions), (&args.new, new.definitions))?;
     let code = ExitCode::from(u8::from(!changes.is_empty()));
     match args.output {
         Format::Text => text(&summary, &changes, args.form),
@@ -111,22 +111,21 @@ fn markdown(summary: &Summary, changes: &[BlockedChange]) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Changes that block the upgrade of CRDs with the same name. File names include their directories.
-fn compare(old: (&str, &[Object]), new: (&str, &[Object])) -> anyhow::Result<Vec<BlockedChange>> {
-    let below = |directory: &str, objects: &[Object]| -> Vec<Object> {
-        let in_folder = |object: &Object| {
-            let mut object = object.clone();
-            object.path = format!("{}/{}", directory.trim_end_matches('/'), object.path);
-            object
-        };
-        objects.iter().map(in_folder).collect()
+/// Changes that block the upgrade of CRDs with the same name. File names include their directories. Each CRD is dropped after its
+/// comparison.
+fn compare(old: (&str, Vec<Object>), new: (&str, Vec<Object>)) -> anyhow::Result<Vec<BlockedChange>> {
+    let below = |directory: &str, mut object: Object| {
+        object.path = format!("{}/{}", directory.trim_end_matches('/'), object.path);
+        object
     };
-    let (before, now) = (below(old.0, old.1), below(new.0, new.1));
-    let by_name: BTreeMap<&str, &Object> = before.iter().map(|object| (object.name(), object)).collect();
+    let mut by_name: BTreeMap<String, Object> = BTreeMap::new();
+    for object in old.1 {
+        by_name.insert(object.name().to_owned(), below(old.0, object));
+    }
     let mut changes = Vec::new();
-    for object in &now {
-        if let Some(earlier) = by_name.get(object.name()) {
-            changes.extend(blocked_changes(&earlier.value, Some(earlier), object, old.0)?);
+    for object in new.1 {
+        if let Some(earlier) = by_name.remove(object.name()) {
+            changes.extend(blocked_changes_between(earlier, below(new.0, object), old.0)?);
         }
     }
     Ok(changes)

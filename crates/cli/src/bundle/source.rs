@@ -32,7 +32,7 @@ pub fn directory(bundle: &str, folder: &Path, registry: &RegistryFlags) -> anyho
 pub fn for_olm_v1(bundle: &str, registry: &RegistryFlags) -> anyhow::Result<Bundle> {
     let folder = olmkit::temporary::Directory::new("bundle")?;
     let tree = Tree::from_dir(&directory(bundle, folder.path(), registry)?, Limits::default())?;
-    Bundle::read(&tree).map_err(|error| unreadable(bundle, &error))
+    Bundle::read_to_compare(&tree).map_err(|error| unreadable(bundle, &error))
 }
 
 /// The error for a bundle that OLM v1 cannot read, with its position.

@@ -274,7 +274,7 @@ fn against(reference: &str, args: &Args) -> anyhow::Result<Against> {
     let attempt = || format!("cannot compare with {reference}");
     if is_bundle(path) {
         let reading = Source::directory(path).read().with_context(attempt)?;
-        return Ok(Against::Bundle(Earlier::from_reading(reference, &reading)?));
+        return Ok(Against::Bundle(Earlier::from_reading(reference, reading)?));
     }
     let catalog = render_one(
         reference,

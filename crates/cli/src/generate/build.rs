@@ -12,6 +12,7 @@ pub fn kustomize(launcher: &Launcher, directory: &Path) -> anyhow::Result<Vec<u8
     for (program, command) in [("kustomize", "build"), ("kubectl", "kustomize")] {
         // Kustomize fetches remote bases with git, and so with the user's credentials.
         let run = Run {
+            prompts: true,
             shows_errors: true,
             output: &limits::GENERATE_INPUT,
             ..Run::new(OsStr::new(program), Environment::Except(&[]))

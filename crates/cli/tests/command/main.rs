@@ -17,6 +17,7 @@ mod repo_publish;
 mod repo_suites;
 mod scaffold;
 mod scorecard;
+mod signals;
 mod traps;
 mod unwritable;
 mod workflows;

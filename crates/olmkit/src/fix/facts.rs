@@ -1,9 +1,11 @@
 //! Input of the fixes.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use crate::bundle::load::{self, Reading, Tree};
-use crate::crd::instance::schema_of_version;
+use crate::crd::instance::schemas;
 use crate::validate::Csv;
 
 /// A bundle in the form that fixes need.
@@ -44,19 +46,26 @@ impl Facts {
 
     /// The owned APIs with a kind and a version.
     pub fn owned<'a>(&'a self, csv: &Csv<'a>) -> Vec<Owned<'a>> {
+        let schemas = self.schemas();
         let entries = csv.list(OWNED).iter().enumerate();
         entries
             .map(|(at, entry)| Owned {
                 entry,
                 pointer: format!("{OWNED}/{at}"),
-                schema: self.schema(text(entry, "name"), text(entry, "version")),
+                schema: schemas.get(&(text(entry, "name"), text(entry, "version"))).copied(),
             })
             .collect()
     }
 
-    fn schema(&self, name: &str, version: &str) -> Option<&Value> {
-        let crd = self.reading.bundle.crds().find(|crd| crd.name() == name)?;
-        schema_of_version(crd.typed.as_ref()?, version)?.0
+    /// The schemas of the CRDs by name and version. The first one counts.
+    fn schemas(&self) -> HashMap<(&str, &str), &Value> {
+        let (mut all, mut seen) = (HashMap::new(), HashSet::new());
+        for crd in self.reading.bundle.crds().filter(|crd| seen.insert(crd.name())) {
+            for (version, schema) in crd.typed.as_ref().map(schemas).unwrap_or_default() {
+                all.insert((crd.name(), version), schema);
+            }
+        }
+        all
     }
 
     /// The examples in `alm-examples`. `None` if they cannot be read.

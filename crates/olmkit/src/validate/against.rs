@@ -1,5 +1,7 @@
 //! The bundles from which users upgrade to the validated bundle: a given one, or those of a catalog.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::csv_view::{Csv, field, strings};
@@ -80,35 +82,42 @@ impl Against {
 
 impl Against {
     /// The definitions of the bundles that users upgrade from, with the names of the bundles.
-    pub(super) fn definitions(&self, package: &str, csv: Option<&Csv<'_>>) -> Vec<(String, Vec<Value>)> {
+    pub(super) fn definitions(&self, package: &str, csv: Option<&Csv<'_>>) -> Vec<(String, Cow<'_, [Value]>)> {
         match self {
-            Self::Bundle(earlier) => vec![(earlier.name.clone(), earlier.definitions.clone())],
+            Self::Bundle(earlier) => vec![(earlier.name.clone(), Cow::Borrowed(earlier.definitions.as_slice()))],
             Self::Catalog { catalog, .. } => csv
                 .map(|csv| replaced(catalog, package, csv))
                 .unwrap_or_default()
                 .into_iter()
                 .filter_map(|bundle| Earlier::from_blob(bundle).ok())
-                .map(|earlier| (earlier.name, earlier.definitions))
+                .map(|earlier| (earlier.name, Cow::Owned(earlier.definitions)))
                 .collect(),
         }
     }
 }
 
 impl Earlier {
-    /// A bundle that was read from a directory.
+    /// A bundle that was read from a directory. Only the needed objects remain in memory.
     ///
     /// # Errors
     /// It does not load.
-    pub fn from_reading(name: &str, reading: &Reading) -> Result<Self, AgainstError> {
-        if let Some(reason) = &reading.fatal {
+    pub fn from_reading(name: &str, reading: Reading) -> Result<Self, AgainstError> {
+        if let Some(reason) = reading.fatal {
             return Err(AgainstError::Unsound {
                 name: name.to_string(),
-                reason: reason.clone(),
+                reason,
             });
         }
-        let mut objects: Vec<&Value> = reading.bundle.crds().filter_map(|crd| crd.typed.as_ref()).collect();
-        objects.extend(reading.bundle.csv().and_then(|csv| csv.typed.as_ref()));
-        Ok(Self::of_objects(&reading.bundle.name, objects.into_iter().cloned()))
+        let mut has_csv = false;
+        let objects = reading.bundle.objects.into_iter().filter(|object| match object.kind() {
+            "CustomResourceDefinition" => true,
+            "ClusterServiceVersion" => !std::mem::replace(&mut has_csv, true),
+            _ => false,
+        });
+        Ok(Self::of_objects(
+            &reading.bundle.name,
+            objects.filter_map(|object| object.typed),
+        ))
     }
 
     /// A bundle of a catalog.

@@ -1,6 +1,6 @@
 //! BND: the bundle as a whole.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Write as _;
 
 use flate2::Compression;
@@ -170,11 +170,12 @@ fn owned_crds(bundle: &Bundle, csv: &Csv<'_>) -> Vec<Checked> {
         |detail: String, key: &Key, rule| Checked::shared(rule, Severity::Error, &Subject::Value(show(key)), detail);
     let mut findings = Vec::new();
     let mut keys: Vec<(Key, &Object, String)> = Vec::new();
+    let mut first_of: HashMap<Key, &Object> = HashMap::new();
     // The v1 CRDs come first.
     for version in ["v1", "v1beta1"] {
         for crd in bundle.crds().filter(|crd| crd.version() == version) {
             for (key, pointer) in crd_keys(crd) {
-                if let Some((_, first, _)) = keys.iter().find(|(known, _, _)| *known == key) {
+                if let Some(first) = first_of.get(&key) {
                     let detail = format!("duplicate CRD {} in bundle {}", quote(&show(&key)), quote(&bundle.name));
                     let hint = if first.path == crd.path {
                         "list each version once".to_string()
@@ -183,11 +184,13 @@ fn owned_crds(bundle: &Bundle, csv: &Csv<'_>) -> Vec<Checked> {
                     };
                     findings.push(error(detail, &key, &BND_1).at(crd, &pointer).hint(hint));
                 } else {
+                    first_of.insert(key.clone(), crd);
                     keys.push((key, crd, pointer));
                 }
             }
         }
     }
+    let nearest = Nearest::new(keys.iter().map(|(key, _, _)| key));
     let mut owned_kinds = BTreeSet::new();
     let mut left: BTreeSet<Key> = keys.iter().map(|(key, _, _)| key.clone()).collect();
     for (at, owned) in csv.list("/spec/customresourcedefinitions/owned").iter().enumerate() {
@@ -209,7 +212,7 @@ fn owned_crds(bundle: &Bundle, csv: &Csv<'_>) -> Vec<Checked> {
         findings.push(
             error(detail, &key, &BND_2)
                 .at(csv.object, &pointer)
-                .hint(missing_owned_hint(&key, &keys)),
+                .hint(missing_owned_hint(&key, nearest.find(&key).and_then(|at| keys.get(at)))),
         );
     }
     left.retain(|key| !owned_kinds.contains(&(key.0.clone(), key.2.clone())));
@@ -226,15 +229,59 @@ fn owned_crds(bundle: &Bundle, csv: &Csv<'_>) -> Vec<Checked> {
     findings
 }
 
-/// Names the part of group, version and kind that differs from the bundle's CRDs.
-fn missing_owned_hint(key: &Key, keys: &[(Key, &Object, String)]) -> String {
-    let nearest = keys
-        .iter()
-        .map(|(known, crd, _)| (known, crd))
-        .max_by_key(|(known, _)| {
-            usize::from(known.0 == key.0) + usize::from(known.1 == key.1) + usize::from(known.2 == key.2)
+/// Finds the API that differs least from another one.
+struct Nearest<'k> {
+    /// The last API with some equal parts. Parts that may differ are `None`.
+    by_parts: HashMap<[Option<&'k str>; 3], usize>,
+}
+
+/// The parts of group, version and kind that must be equal: as many as possible.
+const EQUAL: [[bool; 3]; 8] = [
+    [true, true, true],
+    [true, true, false],
+    [true, false, true],
+    [false, true, true],
+    [true, false, false],
+    [false, true, false],
+    [false, false, true],
+    [false, false, false],
+];
+
+fn parts<'k>(key: &'k Key, equal: [bool; 3]) -> [Option<&'k str>; 3] {
+    let parts: [&'k str; 3] = [&key.0, &key.1, &key.2];
+    std::array::from_fn(|at| {
+        equal
+            .get(at)
+            .copied()
+            .unwrap_or_default()
+            .then(|| parts.get(at).copied().unwrap_or_default())
+    })
+}
+
+impl<'k> Nearest<'k> {
+    fn new(keys: impl IntoIterator<Item = &'k Key>) -> Self {
+        let mut by_parts = HashMap::new();
+        for (at, key) in keys.into_iter().enumerate() {
+            for equal in EQUAL {
+                by_parts.insert(parts(key, equal), at);
+            }
+        }
+        Self { by_parts }
+    }
+
+    /// The last one of those with the most equal parts.
+    fn find(&self, key: &Key) -> Option<usize> {
+        let found = EQUAL.into_iter().filter_map(|equal| {
+            let at = *self.by_parts.get(&parts(key, equal))?;
+            Some((equal.into_iter().filter(|equal| *equal).count(), at))
         });
-    let Some((known, crd)) = nearest else {
+        found.max().map(|(_, at)| at)
+    }
+}
+
+/// Names the part of group, version and kind that differs from the bundle's CRDs.
+fn missing_owned_hint(key: &Key, nearest: Option<&(Key, &Object, String)>) -> String {
+    let Some((known, crd, _)) = nearest else {
         return "the bundle contains no CustomResourceDefinition: add the file of this one".to_string();
     };
     if known == key {
@@ -447,5 +494,25 @@ mod tests {
         assert_eq!(in_units(999), "999 B");
         assert_eq!(in_units(1 << 20), "1.0 MB");
         assert_eq!(in_units(922_700), "922.7 kB");
+    }
+
+    #[test]
+    fn the_nearest_api_has_the_most_equal_parts() {
+        let key = |number: usize| -> Key {
+            let part = |divisor: usize| (number / divisor % 3).to_string();
+            (part(1), part(3), part(9))
+        };
+        let equal = |one: &Key, other: &Key| {
+            usize::from(one.0 == other.0) + usize::from(one.1 == other.1) + usize::from(one.2 == other.2)
+        };
+        for step in 1..27 {
+            let keys: Vec<Key> = (0..27).step_by(step).map(|number| key(number * 7)).collect();
+            let nearest = Nearest::new(&keys);
+            for wanted in (0..27).map(key) {
+                let expected = keys.iter().enumerate().max_by_key(|(_, known)| equal(known, &wanted));
+                assert_eq!(nearest.find(&wanted), expected.map(|(at, _)| at));
+            }
+        }
+        assert_eq!(Nearest::new([]).find(&key(0)), None);
     }
 }

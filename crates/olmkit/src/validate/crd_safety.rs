@@ -25,7 +25,7 @@ use crate::catalog::{Bundle, Catalog, ChannelEntry, objects, property};
 use crate::crd::upgrade::{self, Problem, Side};
 use crate::diagnostics::{Finding, counted, json_path};
 use crate::object::{Version, VersionRange};
-use crate::olmv1::{self, Object};
+use crate::olmv1::{self, ComparedValues, Object};
 use crate::yaml::Position;
 
 /// The rule of all findings.
@@ -172,7 +172,7 @@ impl Given {
         let failed = |error: String| format!("{} cannot be read: {error}", self.folder);
         let tree =
             Tree::from_dir(Path::new(&self.folder), Limits::default()).map_err(|error| failed(error.to_string()))?;
-        let bundle = olmv1::Bundle::read(&tree).map_err(|error| failed(error.message))?;
+        let bundle = olmv1::Bundle::read_to_compare(&tree).map_err(|error| failed(error.message))?;
         let mut definitions = bundle.definitions;
         for object in &mut definitions {
             object.path = format!("{}/{}", self.folder.trim_end_matches('/'), object.path);
@@ -191,9 +191,9 @@ fn inline_definitions(bundle: &Bundle) -> Result<Vec<Object>, String> {
     }
     let file = bundle.origin.file.as_deref().map(|file| file.display().to_string());
     let file = file.unwrap_or_default();
-    let mut definitions = Vec::new();
+    let (mut definitions, values) = (Vec::new(), ComparedValues::default());
     for text in texts.iter().filter(|text| text.contains("CustomResourceDefinition")) {
-        let read = olmv1::definitions(&file, text.as_bytes());
+        let read = olmv1::definitions(&file, text.as_bytes(), &values);
         definitions.extend(read.map_err(|error| format!("a CRD of {name} cannot be read: {}", error.message))?);
     }
     Ok(definitions)
@@ -315,7 +315,8 @@ impl<'c> Package<'c> {
             let new = self.store.value(later);
             for ((crd, earlier), (count, first)) in earlier {
                 let old = self.store.value(earlier);
-                let problems = upgrade::check(&old, &new, &upgrade::stored_versions(&old)).unwrap_or_default();
+                let problems = upgrade::check(&old, &new, &upgrade::stored_versions(&old));
+                let problems = problems.unwrap_or_else(|error| vec![error.problem()]);
                 for problem in problems {
                     let mut changes = changes.lock().unwrap_or_else(PoisonError::into_inner);
                     match changes.entry((crd, problem.to_string())) {

@@ -3,7 +3,7 @@
 use super::checked::Checked;
 use super::context::Context;
 use super::lints::olm_v1::{V1_1, V1_2, V1_3};
-use crate::crd::upgrade::{Problem, Side, TooManyProperties};
+use crate::crd::upgrade::{Problem, Side, TooMuchToCompare};
 use crate::diagnostics::{Finding, Origin, Proof, Rule, Severity, Witness, define_rules, json_path};
 use crate::olmv1::{self, Bundle, Place, Release, RenderError};
 
@@ -367,7 +367,7 @@ fn against(bundle: &Bundle, context: &Context<'_>) -> Vec<Checked> {
     };
     let mut checked = Vec::new();
     for (name, definitions) in against.definitions(&bundle.package, context.csv().as_ref()) {
-        for old in &definitions {
+        for old in definitions.iter() {
             let Some(new) = bundle
                 .definitions
                 .iter()
@@ -408,22 +408,23 @@ pub fn upgrade_findings(
     new: &olmv1::Object,
     earlier: &str,
 ) -> Vec<Finding> {
-    // A definition that is too large to compare has no such findings.
-    let changes = blocked_changes(old, old_object, new, earlier).unwrap_or_default();
-    changes.into_iter().map(|change| change.finding).collect()
+    let blocked = blocked_changes(old, old_object, new, earlier)
+        .unwrap_or_else(|error| changes(vec![error.problem()], old_object, new, new.name(), earlier));
+    blocked.into_iter().map(|change| change.finding).collect()
 }
 
 /// As [`upgrade_findings`], with the validation that finds each.
 ///
 /// # Errors
-/// See [`TooManyProperties`].
+/// See [`TooMuchToCompare`].
 pub fn blocked_changes(
     old: &serde_json::Value,
     old_object: Option<&olmv1::Object>,
     new: &olmv1::Object,
     earlier: &str,
-) -> Result<Vec<BlockedChange>, TooManyProperties> {
-    use crate::crd::upgrade::{check, stored_versions};
+) -> Result<Vec<BlockedChange>, TooMuchToCompare> {
+    use crate::crd::upgrade::{check, check_values, stored_versions};
+    check_values(old, &new.value)?;
     let restored = olmkit_go::structs::restore::restore(old, "v1.CustomResourceDefinition").ok();
     let old = restored.as_ref().unwrap_or(old);
     let problems = check(old, &new.value, &stored_versions(old))?;
@@ -434,12 +435,12 @@ pub fn blocked_changes(
 /// Like [`blocked_changes`], for two CRDs from files. A CRD can have megabytes, so each value is dropped before the comparison.
 ///
 /// # Errors
-/// See [`TooManyProperties`].
+/// See [`TooMuchToCompare`].
 pub fn blocked_changes_between(
     mut old: olmv1::Object,
     mut new: olmv1::Object,
     earlier: &str,
-) -> Result<Vec<BlockedChange>, TooManyProperties> {
+) -> Result<Vec<BlockedChange>, TooMuchToCompare> {
     use crate::crd::upgrade::{check_printed, printed, stored_versions};
     let name = new.name().to_owned();
     let stored = stored_versions(&old.value);

@@ -54,7 +54,7 @@ fn read(directory: &Path) -> Reading {
 
 /// A written bundle as one that users upgrade from.
 fn earlier(directory: &Path) -> Earlier {
-    Earlier::from_reading("earlier", &read(directory)).unwrap()
+    Earlier::from_reading("earlier", read(directory)).unwrap()
 }
 
 /// Returns true if the API server would let a service account do something, everywhere. A resource is `NAME[.GROUP][/SUBRESOURCE]`.

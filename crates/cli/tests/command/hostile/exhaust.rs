@@ -60,42 +60,125 @@ fn text_that_aliases_repeat() {
     }
 }
 
+/// A CRD with this number of properties.
+fn definition(prefix: &str, properties: usize) -> String {
+    let properties: Vec<String> = (0..properties)
+        .map(|number| format!("{prefix}{number}: {{type: string}}"))
+        .collect();
+    format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: widgets.example.com}}\nspec:\n  group: \
+         example.com\n  scope: Namespaced\n  names: {{kind: Widget, plural: widgets}}\n  versions:\n  - name: v1\n    served: true\n    \
+         storage: true\n    schema:\n      openAPIV3Schema: {{type: object, properties: {{{}}}}}\n",
+        properties.join(", ")
+    )
+}
+
 #[test]
 fn countless_renamed_properties() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["old", "new"] {
-        let properties: String = (0..100_000)
-            .map(|number| format!("          {name}{number}:\n            type: string\n"))
-            .collect();
-        let text = format!(
-            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: widgets.example.com\nspec:\n  group: \
-             example.com\n  scope: Namespaced\n  names: {{kind: Widget, plural: widgets}}\n  versions:\n  - name: v1\n    served: true\n    \
-             storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n{properties}"
-        );
-        write(folder.path(), &format!("{name}.yaml"), &text);
+    for (properties, expected) in [
+        (20_000, "OLM v1 blocks 40000 changes"),
+        (60_000, "--limit compared-changes=VALUE"),
+    ] {
+        for name in ["old", "new"] {
+            write(folder.path(), &format!("{name}.yaml"), &definition(name, properties));
+        }
+        let said = bounded(folder.path(), "crd diff old.yaml new.yaml");
+        assert!(said.contains(expected), "{said:.300}");
     }
-    let said = bounded(folder.path(), "crd diff old.yaml new.yaml");
-    assert!(said.contains("OLM v1 blocks 200000 changes"), "{said:.300}");
 }
 
 #[test]
 fn definitions_with_countless_values() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["old", "new"] {
-        let properties: Vec<String> = (0..200_000)
-            .map(|number| format!("{name}{number}: {{type: string}}"))
-            .collect();
-        let text = format!(
-            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: widgets.example.com}}\nspec:\n  versions:\n  \
-             - name: v1\n    schema:\n      openAPIV3Schema: {{type: object, properties: {{{}}}}}\n",
-            properties.join(", ")
-        );
+        demo_bundle::copy(folder.path(), name, &[]);
+        let text = definition(name, 150_000);
+        write(folder.path(), &format!("{name}/manifests/widgets.yaml"), &text);
         write(folder.path(), &format!("{name}.yaml"), &text);
     }
-    let said = bounded(folder.path(), "crd diff old.yaml new.yaml");
-    assert!(said.contains("more than 250,000"), "{said:.300}");
-    assert!(said.contains("--limit compared-values=VALUE"), "{said:.300}");
-    assert!(!said.contains("new.yaml"), "the second file is not read: {said:.300}");
+    for command in ["crd diff old.yaml new.yaml", "bundle diff old new"] {
+        let said = bounded(folder.path(), command);
+        assert!(said.contains("more than 200,000"), "{said:.300}");
+        assert!(said.contains("--limit compared-values=VALUE"), "{said:.300}");
+        assert!(
+            !said.contains("new/") && !said.contains("new.yaml"),
+            "the second one is not read: {said:.300}"
+        );
+    }
+    // What cannot be compared is an error, not an upgrade without changes.
+    for profile in ["", " --profile olmv1"] {
+        let said = bounded(folder.path(), &format!("bundle validate new --against old{profile}"));
+        assert!(said.contains("not compared: CRD widgets.example.com"), "{said:.300}");
+    }
+}
+
+#[test]
+fn countless_definitions_versions_and_rules() {
+    let folder = tempfile::tempdir().unwrap();
+    demo_bundle::copy(folder.path(), "bundle", &[]);
+    let owned =
+        |name: &str, kind: &str, version: &str| format!("    - {{name: {name}, kind: {kind}, version: {version}}}\n");
+    let definition = |plural: &str, kind: &str, versions: usize| {
+        let versions: String = (0..versions)
+            .map(|at| {
+                let storage = at == 0;
+                format!("  - {{name: v{at}, served: true, storage: {storage}, schema: {{openAPIV3Schema: {{type: object}}}}}}\n")
+            })
+            .collect();
+        format!(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: {plural}.example.com}}\nspec:\n  \
+             group: example.com\n  scope: Namespaced\n  names: {{kind: {kind}, plural: {plural}, singular: {kind}}}\n  versions:\n\
+             {versions}"
+        )
+    };
+    let mut listed = String::new();
+    for number in 0..1_000 {
+        let (plural, kind) = (format!("w{number}s"), format!("W{number}"));
+        let path = format!("bundle/manifests/{plural}.yaml");
+        write(folder.path(), &path, &definition(&plural, &kind, 1));
+        listed.push_str(&owned(&format!("{plural}.example.com"), &kind, "v0"));
+        // These are missing, so the nearest one is looked up.
+        listed.push_str(&owned(&format!("x{number}s.example.com"), &kind, "v1"));
+    }
+    let stored: Vec<String> = (0..3_000).map(|at| format!("x{at}")).collect();
+    let many = definition("many", "Many", 3_000);
+    let many = format!("{many}status: {{storedVersions: [{}]}}\n", stored.join(", "));
+    write(folder.path(), "bundle/manifests/many.yaml", &many);
+    for at in 0..3_000 {
+        listed.push_str(&owned("many.example.com", "Many", &format!("v{at}")));
+    }
+    let csv = folder.path().join("bundle").join(demo_bundle::CSV);
+    let text = fs::read_to_string(&csv).unwrap();
+    let text = text.replacen("    owned:\n", &format!("    owned:\n{listed}"), 1);
+    assert!(text.contains("x999s.example.com"));
+    fs::write(&csv, &text).unwrap();
+    bounded(folder.path(), "bundle validate bundle");
+    let rules: String = (0..6_000)
+        .map(|number| format!("        - {{apiGroups: [g], resources: [r{number}], verbs: [get]}}\n"))
+        .collect();
+    let text = text.replacen("        rules:\n", &format!("        rules:\n{rules}"), 1);
+    assert!(text.contains("r5999"));
+    fs::write(&csv, text).unwrap();
+    let said = bounded(folder.path(), "bundle validate bundle -o concise");
+    assert!(said.contains("the permissions are not checked"), "{said:.300}");
+}
+
+#[test]
+fn nested_lists_of_objects() {
+    let folder = tempfile::tempdir().unwrap();
+    demo_bundle::copy(folder.path(), "bundle", &[]);
+    let open = r#"{"apiVersion": "v1", "kind": "List", "items": ["#;
+    let item = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}},"#.repeat(20_000);
+    let text = format!(
+        "{}{}{}\n",
+        open.repeat(100),
+        item.trim_end_matches(','),
+        "]}".repeat(100)
+    );
+    write(folder.path(), "bundle/manifests/list.json", &text);
+    bounded(folder.path(), "bundle render --olmv1 bundle -n demo");
+    bounded(folder.path(), "bundle validate bundle --profile olmv1");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Maximum sizes of the values of a schema: the numbers in the API server's cost estimate for rules. They are part of
 //! its API, because they decide which rules it accepts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use olmkit_cel::escape;
 use serde_json::Value;
@@ -86,7 +86,8 @@ impl Sizes {
 
     fn of_fields(schema: &Value, is_object: bool) -> Self {
         let required = schema.get("required").and_then(Value::as_array);
-        let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|required| required == name));
+        let required: HashSet<&str> = required.into_iter().flatten().filter_map(Value::as_str).collect();
+        let is_required = |name: &str| required.contains(name);
         let mut least_bytes = 2;
         let mut fields = BTreeMap::new();
         let mut add = |name: &str, own: &Value| {

@@ -5,7 +5,7 @@
 
 mod schema;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
@@ -71,6 +71,7 @@ fn identity(old: &Value, new: &Value) -> Vec<Change> {
 }
 
 /// A version of a definition.
+#[derive(Debug, Clone)]
 struct Version<'v> {
     name: &'v str,
     served: bool,
@@ -104,12 +105,29 @@ fn list(definition: &Value) -> Vec<Version<'_>> {
     only.into_iter().collect()
 }
 
+/// The versions of a definition by their names. The first one of a name counts.
+fn by_name(definition: &Value) -> HashMap<&str, Version<'_>> {
+    let mut versions = HashMap::new();
+    for version in list(definition) {
+        versions.entry(version.name).or_insert(version);
+    }
+    versions
+}
+
+impl Version<'_> {
+    /// Its schema, which all versions of `v1beta1` may share.
+    fn schema<'d>(&self, definition: &'d Value) -> Option<&'d Value> {
+        let own = definition.pointer(&format!("{}/schema/openAPIV3Schema", self.pointer));
+        own.or_else(|| definition.pointer("/spec/validation/openAPIV3Schema"))
+    }
+}
+
 fn versions(old: &Value, new: &Value) -> Vec<Change> {
-    let now = list(new);
+    let now = by_name(new);
     let mut changes = Vec::new();
     for before in list(old) {
         let name = before.name;
-        let same = now.iter().find(|version| version.name == name);
+        let same = now.get(name);
         let (pointer, message, hint) = match same {
             None if before.stored => (
                 "/spec/versions".to_string(),
@@ -149,14 +167,13 @@ struct ReportedLoss<'v> {
 
 /// Compares the schemas of every version that both have. A loss that versions share is reported once.
 fn schemas(old: &Value, new: &Value) -> Vec<Change> {
-    let now = list(new);
+    let (now, first_before) = (by_name(new), by_name(old));
     let mut losses: BTreeMap<(Loss, String, String), ReportedLoss<'_>> = BTreeMap::new();
     for before in list(old) {
-        let Some(version) = now.iter().find(|version| version.name == before.name) else {
+        let (Some(version), Some(first)) = (now.get(before.name), first_before.get(before.name)) else {
             continue;
         };
-        let schema = |definition| schema_of_version(definition, before.name).and_then(|(schema, _)| schema);
-        let (Some(old_schema), Some(new_schema)) = (schema(old), schema(new)) else {
+        let (Some(old_schema), Some(new_schema)) = (first.schema(old), version.schema(new)) else {
             continue;
         };
         let own = format!("{}/schema/openAPIV3Schema", version.pointer);

@@ -1,5 +1,7 @@
 //! Compares two schemas of one version: finds objects of the older one that the newer one rejects or prunes.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::Loss;
@@ -132,6 +134,7 @@ impl Walk {
                 "accepted any value and now accepts only those of a list",
             ),
             Some(before) => {
+                let now: HashSet<&Value> = now.iter().collect();
                 let gone: Vec<String> = before
                     .iter()
                     .filter(|value| !now.contains(value))
@@ -214,7 +217,7 @@ impl Walk {
     /// A new or changed rule may reject values that were allowed.
     fn rules(&mut self, old: &Value, new: &Value, place: &Place) {
         let rules = |schema| list(schema, "x-kubernetes-validations");
-        let known: Vec<&str> = rules(old).iter().map(|rule| text(rule, "rule")).collect();
+        let known: HashSet<&str> = rules(old).iter().map(|rule| text(rule, "rule")).collect();
         for (at, rule) in rules(new).iter().enumerate() {
             let says = text(rule, "rule");
             // A transition rule only affects future changes.
@@ -228,8 +231,9 @@ impl Walk {
     }
 
     fn required(&mut self, old: &Value, new: &Value, place: &Place) {
+        let known: HashSet<&str> = list(old, "required").iter().filter_map(Value::as_str).collect();
         for name in list(new, "required").iter().filter_map(Value::as_str) {
-            let was = list(old, "required").iter().any(|known| known == name);
+            let was = known.contains(name);
             let has_default = property(new, name).is_some_and(|schema| schema.get("default").is_some());
             if !was && !has_default {
                 self.lose(

@@ -350,3 +350,49 @@ fn a_definition_of_v1beta1_is_compared_too() {
         "/spec/validation/openAPIV3Schema/properties/spec/properties/size/maximum"
     );
 }
+
+/// 40,000 entries of each list are compared with as many. A search in the list would take minutes.
+#[test]
+fn long_lists_are_looked_up() {
+    let numbers = |prefix: &str| {
+        (0..40_000)
+            .map(|number| format!("{prefix}{number}"))
+            .collect::<Vec<_>>()
+    };
+    let rules = |prefix: &str| {
+        numbers(prefix)
+            .iter()
+            .map(|rule| json!({"rule": rule}))
+            .collect::<Vec<_>>()
+    };
+    let definition = |prefix: &str| {
+        let mut versions = vec![json!({
+            "name": "v1", "served": true, "storage": true,
+            "schema": {"openAPIV3Schema": {"type": "object", "required": numbers(prefix), "properties": {
+                "a": {"type": "string", "enum": numbers(prefix), "x-kubernetes-validations": rules(prefix)},
+            }}},
+        })];
+        versions.extend(
+            numbers("v1alpha")
+                .iter()
+                .map(|name| json!({"name": name, "served": true})),
+        );
+        json!({"spec": {"versions": versions}})
+    };
+    let changes = compare(&definition("a"), &definition("b"));
+    assert_eq!(
+        changes
+            .iter()
+            .filter(|change| change.message.contains("no longer accepts"))
+            .count(),
+        1
+    );
+    assert_eq!(
+        changes
+            .iter()
+            .filter(|change| change.message.contains("new rule"))
+            .count(),
+        40_000
+    );
+    assert!(compare(&definition("a"), &definition("a")).is_empty());
+}

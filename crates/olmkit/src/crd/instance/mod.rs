@@ -174,6 +174,29 @@ pub fn schema_of_version<'c>(crd: &'c Value, version: &str) -> Option<(Option<&'
     Some((found.pointer("/schema/openAPIV3Schema").or(shared), served))
 }
 
+/// The versions of a CRD that have a schema, each with it. The first version of a name comes first.
+pub fn schemas(crd: &Value) -> Vec<(&str, &Value)> {
+    let Some(spec) = crd.get("spec") else { return Vec::new() };
+    let shared = spec.pointer("/validation/openAPIV3Schema");
+    match spec.get("versions").and_then(Value::as_array) {
+        Some(versions) => {
+            let schema = |version| Value::pointer(version, "/schema/openAPIV3Schema").or(shared);
+            let mut seen = std::collections::HashSet::new();
+            let versions = versions
+                .iter()
+                .filter_map(|version| Some((version.get("name")?.as_str()?, schema(version))));
+            versions
+                .filter(|(name, _)| seen.insert(*name))
+                .filter_map(|(name, schema)| Some((name, schema?)))
+                .collect()
+        }
+        None => {
+            let version = spec.get("version").and_then(Value::as_str);
+            version.zip(shared).into_iter().collect()
+        }
+    }
+}
+
 /// A JSON pointer as people write paths: `/spec/ports/0/name` is `spec.ports[0].name`.
 pub(crate) fn dotted(pointer: &str) -> String {
     let mut path = String::new();

@@ -20,9 +20,18 @@ pub(super) struct Flat<'v> {
     pub properties: BTreeMap<String, Place<'v>>,
 }
 
-/// Number of properties in a schema, and the bytes of their paths and pointers.
-pub(super) fn size(schema: &Value) -> (u64, u64) {
-    let mut size = (0, 0);
+/// The amount of work and memory for a schema.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Size {
+    /// The values of each property without the values of its own properties and items, and 64 bytes of text as another value.
+    pub values: u64,
+    /// Bytes of the properties' paths and pointers.
+    pub paths: u64,
+}
+
+/// The size of a schema with all its properties.
+pub(super) fn size(schema: &Value) -> Size {
+    let mut size = Size::default();
     if schema.is_object() {
         // `/spec/versions/0/schema/openAPIV3Schema`
         add_size(schema, 48, &mut size);
@@ -30,27 +39,50 @@ pub(super) fn size(schema: &Value) -> (u64, u64) {
     size
 }
 
-/// `path` is the length of the path and the pointer of the schema.
-fn add_size(schema: &Value, path: u64, size: &mut (u64, u64)) {
-    size.0 = size.0.saturating_add(1);
-    size.1 = size.1.saturating_add(path);
+/// `path` is the length of the path and the pointer of the schema. Returns its values, with those of all schemas in it.
+fn add_size(schema: &Value, path: u64, size: &mut Size) -> u64 {
+    size.paths = size.paths.saturating_add(path);
+    let (mut own, mut compared_separately) = (1, 0);
     for (key, value) in schema.as_object().into_iter().flatten() {
         let below = path.saturating_add(2 * key.len() as u64 + 4);
-        match (key.as_str(), value) {
+        let values = match (key.as_str(), value) {
             ("items" | "allOf" | "anyOf" | "oneOf", Value::Array(items)) => {
-                items.iter().for_each(|item| add_size(item, below, size));
+                items.iter().map(|item| add_size(item, below, size)).sum()
             }
             ("items" | "not" | "additionalProperties" | "additionalItems", Value::Object(_)) => {
-                add_size(value, below, size);
+                add_size(value, below, size)
             }
-            ("properties" | "patternProperties" | "definitions" | "dependencies", Value::Object(schemas)) => {
-                for (name, schema) in schemas {
-                    add_size(schema, below.saturating_add(2 * name.len() as u64), size);
-                }
-            }
-            _ => {}
+            ("properties" | "patternProperties" | "definitions" | "dependencies", Value::Object(schemas)) => schemas
+                .iter()
+                .map(|(name, schema)| {
+                    let values = add_size(schema, below.saturating_add(2 * name.len() as u64), size);
+                    values.saturating_add(units(name))
+                })
+                .sum(),
+            _ => values(value),
+        };
+        match key.as_str() {
+            "properties" | "items" => compared_separately += values,
+            _ => own += values,
         }
     }
+    size.values = size.values.saturating_add(own);
+    own.saturating_add(compared_separately)
+}
+
+fn units(text: &str) -> u64 {
+    text.len() as u64 / 64
+}
+
+/// Number of values in a value, and 64 bytes of text as another one.
+fn values(value: &Value) -> u64 {
+    let below: u64 = match value {
+        Value::Array(items) => items.iter().map(values).sum(),
+        Value::Object(entries) => entries.iter().map(|(key, value)| units(key) + values(value)).sum(),
+        Value::String(text) => units(text),
+        _ => 0,
+    };
+    1 + below
 }
 
 impl<'v> Flat<'v> {

@@ -1,6 +1,8 @@
 //! Schemas and their differences as Go programs print them: `String` of the generated types, and the report of go-cmp,
 //! from which OLM v1 keeps the lines of the form `Field: value`.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use olmkit_go::strconv;
@@ -169,10 +171,11 @@ impl Report {
     }
 
     fn items(&mut self, inner: &Type, old: &[Value], new: &[Value]) {
-        for item in old.iter().filter(|item| !new.contains(item)) {
+        let (before, now): (HashSet<&Value>, HashSet<&Value>) = (old.iter().collect(), new.iter().collect());
+        for item in old.iter().filter(|item| !now.contains(item)) {
             self.element(false, "", inner, item);
         }
-        for item in new.iter().filter(|item| !old.contains(item)) {
+        for item in new.iter().filter(|item| !before.contains(item)) {
             self.element(true, "", inner, item);
         }
     }

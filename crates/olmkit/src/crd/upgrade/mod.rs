@@ -104,74 +104,186 @@ pub fn stored_versions(definition: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Definitions with more properties and versions than are compared.
+/// A CRD that is too large to compare.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the versions and properties of CRD {definition} are too many: {count} {}; at most {} are compared{}",
-    if *in_bytes { "bytes of their paths" } else { "comparisons" },
-    limit(*in_bytes).shown(),
-    limit(*in_bytes).way_out()
-)]
-pub struct TooManyProperties {
+#[error("CRD {definition} has too many {what}: {count}; at most {}{}", what.limit().shown(), what.limit().way_out())]
+pub struct TooMuchToCompare {
     /// The name of the definition.
     pub definition: String,
-    /// Their number.
+    /// The counted quantity.
+    pub what: Compared,
+    /// Its number, as far as it was counted.
     pub count: u64,
-    /// True if the bytes of their paths are counted.
-    pub in_bytes: bool,
 }
 
-fn limit(in_bytes: bool) -> &'static Limit {
-    match in_bytes {
-        true => &limits::COMPARED_PATHS,
-        false => &limits::COMPARED_PROPERTIES,
+impl TooMuchToCompare {
+    /// A problem without a comparison, for callers that report problems. Otherwise a large CRD would look unchanged.
+    #[must_use]
+    pub fn problem(&self) -> Problem {
+        Problem {
+            version: None,
+            property: None,
+            validation: "not compared",
+            text: self.to_string(),
+            side: Side::New,
+            pointer: "/spec/versions".to_owned(),
+        }
     }
+}
+
+/// A limited quantity of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compared {
+    /// Values of one of the two CRDs.
+    All,
+    /// Values of properties, in all comparisons of two versions, and their bytes.
+    Values,
+    /// Bytes of the properties' paths.
+    Paths,
+    /// Changes that block the upgrade.
+    Changes,
+    /// Bytes of the messages for changes.
+    Messages,
+}
+
+impl Compared {
+    fn limit(self) -> &'static Limit {
+        match self {
+            Self::All => &limits::COMPARED_VALUES,
+            Self::Values => &limits::COMPARED_PROPERTIES,
+            Self::Paths => &limits::COMPARED_PATHS,
+            Self::Changes => &limits::COMPARED_CHANGES,
+            Self::Messages => &limits::COMPARED_MESSAGES,
+        }
+    }
+}
+
+impl fmt::Display for Compared {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::All => "values",
+            Self::Values => "versions and properties to compare",
+            Self::Paths => "bytes in the paths of its properties",
+            Self::Changes => "changes that OLM v1 blocks",
+            Self::Messages => "bytes in messages for changes that OLM v1 blocks",
+        })
+    }
+}
+
+/// Counts a quantity of one comparison.
+struct Budget<'d> {
+    definition: &'d Value,
+    what: Compared,
+    count: u64,
+}
+
+impl Budget<'_> {
+    fn spend(&mut self, count: u64) -> Result<(), TooMuchToCompare> {
+        self.count = self.count.saturating_add(count);
+        if self.count <= self.what.limit().get() {
+            return Ok(());
+        }
+        let name = self.definition.pointer("/metadata/name").and_then(Value::as_str);
+        Err(TooMuchToCompare {
+            definition: name.unwrap_or_default().to_owned(),
+            what: self.what,
+            count: self.count,
+        })
+    }
+}
+
+/// Counts the values of two CRDs, before they are copied for the comparison.
+///
+/// # Errors
+/// One of them has more than [`COMPARED_VALUES`](limits::COMPARED_VALUES).
+pub(crate) fn check_values(old: &Value, new: &Value) -> Result<(), TooMuchToCompare> {
+    let check = |definition: &Value| {
+        let mut all = Budget {
+            definition: new,
+            what: Compared::All,
+            count: 0,
+        };
+        all.spend(count(definition))
+    };
+    check(old)?;
+    check(new)
+}
+
+/// Number of values in a value.
+fn count(value: &Value) -> u64 {
+    let below: u64 = match value {
+        Value::Array(items) => items.iter().map(count).sum(),
+        Value::Object(entries) => entries.values().map(count).sum(),
+        _ => 0,
+    };
+    1 + below
 }
 
 /// Counts what will be compared before it is.
-fn check_size(new: &Value, before: &[Version<'_>], now: &[Version<'_>]) -> Result<(), TooManyProperties> {
-    let sizes = |versions: &[Version<'_>]| -> Vec<(u64, u64)> {
-        versions.iter().map(|version| flatten::size(version.schema)).collect()
+fn check_size(new: &Value, before: &[Version<'_>], now: &[Version<'_>]) -> Result<(), TooMuchToCompare> {
+    let mut values = Budget {
+        definition: new,
+        what: Compared::Values,
+        count: 0,
     };
-    let (old, new_sizes) = (sizes(before), sizes(now));
-    let sum = |sizes: &[(u64, u64)], of: fn(&(u64, u64)) -> u64| sizes.iter().map(of).fold(0, u64::saturating_add);
-    let paths = sum(&old, |size| size.1).saturating_add(sum(&new_sizes, |size| size.1));
-    // Each served version is compared with each later one, now and before.
-    let pairs = |versions: &[Version<'_>], sizes: &[(u64, u64)]| {
-        let served: Vec<u64> = versions
-            .iter()
-            .zip(sizes)
-            .filter(|(version, _)| version.served)
-            .map(|(_, size)| size.0.saturating_add(1))
-            .collect();
-        let others = (served.len() as u64).saturating_sub(1);
-        served
-            .iter()
-            .fold(0, |sum: u64, size| sum.saturating_add(size.saturating_mul(others)))
+    let mut paths = Budget {
+        what: Compared::Paths,
+        ..values
     };
-    let comparisons = sum(&old, |size| size.0)
-        .saturating_add(sum(&new_sizes, |size| size.0))
-        .saturating_add(pairs(before, &old))
-        .saturating_add(pairs(now, &new_sizes));
-    for (count, in_bytes) in [(comparisons, false), (paths, true)] {
-        if count > limit(in_bytes).get() {
-            let name = new.pointer("/metadata/name").and_then(Value::as_str);
-            return Err(TooManyProperties {
-                definition: name.unwrap_or_default().to_owned(),
-                count,
-                in_bytes,
-            });
+    for versions in [before, now] {
+        let sizes: Vec<flatten::Size> = versions.iter().map(|version| flatten::size(version.schema)).collect();
+        let served = versions.iter().filter(|version| version.served).count() as u64;
+        for (version, size) in versions.iter().zip(&sizes) {
+            paths.spend(size.paths)?;
+            // Each served version is also compared with each other one.
+            let others = if version.served { served.saturating_sub(1) } else { 0 };
+            values.spend(
+                size.values
+                    .saturating_add(size.values.saturating_add(1).saturating_mul(others)),
+            )?;
         }
     }
     Ok(())
+}
+
+/// The problems that were found so far.
+struct Problems<'d> {
+    list: Vec<Problem>,
+    changes: Budget<'d>,
+    messages: Budget<'d>,
+}
+
+impl<'d> Problems<'d> {
+    fn new(definition: &'d Value) -> Self {
+        let budget = |what| Budget {
+            definition,
+            what,
+            count: 0,
+        };
+        Self {
+            list: Vec::new(),
+            changes: budget(Compared::Changes),
+            messages: budget(Compared::Messages),
+        }
+    }
+
+    fn extend(&mut self, problems: impl IntoIterator<Item = Problem>) -> Result<(), TooMuchToCompare> {
+        for problem in problems {
+            self.changes.spend(1)?;
+            self.messages.spend(problem.text.len() as u64)?;
+            self.list.push(problem);
+        }
+        Ok(())
+    }
 }
 
 /// Problems that block the upgrade from one CRD of `apiextensions.k8s.io/v1` to another with the same name. `stored`
 /// are the versions in which the cluster has objects.
 ///
 /// # Errors
-/// See [`TooManyProperties`].
-pub fn check(old: &Value, new: &Value, stored: &[String]) -> Result<Vec<Problem>, TooManyProperties> {
+/// See [`TooMuchToCompare`].
+pub fn check(old: &Value, new: &Value, stored: &[String]) -> Result<Vec<Problem>, TooMuchToCompare> {
+    check_values(old, new)?;
     check_printed(&printed(old), &printed(new), stored)
 }
 
@@ -181,10 +293,11 @@ pub(crate) fn printed(definition: &Value) -> Value {
 }
 
 /// Like [`check`], for CRDs that are already [`printed`].
-pub(crate) fn check_printed(old: &Value, new: &Value, stored: &[String]) -> Result<Vec<Problem>, TooManyProperties> {
+pub(crate) fn check_printed(old: &Value, new: &Value, stored: &[String]) -> Result<Vec<Problem>, TooMuchToCompare> {
     let (before, now) = (versions(old), versions(new));
     check_size(new, &before, &now)?;
-    let mut problems = scope(old, new);
+    let mut problems = Problems::new(new);
+    problems.extend(scope(old, new))?;
     let before_flat: Vec<Flat<'_>> = before.iter().map(Version::flat).collect();
     let now_flat: Vec<Flat<'_>> = now.iter().map(Version::flat).collect();
     let mut first_of: HashMap<&str, usize> = HashMap::new();
@@ -203,21 +316,21 @@ pub(crate) fn check_printed(old: &Value, new: &Value, stored: &[String]) -> Resu
     }
     for version in &now {
         if let Some((_, old, new)) = first_same.get(version.name).and_then(|at| same.get(*at)) {
-            problems.extend(removed_fields(version.name, old, new));
+            problems.extend(removed_fields(version.name, old, new))?;
         }
     }
-    problems.extend(removed_versions(&now, stored));
+    problems.extend(removed_versions(&now, stored))?;
     for (version, old, new) in &same {
         for (property, found) in property::compare(old, new) {
             problems.extend(
                 found
                     .into_iter()
                     .map(|found| found.problem(version.name, &property, old, new)),
-            );
+            )?;
         }
     }
-    problems.extend(served::check(new, (&before, &before_flat), (&now, &now_flat)));
-    Ok(problems)
+    served::check(new, (&before, &before_flat), (&now, &now_flat), &mut problems)?;
+    Ok(problems.list)
 }
 
 fn scope(old: &Value, new: &Value) -> Vec<Problem> {
@@ -237,12 +350,16 @@ fn scope(old: &Value, new: &Value) -> Vec<Problem> {
     if old == new { Vec::new() } else { vec![problem] }
 }
 
-fn removed_fields(version: &str, old: &Flat<'_>, new: &Flat<'_>) -> Vec<Problem> {
+fn removed_fields<'f>(
+    version: &'f str,
+    old: &'f Flat<'_>,
+    new: &'f Flat<'_>,
+) -> impl Iterator<Item = Problem> + use<'f> {
     let gone = old
         .properties
         .iter()
         .filter(|(path, _)| !new.properties.contains_key(*path));
-    gone.map(|(path, place)| Problem {
+    gone.map(move |(path, place)| Problem {
         version: None,
         property: None,
         validation: "existingFieldRemoval",
@@ -250,7 +367,6 @@ fn removed_fields(version: &str, old: &Flat<'_>, new: &Flat<'_>) -> Vec<Problem>
         side: Side::Old,
         pointer: place.pointer.clone(),
     })
-    .collect()
 }
 
 fn removed_versions(now: &[Version<'_>], stored: &[String]) -> Option<Problem> {
@@ -304,16 +420,59 @@ mod tests {
         let many = definition(300, 10, "a");
         assert_eq!(check(&many, &many, &[]), Ok(Vec::new()));
         let error = check(&small, &definition(3000, 10, "a"), &[]).unwrap_err();
-        assert!(!error.in_bytes && error.count > 10 * 3000 * 2999, "{error:?}");
+        assert_eq!(error.what, Compared::Values, "{error:?}");
         assert!(
             error.to_string().contains("--limit compared-properties=VALUE"),
             "{error}"
         );
         let error = check(&small, &definition(1, 2000, &"x".repeat(20_000)), &[]).unwrap_err();
         assert!(
-            error.in_bytes && error.to_string().contains("--limit compared-paths=VALUE"),
+            error.what == Compared::Paths && error.to_string().contains("--limit compared-paths=VALUE"),
             "{error}"
         );
+        // Its report says so: a CRD that is too large does not look unchanged.
+        assert!(
+            error
+                .problem()
+                .to_string()
+                .starts_with("not compared: CRD widgets.example.com has too many")
+        );
+    }
+
+    #[test]
+    fn values_of_a_property_are_compared_as_often_as_their_versions() {
+        // Few properties and versions, each with many values or a long text. Only the descriptions differ.
+        let enums: Vec<String> = (0..2000).map(|number| format!("a{number}")).collect();
+        let long = "x".repeat(100_000);
+        for (versions, field, value) in [(90, "enum", json!(enums)), (1000, "description", json!(long))] {
+            let mut definition = definition(versions, 1, "a");
+            for at in 0..versions {
+                let pointer = format!("/spec/versions/{at}/schema/openAPIV3Schema/properties/a0");
+                let property = definition.pointer_mut(&pointer).unwrap().as_object_mut().unwrap();
+                property.insert("title".to_owned(), json!(format!("t{at}")));
+                property.insert(field.to_owned(), value.clone());
+            }
+            let error = check(&definition, &definition, &[]).unwrap_err();
+            assert_eq!(error.what, Compared::Values, "{field}");
+        }
+    }
+
+    #[test]
+    fn changes_and_their_messages_are_counted() {
+        let large = definition(1, 120_000, "a");
+        let error = check(&large, &definition(1, 1, "b"), &[]).unwrap_err();
+        assert_eq!(error.what, Compared::All);
+        let error = check(&definition(1, 60_000, "a"), &definition(1, 60_000, "b"), &[]).unwrap_err();
+        assert_eq!((error.what, error.count), (Compared::Changes, 50_001));
+        // Each pair of versions has another pattern, so the messages are far larger than the CRD.
+        let mut many = definition(60, 1, "a");
+        for at in 0..60 {
+            let pointer = format!("/spec/versions/{at}/schema/openAPIV3Schema/properties/a0");
+            let property = many.pointer_mut(&pointer).unwrap().as_object_mut().unwrap();
+            property.insert("pattern".to_owned(), json!(format!("{at}{}", "x".repeat(20_000))));
+        }
+        let error = check(&definition(60, 1, "a"), &many, &[]).unwrap_err();
+        assert_eq!(error.what, Compared::Messages);
     }
 
     #[test]

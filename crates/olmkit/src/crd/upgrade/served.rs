@@ -7,22 +7,26 @@ use serde_json::Value;
 
 use super::flatten::Flat;
 use super::property::{self, Found};
-use super::{Problem, Version};
+use super::{Problems, TooMuchToCompare, Version};
 
 /// The versions of a definition with their properties.
 type Versions<'a, 'v> = (&'a [Version<'v>], &'a [Flat<'v>]);
 
 /// Differences between two served versions that are new. A conversion webhook makes all of them acceptable.
-pub(super) fn check(new: &Value, before: Versions<'_, '_>, now: Versions<'_, '_>) -> Vec<Problem> {
+pub(super) fn check(
+    new: &Value,
+    before: Versions<'_, '_>,
+    now: Versions<'_, '_>,
+    problems: &mut Problems<'_>,
+) -> Result<(), TooMuchToCompare> {
     let strategy = new.pointer("/spec/conversion/strategy").and_then(Value::as_str);
     if strategy == Some("Webhook") {
-        return Vec::new();
+        return Ok(());
     }
     let mut known: HashMap<(&str, &str), Pair<'_, '_>> = HashMap::new();
     for pair in pairs(before) {
         known.entry((pair.0.0.name, pair.1.0.name)).or_insert(pair);
     }
-    let mut problems = Vec::new();
     for ((first, first_flat), (second, second_flat)) in pairs(now) {
         let found = property::compare(first_flat, second_flat);
         if found.is_empty() {
@@ -35,10 +39,10 @@ pub(super) fn check(new: &Value, before: Versions<'_, '_>, now: Versions<'_, '_>
             let known = known.as_ref().and_then(|known| known.get(&path));
             let is_new = |found: &Found| known.is_none_or(|known| !known.contains(found));
             let news = found.into_iter().filter(is_new);
-            problems.extend(news.map(|found| found.problem(&name, &path, first_flat, second_flat)));
+            problems.extend(news.map(|found| found.problem(&name, &path, first_flat, second_flat)))?;
         }
     }
-    problems
+    Ok(())
 }
 
 /// A version with its properties.

@@ -72,6 +72,7 @@ impl fmt::Display for CrdFinding {
 }
 
 /// A value with both spellings that apimachinery uses: `%v` for operator-sdk's prefix, `%#v` or `%q` inside the message.
+#[derive(Clone)]
 pub(super) struct BadValue {
     /// As `%v` prints it.
     pub(super) plain: String,

@@ -14,6 +14,8 @@ mod spec;
 
 pub use finding::{CrdFinding, FindingKind};
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use self::finding::{BadValue, Findings};
@@ -120,20 +122,23 @@ fn check_status(crd: &Crd, findings: &mut Findings) {
         findings.invalid(field, value, "must have at least one stored version");
         return;
     }
+    let known: HashSet<&str> = stored.iter().map(String::as_str).collect();
+    let there: HashSet<&str> = crd.spec.versions.iter().map(|version| version.name.as_str()).collect();
+    let shown = BadValue::texts(&stored);
     for version in crd
         .spec
         .versions
         .iter()
-        .filter(|version| version.storage && !stored.contains(&version.name))
+        .filter(|version| version.storage && !known.contains(version.name.as_str()))
     {
         findings.invalid(
             field,
-            BadValue::texts(&stored),
+            shown.clone(),
             format!("must have the storage version {}", version.name),
         );
     }
     for (at, name) in stored.iter().enumerate() {
-        if !crd.spec.versions.iter().any(|version| version.name == *name) {
+        if !there.contains(name.as_str()) {
             let problem = format!(
                 "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions \
                  until a storage migration ensures no data remains persisted in {name} and removes {name} from \

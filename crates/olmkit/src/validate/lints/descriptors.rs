@@ -3,7 +3,6 @@
 
 use serde_json::Value;
 
-use crate::crd::instance::schema_of_version;
 use crate::diagnostics::{Origin, Severity, define_rules};
 use crate::validate::checked::Checked;
 use crate::validate::context::{Context, field, items};
@@ -29,8 +28,11 @@ const SHOWN: usize = 10;
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let Some(csv) = context.csv() else { return Vec::new() };
     let mut found = Vec::new();
+    let schemas = context.schemas();
     for (at, api) in csv.list(OWNED).iter().enumerate() {
-        let Some(schema) = schema(context, api) else { continue };
+        let Some(schema) = schemas.get(&(field(api, "name"), field(api, "version"))) else {
+            continue;
+        };
         for (list, root) in [("specDescriptors", "spec"), ("statusDescriptors", "status")] {
             for (index, descriptor) in items(api, list).iter().enumerate() {
                 let path = field(descriptor, "path");
@@ -57,12 +59,6 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
         found.push(Checked::new(&DESC_1, message).at(csv.object, OWNED));
     }
     found
-}
-
-/// The schema of an owned API's version.
-fn schema<'c>(context: &Context<'c>, api: &Value) -> Option<&'c Value> {
-    let crd = context.bundle.crds().find(|crd| crd.name() == field(api, "name"))?;
-    schema_of_version(crd.typed.as_ref()?, field(api, "version"))?.0
 }
 
 /// Target of a step in a schema.

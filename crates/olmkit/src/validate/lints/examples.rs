@@ -1,6 +1,8 @@
 //! EX: validates the examples (`alm-examples`) against the schemas of the CRDs in the bundle. Consoles fill their forms
 //! with them, so users try an invalid example first.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use crate::bundle::Object;
@@ -79,6 +81,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     };
     let mut found = Vec::new();
     let mut work = Work::default();
+    let crds = context.crds_by_kind();
     let place = InAnnotation::of(context, csv.object);
     for (at, example) in list.items().iter().enumerate() {
         if found.len() > SHOWN_OF_ALL || work.is_exhausted() {
@@ -90,13 +93,13 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
             ));
             break;
         }
-        found.extend(check_example(context, &csv, (at, example), &place, &mut work));
+        found.extend(check_example(&crds, &csv, (at, example), &place, &mut work));
     }
     found
 }
 
 fn check_example(
-    context: &Context<'_>,
+    crds: &Crds<'_>,
     csv: &Csv<'_>,
     (at, example): (usize, &Node),
     in_annotation: &InAnnotation,
@@ -118,7 +121,7 @@ fn check_example(
             Checked::new(&EX_3, format!("{title} has no metadata.name")).hint("add a name, such as `example`");
         found.push(place(checked, example));
     }
-    let Some((typed, version)) = definition(context, &value) else {
+    let Some((typed, version)) = definition(crds, &value) else {
         return found;
     };
     let Some((schema, served)) = instance::schema_of_version(typed, version) else {
@@ -194,19 +197,14 @@ fn enumerated(lacking: &[&InstanceFinding]) -> String {
     }
 }
 
+/// The decoded CRDs by group and kind.
+type Crds<'c> = HashMap<(&'c str, &'c str), (&'c Object, &'c Value)>;
+
 /// The decoded CRD of an example in the bundle, and the example's version.
-fn definition<'c>(context: &Context<'c>, example: &'c Value) -> Option<(&'c Value, &'c str)> {
+fn definition<'c>(crds: &Crds<'c>, example: &'c Value) -> Option<(&'c Value, &'c str)> {
     let (group, version) = field(example, "apiVersion").split_once('/')?;
-    let is_its = |typed: &&Value| {
-        let text = |pointer: &str| typed.pointer(pointer).and_then(Value::as_str);
-        text("/spec/group") == Some(group) && text("/spec/names/kind") == Some(field(example, "kind"))
-    };
-    let typed = context
-        .bundle
-        .crds()
-        .filter_map(|crd| crd.typed.as_ref())
-        .find(is_its)?;
-    Some((typed, version))
+    let (_, typed) = crds.get(&(group, field(example, "kind")))?;
+    Some((*typed, version))
 }
 
 /// The node at a pointer, or its nearest existing parent.

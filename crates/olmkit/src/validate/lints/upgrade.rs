@@ -1,6 +1,8 @@
 //! UPG-4 to UPG-6, CRD-31 to CRD-36, EX-4, V1-13: effects of an upgrade from an earlier bundle on existing custom
 //! resources, and whether OLM v1 allows it.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use crate::bundle::Object;
@@ -221,12 +223,13 @@ fn unknown(csv: &Csv<'_>, name: &str, package: &str, catalog: &crate::catalog::C
 
 fn from(context: &Context<'_>, csv: &Csv<'_>, earlier: &Earlier) -> Vec<Checked> {
     let mut findings: Vec<Checked> = version(csv, earlier).into_iter().collect();
+    let (by_name, by_kind) = (context.crds_by_name(), context.crds_by_kind());
     for old in &earlier.definitions {
         let name = old
             .pointer("/metadata/name")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let new = context.bundle.crds().find(|crd| crd.name() == name);
+        let new = by_name.get(name).copied();
         match new.and_then(|crd| Some((crd, crd.typed.as_ref()?))) {
             Some((crd, typed)) => findings.extend(definition(crd, old, typed, earlier)),
             // LOAD-7 reports a definition that does not decode.
@@ -248,7 +251,7 @@ fn from(context: &Context<'_>, csv: &Csv<'_>, earlier: &Earlier) -> Vec<Checked>
     }
     let mut work = Work::default();
     for example in &earlier.examples {
-        findings.extend(stored(context, example, earlier, &mut work));
+        findings.extend(stored(&by_kind, example, earlier, &mut work));
     }
     findings
 }
@@ -269,6 +272,11 @@ fn version(csv: &Csv<'_>, earlier: &Earlier) -> Option<Checked> {
 
 fn definition(crd: &Object, old: &Value, new: &Value, earlier: &Earlier) -> Vec<Checked> {
     let mut findings = Vec::new();
+    if let Err(error) = upgrade::check_values(old, new) {
+        // An error: a CRD that is too large must not pass as an unchanged one.
+        let message = format!("since {}: {}", earlier.name, error.problem());
+        return vec![Checked::new(&V1_13, message).at(crd, "/spec/versions")];
+    }
     let changes = compare(old, new);
     for (loss, rule) in [
         (Loss::Version, &CRD_32),
@@ -293,13 +301,18 @@ fn definition(crd: &Object, old: &Value, new: &Value, earlier: &Earlier) -> Vec<
 
 /// Changes that OLM v1 blocks and the other rules do not report. OLM v0 does not reject the bundle, so it is a warning.
 fn blocked(crd: &Object, old: &Value, earlier: &Earlier, changes: &[Change]) -> Vec<Checked> {
-    let as_applied = |definition: &Value| restore(definition, "v1.CustomResourceDefinition").ok();
-    let (Some(old), Some(new)) = (as_applied(old), as_applied(&crd.value)) else {
+    // A CRD can have megabytes, so each form is dropped before the next one is made.
+    let as_applied = |definition: &Value| {
+        let restored = restore(definition, "v1.CustomResourceDefinition").ok()?;
+        Some((upgrade::printed(&restored), upgrade::stored_versions(&restored)))
+    };
+    let (Some((old, stored)), Some((new, _))) = (as_applied(old), as_applied(&crd.value)) else {
         return Vec::new();
     };
-    // A definition that is too large to compare has no such findings.
-    let problems = upgrade::check(&old, &new, &upgrade::stored_versions(&old)).unwrap_or_default();
-    let rest: Vec<&Problem> = problems.iter().filter(|problem| !is_known(problem, changes)).collect();
+    let problems = upgrade::check_printed(&old, &new, &stored);
+    let problems = problems.unwrap_or_else(|error| vec![error.problem()]);
+    let known = Known::new(changes);
+    let rest: Vec<&Problem> = problems.iter().filter(|problem| !known.has(problem)).collect();
     let mut findings: Vec<Checked> = rest
         .iter()
         .take(SHOWN)
@@ -330,20 +343,33 @@ fn blocked(crd: &Object, old: &Value, earlier: &Earlier, changes: &[Change]) -> 
     findings
 }
 
-/// Returns true if OLM v1 blocks a change that is already reported.
-fn is_known(problem: &Problem, changes: &[Change]) -> bool {
-    let loss = match problem.validation {
-        "existingFieldRemoval" => return changes.iter().any(|change| change.loss == Loss::Field),
-        "storedVersionRemoval" => Loss::Version,
-        "scope" => Loss::Identity,
-        _ => {
-            let place = schema_of(&problem.pointer);
-            return changes
-                .iter()
-                .any(|change| matches!(change.loss, Loss::Value | Loss::Field) && schema_of(&change.pointer) == place);
+/// The changes that are already reported.
+struct Known<'c> {
+    losses: HashSet<Loss>,
+    /// The schemas of changes that lose values or fields.
+    schemas: HashSet<&'c str>,
+}
+
+impl<'c> Known<'c> {
+    fn new(changes: &'c [Change]) -> Self {
+        let of_schemas = changes
+            .iter()
+            .filter(|change| matches!(change.loss, Loss::Value | Loss::Field));
+        Self {
+            losses: changes.iter().map(|change| change.loss).collect(),
+            schemas: of_schemas.map(|change| schema_of(&change.pointer)).collect(),
         }
-    };
-    changes.iter().any(|change| change.loss == loss)
+    }
+
+    /// Returns true if OLM v1 blocks a change that is already reported.
+    fn has(&self, problem: &Problem) -> bool {
+        match problem.validation {
+            "existingFieldRemoval" => self.losses.contains(&Loss::Field),
+            "storedVersionRemoval" => self.losses.contains(&Loss::Version),
+            "scope" => self.losses.contains(&Loss::Identity),
+            _ => self.schemas.contains(schema_of(&problem.pointer)),
+        }
+    }
 }
 
 /// The schema that contains a pointer, regardless of the index of its version.
@@ -360,19 +386,15 @@ fn schema_of(pointer: &str) -> &str {
     if is_schema { pointer } else { parent }
 }
 
+/// The decoded CRDs by group and kind.
+type Crds<'c> = HashMap<(&'c str, &'c str), (&'c Object, &'c Value)>;
+
 /// An example of the earlier bundle represents the custom resources in clusters, which OLM validates against the new
 /// schemas.
-fn stored(context: &Context<'_>, example: &Value, earlier: &Earlier, work: &mut Work) -> Option<Checked> {
+fn stored(crds: &Crds<'_>, example: &Value, earlier: &Earlier, work: &mut Work) -> Option<Checked> {
     let (group, version) = field(example, "apiVersion").split_once('/')?;
     let kind = field(example, "kind");
-    let (crd, typed) = context
-        .bundle
-        .crds()
-        .filter_map(|crd| Some((crd, crd.typed.as_ref()?)))
-        .find(|(_, typed)| {
-            let text = |pointer: &str| typed.pointer(pointer).and_then(Value::as_str);
-            text("/spec/group") == Some(group) && text("/spec/names/kind") == Some(kind)
-        })?;
+    let (crd, typed) = *crds.get(&(group, kind))?;
     // CRD-32 reports a removed version.
     let (schema, _) = instance::schema_of_version(typed, version)?;
     let was_fine = earlier.definitions.iter().any(|old| {

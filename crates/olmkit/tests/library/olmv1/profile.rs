@@ -127,7 +127,7 @@ fn names_packages_and_permissions_have_their_rules() {
 #[test]
 fn an_upgrade_that_olm_v1_blocks_is_an_error() {
     let old = load::read(bundle(), "earlier");
-    let earlier = Earlier::from_reading("earlier", &old).unwrap();
+    let earlier = Earlier::from_reading("earlier", old).unwrap();
     let options = Options {
         olm_v1: Some(Release::default()),
         lints: true,

@@ -12,6 +12,10 @@ use crate::validate::context::Context;
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let mut findings = accounts::bindings(context);
     if let Some(csv) = context.csv() {
+        if let Some(too_many) = grants::too_many(context, &csv) {
+            findings.push(too_many);
+            return findings;
+        }
         findings.extend(accounts::service_accounts(context, &csv));
         findings.extend(needs::owned_apis(context, &csv));
         findings.extend(needs::status(context, &csv));

@@ -95,12 +95,13 @@ pub(super) fn owned_apis(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
     };
     let watches_none = !watched("list") && !watched("watch");
     let mut seen = BTreeSet::new();
+    let in_bundle = context.crds_by_name();
     for (at, owned) in csv.list("/spec/customresourcedefinitions/owned").iter().enumerate() {
         let name = field(owned, "name");
         let Some((plural, group)) = name.split_once('.') else {
             continue;
         };
-        let in_bundle = context.bundle.crds().any(|crd| crd.name() == name);
+        let in_bundle = in_bundle.contains_key(name);
         // An API whose status and finalizers the operator does not write may be served by something that it installs.
         let visible = watches_none || rules.iter().any(|(_, _, rule)| reconciles(rule, group, plural));
         if !in_bundle || !visible || !seen.insert(name) {

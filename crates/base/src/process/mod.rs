@@ -2,16 +2,25 @@
 //!
 //! Each run has an environment, a time limit and limits on the output. A [`Launcher`] is passed to the code that starts
 //! programs, so that the caller controls their environment and time limit.
+//!
+//! If the caller handles signals ([`on_first_start`]), each program gets its own process group. A time limit then ends
+//! the program and everything that it has started, and [`forward`] and [`end_all`] do the same for Ctrl-C.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write as _};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::limits::{self, Limit};
+
+mod groups;
+
+pub use groups::{Ended as AllEnded, end_all, forward, on_first_start};
+
+use groups::Group;
 
 /// Variables that every program gets: paths of programs, settings and temporary files, and the language.
 const BASE: &[&str] = &[
@@ -34,6 +43,8 @@ const BASE: &[&str] = &[
 const ERRORS: u64 = 64 << 10;
 /// Poll interval for a program that has closed its output.
 const PAUSE: Duration = Duration::from_millis(2);
+/// Time between the request to end and the kill. Git removes its lock files in this time.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// The variables that a program gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +88,10 @@ pub struct Run<'a> {
     pub input: Vec<u8>,
     /// True if it reads our input instead, for example for a prompt.
     pub asks: bool,
+    /// True if it may ask the user at the terminal, for example for a passphrase. On a terminal it then stays in our
+    /// process group: others cannot read from the terminal. A time limit then ends only the program, and Ctrl-C still
+    /// reaches everything that it has started.
+    pub prompts: bool,
     /// True if its standard error is inherited. Otherwise the start of it is part of the result.
     pub shows_errors: bool,
     /// Maximum bytes of output.
@@ -96,6 +111,7 @@ impl<'a> Run<'a> {
             variables: Vec::new(),
             input: Vec::new(),
             asks: false,
+            prompts: false,
             shows_errors: false,
             output: &limits::PROGRAM_OUTPUT,
             time: Duration::from_secs(600),
@@ -154,7 +170,7 @@ impl Launcher {
     ///
     /// # Errors
     /// It cannot be started, runs for too long ([`io::ErrorKind::TimedOut`]) or prints too much ([`io::ErrorKind::FileTooLarge`]).
-    /// In the last two cases it is killed.
+    /// In the last two cases it is killed, with everything that it has started if it has its own process group.
     pub fn run(&self, run: Run<'_>) -> io::Result<Ended> {
         let mut command = Command::new(run.program);
         let inherited = self.variables.iter().filter(|(name, _)| run.environment.has(name));
@@ -179,11 +195,10 @@ impl Launcher {
         }
         let time = run.time.min(self.most_time);
         let end = Instant::now().checked_add(time);
-        let mut child = command.spawn()?;
-        let ended = follow(&mut child, run, end);
+        let mut group = Group::start(command, run.asks || run.prompts)?;
+        let ended = follow(&mut group, run, end);
         if ended.is_err() {
-            let _ = child.kill();
-            let _ = child.wait();
+            group.kill();
         }
         ended.map_err(|error| match error.kind() {
             io::ErrorKind::TimedOut => {
@@ -196,7 +211,8 @@ impl Launcher {
 }
 
 /// Feeds a program and reads its output. Threads that wait for a grandchild are detached.
-fn follow(child: &mut Child, run: Run<'_>, end: Option<Instant>) -> io::Result<Ended> {
+fn follow(group: &mut Group, run: Run<'_>, end: Option<Instant>) -> io::Result<Ended> {
+    let child = group.child();
     if let Some(mut input) = child.stdin.take() {
         let bytes = run.input;
         // A program that does not read its input still gets to answer.
@@ -211,7 +227,7 @@ fn follow(child: &mut Child, run: Run<'_>, end: Option<Instant>) -> io::Result<E
     let mut errors = received(errors, end)?;
     errors.truncate(usize::try_from(ERRORS).unwrap_or(usize::MAX));
     loop {
-        if let Some(status) = child.try_wait()? {
+        if let Some(status) = group.ended()? {
             return Ok(Ended { status, output, errors });
         }
         if end.is_some_and(|end| Instant::now() >= end) {
@@ -297,6 +313,43 @@ mod tests {
                 .run(shell(script))
                 .unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{script}");
+        }
+    }
+
+    /// Waits until a process has ended. Its new parent may be slow to reap it.
+    fn wait_until_gone(pid: &str) {
+        let start = Instant::now();
+        let is_there = || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            !stat.is_empty() && !stat.contains(") Z ")
+        };
+        while is_there() {
+            assert!(start.elapsed() < Duration::from_secs(120), "{pid} is still there");
+            thread::sleep(PAUSE);
+        }
+    }
+
+    #[test]
+    fn nothing_that_a_program_has_started_survives_its_time_limit() {
+        on_first_start(|| {});
+        let folder = tempfile::tempdir().unwrap();
+        // Ignored signals are inherited. The second program ends, and what it has started keeps the output open.
+        for (name, script) in [
+            (
+                "waits",
+                "trap '' TERM INT HUP; sh -c 'sleep 600 & echo $! > \"$0\"; wait' \"$0\"",
+            ),
+            ("ends", "trap '' TERM INT HUP; sleep 600 & echo $! > \"$0\""),
+        ] {
+            let file = folder.path().join(name);
+            let mut run = shell(script);
+            run.arguments.push(file.clone().into_os_string());
+            let error = launcher().most_time(Duration::from_millis(500)).run(run).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{name}");
+            // On a busy machine, the limit may be over before anything has started.
+            if let Ok(pid) = std::fs::read_to_string(&file) {
+                wait_until_gone(pid.trim());
+            }
         }
     }
 
