@@ -106,7 +106,7 @@ fn definitions_with_countless_values() {
             "the second one is not read: {said:.300}"
         );
     }
-    // What cannot be compared is an error, not an upgrade without changes.
+    // A CRD that is too large to compare is an error, not an upgrade without changes.
     for profile in ["", " --profile olmv1"] {
         let said = bounded(folder.path(), &format!("bundle validate new --against old{profile}"));
         assert!(said.contains("not compared: CRD widgets.example.com"), "{said:.300}");

@@ -23,7 +23,7 @@ pub(super) struct Flat<'v> {
 /// The amount of work and memory for a schema.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Size {
-    /// The values of each property without the values of its own properties and items, and 64 bytes of text as another value.
+    /// The values of each property without those of nested properties and items, and 64 bytes of text as another value.
     pub values: u64,
     /// Bytes of the properties' paths and pointers.
     pub paths: u64,

@@ -430,7 +430,7 @@ mod tests {
             error.what == Compared::Paths && error.to_string().contains("--limit compared-paths=VALUE"),
             "{error}"
         );
-        // Its report says so: a CRD that is too large does not look unchanged.
+        // The report contains an error, so a CRD that is too large does not look unchanged.
         assert!(
             error
                 .problem()
