@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Applied, Change, Conflict, Error, ErrorKind, FieldChange, Object, Outcome,
+    Applied, Change, Conflict, Error, ErrorKind, FieldChange, Object, Outcome, adopt,
     observe::Observed,
     recording::Recording,
     run::{self, Shared},
@@ -265,6 +265,7 @@ impl<K: Object> Context<K> {
             Backend::Cluster(shared) => shared,
         };
         let store = self.prepare::<C>(shared, &key)?;
+        adopt::check(shared, self.object.as_ref(), store.cache.get(&key).as_deref()).await?;
         let report = shared
             .applier
             .apply_keeping(&store.resource, desired, store.get(&key), immutable)

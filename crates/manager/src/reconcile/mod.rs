@@ -55,6 +55,7 @@
 //! Events report children that are created, updated, reverted and deleted, conflicts, failures and recovery.
 //!
 //! [`Context::recording`] is for unit tests: it needs no API server and records the applied objects.
+mod adopt;
 mod applied;
 mod context;
 mod controller;

@@ -68,6 +68,48 @@ async fn an_own_write_is_known_before_its_event() {
     running.stop().await;
 }
 
+/// A deletion with `--cascade=orphan` keeps the children, also if the operator sees their change before the deletion.
+#[tokio::test]
+async fn an_orphan_is_not_adopted_by_its_former_owner() {
+    let world = World::new("orphan").await;
+    let proxy = world.proxy().await;
+    let running = world.operator_through(1, "shops", proxy).await;
+    world.create("web", ShopSpec::default()).await;
+    world.is_available("web").await;
+    running.is_quiet().await;
+    let late = Fault::EventsLate(Duration::from_secs(5));
+    running.proxy.add(Rule::new(late).verb(Verb::Watch).resource("shops"));
+    running.proxy.expire_watches();
+    running.is_quiet().await;
+    let runs = running.runs();
+    let (shops, children) = (world.api::<Shop>(), world.api::<ConfigMap>());
+    shops.delete("web", &DeleteParams::orphan()).await.unwrap();
+    // As the garbage collector does.
+    let params = PatchParams::default();
+    let no_owner = Patch::Merge(json!({ "metadata": { "ownerReferences": null } }));
+    children.patch("web", &params, &no_owner).await.unwrap();
+    eventually("the operator sees the change of the child", async || {
+        (running.runs() > runs).then_some(())
+    })
+    .await;
+    let orphaned = Patch::Json::<()>(
+        serde_json::from_value(json!([
+            { "op": "test", "path": "/metadata/finalizers/1", "value": "orphan" },
+            { "op": "remove", "path": "/metadata/finalizers/1" },
+        ]))
+        .unwrap(),
+    );
+    shops.patch("web", &params, &orphaned).await.unwrap();
+    eventually("the shop is deleted", async || {
+        shops.get_opt("web").await.unwrap().is_none().then_some(())
+    })
+    .await;
+    running.is_quiet().await;
+    let child = children.get("web").await.unwrap();
+    assert_eq!(child.metadata.owner_references, None);
+    running.stop().await;
+}
+
 /// 106: two creators of a generated Secret; 128: no copy of a large Secret in an annotation.
 #[tokio::test]
 async fn two_replicas_agree_on_a_generated_secret() {
