@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::checks::NodeUp;
 use crate::command::Invocation;
-use crate::e2e::upstream::{operator_sdk, remove_residue, run_bundle, scaffold_project};
+use crate::e2e::upstream::{OPM_IMAGE, TIMEOUT, operator_sdk, remove_residue, run_bundle, scaffold_project};
 use crate::package::{Package, on_tls};
 use crate::run::Run;
 use crate::world::World;
@@ -40,15 +40,18 @@ pub fn bench(run: &Run, rounds: usize) -> anyhow::Result<()> {
             space.kit(&format!("run bundle {old} --serve-from-host")),
             space.kit(&format!("run bundle-upgrade {new} --serve-from-host")),
             space.kit(&cleanup),
-            space.kit(&format!("run bundle {} --helper-image {helper}", image(world.old()))),
+            space.kit(&format!(
+                "run bundle {} --helper-image {helper}",
+                image(world.old_version())
+            )),
             space.kit(&format!(
                 "run bundle-upgrade {} --helper-image {helper}",
                 image(world.new_version())
             )),
             space.kit(&cleanup),
-            run_bundle(&space, &tls(world.old())),
-            operator_sdk(&space, "run bundle-upgrade").arg(tls(world.new_version())),
-            operator_sdk(&space, &cleanup),
+            run_bundle(&space, TIMEOUT, &tls(world.old_version()), OPM_IMAGE),
+            operator_sdk(&space, TIMEOUT, "run bundle-upgrade").arg(tls(world.new_version())),
+            operator_sdk(&space, TIMEOUT, &cleanup),
         ];
         for (command, times) in commands.into_iter().zip(&mut times) {
             let start = Instant::now();

@@ -40,11 +40,10 @@ fn steps(run: &Run, space: &Namespace) -> anyhow::Result<()> {
         run,
         "1. Build the operator and olmkit, render what they package, check it",
     );
-    let build: &[&str] = match run.cluster {
-        Cluster::Local => &["dev/beside.sh", "node", "--", "make", "-s", "build"],
-        Cluster::Current => &["make", "-s", "build"],
-    };
-    run_words(run, build)?;
+    match run.cluster {
+        Cluster::Local => run.program("dev/beside.sh").words("node -- make -s build").show()?,
+        Cluster::Current => run.program("make").words("-s build").show()?,
+    }
     let rendered = render(run)?;
     let package = Package::stage(run)?;
     let (old, new) = (&package.old_version, &package.new_version);
@@ -140,11 +139,6 @@ fn render(run: &Run) -> anyhow::Result<String> {
     }
     let line = text.lines().find(|line| line.starts_with("bundle: "));
     Ok(line.context("`make bundle` prints no result")?.to_owned())
-}
-
-fn run_words(run: &Run, words: &[&str]) -> anyhow::Result<()> {
-    let (program, arguments) = words.split_first().context("no command")?;
-    run.program(program).args(arguments).show()
 }
 
 fn subscribe(space: &Namespace, package: &Package) -> anyhow::Result<()> {

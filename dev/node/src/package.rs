@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use anyhow::{Context as _, bail};
+use serde_json::Value;
 
 use crate::run::{Cluster, Namespace, Run};
 
@@ -161,6 +162,18 @@ pub fn operand_image_of(bundle: &Path) -> anyhow::Result<String> {
         .lines()
         .skip_while(|line| !names.iter().any(|name| line.trim_start_matches([' ', '-']) == *name));
     field(lines.nth(1).unwrap_or_default(), "value:")
+}
+
+/// The program in the messages of `cargo build --message-format=json`.
+pub fn executable(messages: &str) -> anyhow::Result<PathBuf> {
+    let path = |line: &str| {
+        serde_json::from_str::<Value>(line)
+            .ok()?
+            .get("executable")?
+            .as_str()
+            .map(PathBuf::from)
+    };
+    messages.lines().find_map(path).context("cargo names no executable")
 }
 
 /// Copies a directory.

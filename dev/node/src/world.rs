@@ -42,7 +42,7 @@ impl<'a> World<'a> {
         package::reach(self.run, &self.package.bundle_image(version))
     }
 
-    pub fn old(&self) -> &str {
+    pub fn old_version(&self) -> &str {
         &self.package.old_version
     }
 

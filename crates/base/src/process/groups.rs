@@ -52,15 +52,12 @@ pub fn forward(signal: i32) {
 }
 
 /// Blocks threads that start a program or wait for one.
-#[derive(Debug)]
 #[must_use = "without it, threads that still run start other programs"]
-pub struct Ended(#[expect(dead_code, reason = "held for its lock")] Guard);
+pub struct Ended(#[expect(dead_code, reason = "held for its lock")] MutexGuard<'static, State>);
 
-struct Guard(#[expect(dead_code, reason = "held for its lock")] MutexGuard<'static, State>);
-
-impl std::fmt::Debug for Guard {
+impl std::fmt::Debug for Ended {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Guard")
+        formatter.write_str("Ended")
     }
 }
 
@@ -78,7 +75,7 @@ pub fn end_all() -> Ended {
     for group in &state.groups {
         let _ = kill_process_group(*group, Signal::KILL);
     }
-    Ended(Guard(state))
+    Ended(state)
 }
 
 /// True if a child has ended. It is not reaped.

@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::collect::Collection;
+use super::collect::{Collection, typed};
 use super::typed::Typed;
 use super::{Error, Notice, Options, Weight, unknown_fields};
-use olmkit_go::structs::encode;
 use olmkit_project::schema::display_name;
 
 /// Chooses the base: the first CSV whose name begins with the package's, else a bare one.
@@ -20,21 +19,7 @@ pub(super) fn choose(
     if candidates.is_empty()
         && let Some(document) = project_base
     {
-        let value =
-            encode::decode(&document.untyped, "ClusterServiceVersion").map_err(|(at, message)| Error::Decode {
-                origin: document.origin.clone(),
-                object: document.object(),
-                at: if at.is_empty() {
-                    String::new()
-                } else {
-                    format!(", at {at}")
-                },
-                message,
-            })?;
-        let base = Typed {
-            document: document.clone(),
-            value,
-        };
+        let base = typed(document.clone(), "ClusterServiceVersion")?;
         notices.extend(unknown_fields::notice(&base));
         candidates.push(base);
     }

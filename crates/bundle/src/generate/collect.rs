@@ -118,7 +118,8 @@ pub(super) fn collect(input: Input, notices: &mut Vec<Notice>) -> Result<Collect
     Ok(found)
 }
 
-fn typed(document: Document, key: &str) -> Result<Typed, Error> {
+/// Decodes a document as the Go struct `key`.
+pub(super) fn typed(document: Document, key: &str) -> Result<Typed, Error> {
     let value = encode::decode(&document.untyped, key).map_err(|(at, message)| Error::Decode {
         origin: document.origin.clone(),
         object: document.object(),

@@ -68,7 +68,7 @@ spec: {{sourceType: grpc, image: "{image}", displayName: Drills, grpcPodConfig: 
     /// Waits until OLM lists both versions.
     fn lists_both(&self) -> anyhow::Result<()> {
         let name = |version: &str| format!("{}.v{version}", Package::NAME);
-        let (old, new) = (name(self.world.old()), name(self.world.new_version()));
+        let (old, new) = (name(self.world.old_version()), name(self.world.new_version()));
         self.world.run.until(120, &new, || self.listed("currentCSV"))?;
         let names = self.listed("entries[*].name")?;
         let mut names: Vec<&str> = names.split(' ').collect();
@@ -104,7 +104,7 @@ spec: {{sourceType: grpc, image: "{image}", displayName: Drills, grpcPodConfig: 
         let (run, package) = (self.world.run, &self.world.package);
         package.publish_catalog(run, Catalog::Old)?;
         self.create(&package.catalog_image())?;
-        let old = format!("{}.v{}", Package::NAME, self.world.old());
+        let old = format!("{}.v{}", Package::NAME, self.world.old_version());
         run.until(90, &old, || self.listed("currentCSV"))?;
         package.publish_catalog(run, Catalog::Both)?;
         self.lists_both()

@@ -151,7 +151,7 @@ impl Broken<'_> {
     fn corrected(&self) -> anyhow::Result<()> {
         self.restore()?;
         self.install("").run()?;
-        self.space.installed(self.world.old())?;
+        self.space.installed(self.world.old_version())?;
         self.space.cleaned_up()
     }
 }
@@ -204,7 +204,7 @@ fn registry_refuses(world: &World, space: &Namespace) -> anyhow::Result<()> {
         ))
         .run()?;
     with_password().words("--pull-secret-name guarded").run()?;
-    space.installed(world.old())?;
+    space.installed(world.old_version())?;
     space.cleaned_up()?;
     space.kubectl("delete secret guarded")?;
     Ok(())
@@ -258,6 +258,6 @@ fn api_server_restarts(world: &World, space: &Namespace, broken: &Broken) -> any
     let status = install.wait()?;
     run.log.write(&said()?);
     ensure!(status.success(), "run bundle: {status}");
-    space.installed(world.old())?;
+    space.installed(world.old_version())?;
     space.cleaned_up()
 }

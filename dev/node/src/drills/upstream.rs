@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::failures::{Breakage, Broken, create_abandoned_webhook};
 use super::registry::Guarded;
-use crate::e2e::upstream::{DECOMPRESSION_IMAGE, OPM_IMAGE, scaffold_project};
+use crate::e2e::upstream::{OPM_IMAGE, TIMEOUT, operator_sdk, run_bundle, scaffold_project};
 use crate::package::{Package, on_tls};
 use crate::run::Namespace;
 use crate::world::World;
@@ -20,7 +20,7 @@ pub fn upstream(world: &World, space: &Namespace) -> anyhow::Result<()> {
         space.name
     ))?;
     let package = &world.package;
-    let bundle = on_tls(&package.bundle_image(world.old()));
+    let bundle = on_tls(&package.bundle_image(world.old_version()));
     let broken = Broken { world, space };
     install(
         space,
@@ -62,23 +62,7 @@ pub fn upstream(world: &World, space: &Namespace) -> anyhow::Result<()> {
 fn install(space: &Namespace, title: &str, image: &str, index: &str) -> anyhow::Result<()> {
     println!("\n== {title}");
     let start = Instant::now();
-    let sdk = |words: &str| {
-        let sdk = space
-            .run
-            .inside("operator-sdk")
-            .directory(&space.run.work.join("sdk-project"));
-        sdk.words(words).arg("-n").arg(&space.name)
-    };
-    let installed = sdk("run bundle --timeout 60s")
-        .args([
-            image,
-            "--index-image",
-            index,
-            "--decompression-image",
-            DECOMPRESSION_IMAGE,
-        ])
-        .finish()?
-        .text();
+    let installed = run_bundle(space, "60s", image, index).finish()?.text();
     let lines: Vec<&str> = installed.lines().collect();
     println!(
         "{}",
@@ -88,7 +72,7 @@ fn install(space: &Namespace, title: &str, image: &str, index: &str) -> anyhow::
             .join("\n")
     );
     println!("(after {} s)", start.elapsed().as_secs());
-    sdk(&format!("cleanup {}", Package::NAME)).finish()?;
+    operator_sdk(space, TIMEOUT, "cleanup").arg(Package::NAME).finish()?;
     space
         .command("delete catalogsource,subscription.operators.coreos.com,csv,operatorgroup,pod --all --timeout=60s")
         .finish()?;

@@ -26,14 +26,14 @@ fn image(world: &World, checks: &mut Checks, space: &Namespace) {
     let run_image = || {
         space.kit(&format!(
             "run bundle {} --helper-image {helper}",
-            world.bundle_image(world.old())
+            world.bundle_image(world.old_version())
         ))
     };
     checks.check("the helper image is built", || world.push_helper());
     checks.check("run bundle IMAGE", || {
         space.create_restricted()?;
         run_image().run()?;
-        space.installed(world.old())?;
+        space.installed(world.old_version())?;
         let again = run_image().finish()?;
         ensure!(again.code == 0, "exit code {}", again.code);
         contains(
@@ -59,7 +59,7 @@ fn directory(world: &World, checks: &mut Checks, space: &Namespace) {
     let install = |flags: &str| {
         space.create_restricted()?;
         space.kit(&format!("run bundle {} {flags}", world.old_bundle())).run()?;
-        space.installed(world.old())
+        space.installed(world.old_version())
     };
     let upgrade = |flags: &str| {
         space
@@ -224,10 +224,10 @@ fn catalog(world: &World, checks: &mut Checks, space: &Namespace) {
                 "subscribe {package} --catalog {name}/offered --starting-csv {package}.v{old} --approval Manual --install-mode OwnNamespace",
                 package = Package::NAME,
                 name = space.name,
-                old = world.old()
+                old = world.old_version()
             ))
             .run()?;
-        space.installed(world.old())
+        space.installed(world.old_version())
     });
     checks.check("an upgrade waits until it is approved", || {
         let diagnose = || space.kit(&format!("diagnose {}", Package::NAME));

@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 use std::{env, fs};
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 
 use crate::checks::Checks;
-use crate::package::{publish, reach};
+use crate::package::{executable, publish, reach};
 use crate::run::{Namespace, Run, contains, is};
 use crate::world::World;
 
@@ -54,7 +54,7 @@ fn build(run: &Run) -> anyhow::Result<()> {
     let webhook = "create webhook --group cache --version v1 --kind Widget --defaulting --programmatic-validation";
     step(&olmkit, webhook).run()?;
     share_compiled_crates(run, &project)?;
-    step("cargo", "build --quiet --bin scaffolded").run()?;
+    let built = step("cargo", "build --quiet --bin scaffolded --message-format=json").run()?;
     step("make", "-s bundle")
         .arg(format!("OLMKIT={olmkit}"))
         .arg(format!("IMG={IMAGE}"))
@@ -69,12 +69,7 @@ fn build(run: &Run) -> anyhow::Result<()> {
     ] {
         step(&upstream.to_string_lossy(), words).run()?;
     }
-    let host = run.program("rustc").arg("-vV").run()?;
-    let host = host
-        .lines()
-        .find_map(|line| line.strip_prefix("host: "))
-        .context("rustc names no host")?;
-    publish(run, "operator", &target.join(host).join("debug/scaffolded"), IMAGE)?;
+    publish(run, "operator", &executable(&built)?, IMAGE)?;
     publish(run, "bundle", &project.join("bundle"), BUNDLE_IMAGE)
 }
 

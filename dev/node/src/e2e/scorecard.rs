@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::olmkit::is_interrupted;
 use crate::checks::Checks;
 use crate::command::Invocation;
-use crate::package::{copy, push};
+use crate::package::{copy, executable, push};
 use crate::run::{Namespace, Run, contains, is};
 use crate::world::World;
 
@@ -151,14 +151,7 @@ fn push_custom_test(run: &Run) -> anyhow::Result<()> {
         .program("cargo")
         .words("build -q --locked --workspace --features manifests --example custom_test --message-format=json")
         .run()?;
-    let message = |line: &str| {
-        serde_json::from_str::<Value>(line)
-            .ok()?
-            .get("executable")?
-            .as_str()
-            .map(str::to_owned)
-    };
-    let program = built.lines().find_map(message).context("cargo names no executable")?;
+    let program = executable(&built)?;
     run.olmkit("image build operator")
         .arg(program)
         .args(["--tag", CUSTOM_TEST])

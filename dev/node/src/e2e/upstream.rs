@@ -9,7 +9,9 @@ use crate::world::World;
 /// Upstream's opm image, in the registry with TLS.
 pub const OPM_IMAGE: &str = "localhost:5443/operator-framework/opm:latest";
 /// Image with which operator-sdk decompresses bundles.
-pub const DECOMPRESSION_IMAGE: &str = "localhost:5000/dev/busybox:1";
+const DECOMPRESSION_IMAGE: &str = "localhost:5000/dev/busybox:1";
+/// Time limit of installations that must succeed.
+pub const TIMEOUT: &str = "3m";
 
 pub fn upstream(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
     let run = world.run;
@@ -20,12 +22,18 @@ pub fn upstream(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
     let phase = |version: &str| space.csv_phase(&format!("{}.v{version}", Package::NAME));
     checks.check("operator-sdk run bundle", || {
         run.kubectl(&format!("create namespace {}", space.name))?;
-        run_bundle(space, &on_tls(&package.bundle_image(world.old()))).run()?;
-        run.until(180, "Succeeded", || phase(world.old()))
+        run_bundle(
+            space,
+            TIMEOUT,
+            &on_tls(&package.bundle_image(world.old_version())),
+            OPM_IMAGE,
+        )
+        .run()?;
+        run.until(180, "Succeeded", || phase(world.old_version()))
     });
     checks.check("a Memcached runs", || space.sample_runs());
     checks.check("operator-sdk run bundle-upgrade", || {
-        operator_sdk(space, "run bundle-upgrade")
+        operator_sdk(space, TIMEOUT, "run bundle-upgrade")
             .arg(on_tls(&package.bundle_image(world.new_version())))
             .run()?;
         run.until(180, "Succeeded", || phase(world.new_version()))?;
@@ -34,7 +42,7 @@ pub fn upstream(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
     });
     checks.check("operator-sdk cleanup", || {
         space.kubectl("delete memcached --all --timeout=300s")?;
-        operator_sdk(space, "cleanup").arg(Package::NAME).run()?;
+        operator_sdk(space, TIMEOUT, "cleanup").arg(Package::NAME).run()?;
         space.delete()
     });
     checks.check(
@@ -55,20 +63,19 @@ pub fn scaffold_project(run: &Run) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// operator-sdk with these arguments, for a namespace.
-pub fn operator_sdk(space: &Namespace, words: &str) -> Invocation {
+/// operator-sdk with these arguments and time limit, for a namespace.
+pub fn operator_sdk(space: &Namespace, timeout: &str, words: &str) -> Invocation {
     let run = space.run;
     run.inside("operator-sdk")
         .directory(&run.work.join("sdk-project"))
         .words(words)
-        .words("--timeout 3m -n")
-        .arg(&space.name)
+        .args(["--timeout", timeout, "-n", &space.name])
 }
 
-/// `operator-sdk run bundle` for an image.
-pub fn run_bundle(space: &Namespace, image: &str) -> Invocation {
-    operator_sdk(space, "run bundle")
-        .args(["--index-image", OPM_IMAGE, "--decompression-image", DECOMPRESSION_IMAGE])
+/// `operator-sdk run bundle` for an image, with an image of opm.
+pub fn run_bundle(space: &Namespace, timeout: &str, image: &str, opm: &str) -> Invocation {
+    operator_sdk(space, timeout, "run bundle")
+        .args(["--index-image", opm, "--decompression-image", DECOMPRESSION_IMAGE])
         .arg(image)
 }
 
