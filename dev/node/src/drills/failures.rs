@@ -168,7 +168,7 @@ fn is_refused(command: Invocation, answer: &str) -> anyhow::Result<()> {
 }
 
 fn bundle_image_is_missing(world: &World, space: &Namespace) -> anyhow::Result<()> {
-    // The registry keeps its images when the node stops, so each run uses a tag of its own.
+    // The registry keeps its images when the node stops, so each run uses another tag.
     let image = world.bundle_image(&format!("9.9.{}", std::process::id()));
     is_refused(space.kit(&format!("run bundle {image}")), "has no image")?;
     publish(world.run, "bundle", &world.run.work.join("old-bundle"), &image)?;
