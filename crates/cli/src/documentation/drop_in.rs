@@ -46,32 +46,32 @@ const MOVED: &[(&str, &str, &str)] = &[
     (
         "opm",
         "registry prune",
-        "SQLite catalogs are deprecated: `olmkit catalog migrate` converts them to files",
+        "SQLite catalogs are deprecated: `opm migrate` writes files, which all commands of `olmkit catalog` read",
     ),
     (
         "opm",
         "registry prune-stranded",
-        "SQLite catalogs are deprecated: `olmkit catalog migrate` converts them to files",
+        "SQLite catalogs are deprecated: `opm migrate` writes files, which all commands of `olmkit catalog` read",
     ),
     (
         "opm",
         "registry rm",
-        "SQLite catalogs are deprecated: `olmkit catalog migrate` converts them to files",
+        "SQLite catalogs are deprecated: `opm migrate` writes files, which all commands of `olmkit catalog` read",
     ),
     (
         "opm",
         "registry serve",
-        "SQLite catalogs are deprecated: `olmkit catalog serve` serves files",
+        "SQLite catalogs are deprecated: `opm migrate` writes files, and `olmkit catalog serve` serves them",
     ),
     (
         "opm",
         "alpha bundle build",
-        "deprecated in opm: `olmkit image build bundle` builds bundle images",
+        "`olmkit image build bundle` builds bundle images",
     ),
     (
         "opm",
         "alpha bundle generate",
-        "deprecated in opm: `olmkit generate bundle --metadata` writes annotations and Dockerfile",
+        "`olmkit generate bundle --metadata` writes annotations and Dockerfile",
     ),
 ];
 
