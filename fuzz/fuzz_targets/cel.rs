@@ -20,6 +20,9 @@ fuzz_target!(|data: &[u8]| {
     // DEP-11: an expression of a dependency is compiled and not run.
     let properties = Type::list(Type::map(Type::String, Type::Dyn));
     let parameters = vec![Type::Dyn, Type::Dyn];
-    let env = Env::standard().variable_of("properties", properties).function_of("semver_compare", parameters, Type::Int);
+    let env =
+        Env::standard()
+            .variable_of("properties", properties)
+            .function_of("semver_compare", parameters, Type::Int);
     let _ = Program::compile(&env, expression).map(|program| program.result().clone());
 });

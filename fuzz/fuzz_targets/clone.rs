@@ -17,7 +17,10 @@ fuzz_target!(|data: &[u8]| {
     let hostile = HostileRepository::new(data);
     let parent = hostile.root().parent().expect("it has one").to_owned();
     let names = || {
-        let mut names: Vec<_> = fs::read_dir(&parent).expect("it is there").map(|entry| entry.expect("it is there").file_name()).collect();
+        let mut names: Vec<_> = fs::read_dir(&parent)
+            .expect("it is there")
+            .map(|entry| entry.expect("it is there").file_name())
+            .collect();
         names.sort();
         names
     };

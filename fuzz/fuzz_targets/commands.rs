@@ -61,7 +61,9 @@ const COMMANDS: &[&str] = &[
 ];
 
 fuzz_target!(|data: &[u8]| {
-    let Some((first, rest)) = data.split_first() else { return };
+    let Some((first, rest)) = data.split_first() else {
+        return;
+    };
     let folder = tempfile::tempdir().expect("a temporary directory");
     let work = folder.path().join("work");
     fs::create_dir(&work).expect("a directory");

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use olmkit::catalog::{Catalog, difference, listing, load, mermaid, mirror, path, picture};
 use olmkit::catalog::selection::Selection;
+use olmkit::catalog::{Catalog, difference, listing, load, mermaid, mirror, path, picture};
 use olmkit::object::UntrustedText;
 
 fuzz_target!(|data: &[u8]| {
@@ -23,7 +23,11 @@ fuzz_target!(|data: &[u8]| {
     shown.extend(picture::dot(&catalog, &selection));
     if let Ok(svg) = picture::svg(&catalog, &selection) {
         let width = svg.split_once("width=\"").and_then(|(_, rest)| rest.split('"').next());
-        assert!(width.and_then(|width| width.parse::<u32>().ok()).is_some_and(|width| width <= 4000));
+        assert!(
+            width
+                .and_then(|width| width.parse::<u32>().ok())
+                .is_some_and(|width| width <= 4000)
+        );
         shown.push(svg);
     }
     shown.extend(mermaid::draw(&catalog, &selection).map(|drawing| drawing.text));
@@ -37,7 +41,13 @@ fuzz_target!(|data: &[u8]| {
     let _ = mirror::images(&catalog, None);
     for channel in &catalog.channels {
         for entry in channel.entries() {
-            let _ = path::find(&catalog, &channel.package, &channel.name, &entry.name, None);
+            let question = path::Question {
+                package: &channel.package,
+                channel: Some(&channel.name),
+                from: &entry.name,
+                to: None,
+            };
+            let _ = path::find(&catalog, question);
         }
     }
 });

@@ -5,9 +5,9 @@ use std::fs;
 
 use libfuzzer_sys::fuzz_target;
 use olmkit::diagnostics::{Finding, Report};
+use olmkit::policy::Policy;
 use olmkit::policy::baseline::Baseline;
 use olmkit::policy::config::{Config, FILE};
-use olmkit::policy::Policy;
 use olmkit::rules;
 use olmkit::yaml::Position;
 

@@ -65,7 +65,10 @@ fuzz_target!(|data: &[u8]| {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let inside = folder.path().join("inside");
     let reference: Reference = format!("{host}/a:v1").parse().expect("a reference");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     for number in 0..3 {
         *answers.lock().expect("no thread panics with it") = all.iter().cloned().collect();
         let options = Options {
@@ -77,12 +80,17 @@ fuzz_target!(|data: &[u8]| {
             registries_conf: Some("/dev/null".into()),
             ..Options::default()
         };
-        let Ok(client) = Client::new(options, Arc::new(NoProgress)) else { return };
+        let Ok(client) = Client::new(options, Arc::new(NoProgress)) else {
+            return;
+        };
         let layout = Layout::create(&inside).expect("a layout");
         runtime.block_on(async {
             let result = match number {
                 0 => client.resolve(&reference).await.map(|_| ()),
-                1 => client.describe(&reference, &layout, &Platform::host()).await.map(|_| ()),
+                1 => client
+                    .describe(&reference, &layout, &Platform::host())
+                    .await
+                    .map(|_| ()),
                 _ => client.pull(&reference, &layout, &Platforms::All).await.map(|_| ()),
             };
             if let Err(error) = result {

@@ -24,7 +24,9 @@ fuzz_target!(|data: &[u8]| {
             strict_compat,
             ..Options::default()
         };
-        let Some(operator) = repository.operator("hello") else { continue };
+        let Some(operator) = repository.operator("hello") else {
+            continue;
+        };
         let _ = check_operator(&repository, &operator, &options);
         for version in ["0.0.1", "0.0.2"] {
             let _ = check_bundle(&repository, &operator, version, &options);

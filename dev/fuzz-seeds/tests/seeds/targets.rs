@@ -1,0 +1,32 @@
+//! The targets. Their crate has no lints.
+
+#[path = "../../../../fuzz/fuzz_targets/arguments.rs"]
+pub mod arguments;
+#[path = "../../../../fuzz/fuzz_targets/bundle.rs"]
+pub mod bundle;
+#[path = "../../../../fuzz/fuzz_targets/catalog.rs"]
+pub mod catalog;
+#[path = "../../../../fuzz/fuzz_targets/catalog_index.rs"]
+pub mod catalog_index;
+#[path = "../../../../fuzz/fuzz_targets/cel.rs"]
+pub mod cel;
+#[path = "../../../../fuzz/fuzz_targets/clone.rs"]
+pub mod clone;
+#[path = "../../../../fuzz/fuzz_targets/commands.rs"]
+pub mod commands;
+#[path = "../../../../fuzz/fuzz_targets/decode.rs"]
+pub mod decode;
+#[path = "../../../../fuzz/fuzz_targets/definition.rs"]
+pub mod definition;
+#[path = "../../../../fuzz/fuzz_targets/images.rs"]
+pub mod images;
+#[path = "../../../../fuzz/fuzz_targets/picture.rs"]
+pub mod picture;
+#[path = "../../../../fuzz/fuzz_targets/policy.rs"]
+pub mod policy;
+#[path = "../../../../fuzz/fuzz_targets/reader.rs"]
+pub mod reader;
+#[path = "../../../../fuzz/fuzz_targets/registry.rs"]
+pub mod registry;
+#[path = "../../../../fuzz/fuzz_targets/repository.rs"]
+pub mod repository;
