@@ -1,4 +1,4 @@
-//! Stands in for the crate `libfuzzer-sys` in `tests/seeds.rs`, which runs the targets without a fuzzer.
+//! Replaces the crate `libfuzzer-sys` in `tests/seeds`, which runs the targets without a fuzzer.
 
 /// Makes a fuzz target a function, `run`.
 #[macro_export]
