@@ -257,3 +257,27 @@ async fn an_anonymous_token_is_tried_after_any_rejection() {
         assert!(pulled.is_ok(), "{status}: {:?}", pulled.err());
     }
 }
+
+#[tokio::test]
+async fn passwords_need_not_be_utf_8() {
+    let encoded = STANDARD.encode(b"u:p\xff");
+    let expected = format!("Basic {encoded}");
+    let registry = Registry::changing(
+        {
+            let expected = expected.clone();
+            move |request| match &request.authorization {
+                Some(header) if *header == expected => None,
+                _ => answer(401),
+            }
+        },
+        |_, answer| {
+            if answer.0 == 401 {
+                answer.1.push(("WWW-Authenticate", "Basic realm=\"x\"".to_owned()));
+            }
+        },
+    );
+    registry.add_image();
+    let auth = json!({"auths": {&registry.host: {"auth": encoded}}});
+    let (client, _folder) = client(&auth, |_| {});
+    pull(&client, &format!("{}/a/b:v1", registry.host)).await.unwrap();
+}
