@@ -6,7 +6,7 @@ loopback. Prints a table: how many cases each tool accepted, and in how many the
 each difference that EXPECTED does not explain, and exits with 1 if there is one. `dev/tools/build.sh images` builds the other tools
 and the registry. OLMKIT names the olmkit binary, SHOW=1 prints the answers of the tools for each difference.
 """
-import base64, collections, concurrent.futures, gzip, io, json, os, random, re, shutil, subprocess, sys, tarfile, tempfile
+import base64, bz2, collections, concurrent.futures, gzip, io, json, lzma, os, random, re, shutil, subprocess, sys, tarfile, tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from distribution import PASSWORD, USER, Distribution
@@ -40,6 +40,8 @@ EXPECTED = {
     ("files", "file replaces a directory"): "crane",
     ("files", "hard link through a linked directory"): "crane",
     ("archive", "whole archive is gzip"): "crane",
+    ("archive", "whole archive is bzip2"): "crane",
+    ("archive", "whole archive is xz"): "crane",
     ("archive", "links to a directory"): "regctl",
     ("archive", "layers and diff_ids differ in number"): "crane regctl",
 }
@@ -63,6 +65,9 @@ def chosen(wanted, have):
         if entry in have:
             return have.index(entry)
     return None
+
+
+PACKERS = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}
 
 
 def zstd(data):
@@ -217,7 +222,8 @@ PUSHES = ["", "", "", "", "zstd", "Docker media types", "same layer twice", "unk
 PLATFORMS = [("linux", "amd64"), ("linux", "amd64", "v2"), ("linux", "amd64", "v3"), ("linux", "arm64"), ("linux", "arm64", "v8"), ("linux", "arm", "v5"),
              ("linux", "arm", "v6"), ("linux", "arm", "v7"), ("linux", "arm"), ("linux", "s390x"), ("linux", "ppc64le", "power8"), ("linux", "riscv64", "rva20u64"), ("windows", "amd64")]
 INDEXES = ["", "", "", "", "index with layers", "null annotations", "unknown fields", "index without content type", "index, header says JSON"]
-ARCHIVES = ["", "absolute links for repeated layers", "links to a directory", "manifest.json is a link", "keys in lower case", "symbolic links for repeated layers", "long names", "gzip layers", "whole archive is gzip", "two tags", "no tags", "./ in front", "layers and diff_ids differ in number", "layer is missing"]
+ARCHIVES = ["", "absolute links for repeated layers", "links to a directory", "manifest.json is a link", "keys in lower case", "symbolic links for repeated layers", "long names", "gzip layers", "bzip2 layers", "xz layers", "whole archive is gzip",
+            "whole archive is bzip2", "whole archive is xz", "damaged file that is not needed", "two tags", "no tags", "./ in front", "layers and diff_ids differ in number", "layer is missing"]
 
 
 def run(*words):
@@ -384,7 +390,10 @@ def archive_case(make, mutation, folder):
             listed.append(names[0])
         for name, data in zip(names, plain):
             if mutation != "layer is missing" or name != names[0]:
-                add(name, gzip.compress(data) if mutation == "gzip layers" else data)
+                packer = PACKERS.get(mutation.removesuffix(" layers"), bytes)
+                add(name, packer(data))
+        if mutation == "damaged file that is not needed":
+            add("other/layer.tar", bz2.compress(b"x" * 99)[:-9])
         add("config.json", config)
         tags = {"two tags": ["a.io/b:v1", "a.io/b:v2"], "no tags": None}.get(mutation, ["a.io/b:v1"])
         keys = ("config", "repotags", "layers") if mutation == "keys in lower case" else ("Config", "RepoTags", "Layers")
@@ -395,7 +404,7 @@ def archive_case(make, mutation, folder):
             add("manifest.json", content)
     path = os.path.join(folder, "in.tar")
     with open(path, "wb") as file:
-        file.write(gzip.compress(out.getvalue()) if mutation == "whole archive is gzip" else out.getvalue())
+        file.write(PACKERS.get(mutation.removeprefix("whole archive is "), bytes)(out.getvalue()))
     ours, theirs, again = (os.path.join(folder, name) for name in ("ours", "theirs", "again"))
     answers = {"olmkit": run(OLMKIT, "image", "copy", "docker-archive:" + path, "oci:" + ours), "skopeo": run(SKOPEO, "--insecure-policy", "copy", "docker-archive:" + path, "dir:" + theirs)}
     pushed = {tool: f"{make.repository}-{tool}" for tool in ("crane", "regctl")}

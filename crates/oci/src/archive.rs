@@ -306,9 +306,9 @@ impl Links {
             // A link's target is relative to its directory, a hard link's to the archive.
             MemberKind::Symlink if !member.link.starts_with(b"/") => {
                 let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
-                clean(&[folder.as_bytes(), b"/", &member.link].concat())
+                Some(clean_inside(&[folder.as_bytes(), b"/", &member.link].concat()))
             }
-            MemberKind::Symlink | MemberKind::HardLink => clean(&member.link),
+            MemberKind::Symlink | MemberKind::HardLink => Some(clean_inside(&member.link)),
             MemberKind::File | MemberKind::Directory | MemberKind::Special => None,
         };
         let target = target.filter(|target| name.len().max(target.len()) <= LINKED_NAME);
@@ -387,13 +387,11 @@ impl Files {
         }
         let mut start = Vec::new();
         content
-            .take(8)
+            .take(Compression::START)
             .read_to_end(&mut start)
             .map_err(Error::file("read", path))?;
-        let compression = Compression::detect(&start).map_err(|error| Error::Refused {
-            what: format!("{name} of {}", path.display()),
-            reason: error.to_string(),
-        })?;
+        // A file of an unknown compression is an error only if an image needs it.
+        let compression = Compression::detect(&start).unwrap_or(Compression::None);
         let mut blob = layout.blob_writer()?;
         io::copy(&mut start.as_slice().chain(content), &mut blob).map_err(Error::file("read", path))?;
         let (digest, size) = layout.store(blob)?;
@@ -402,13 +400,45 @@ impl Files {
     }
 }
 
-/// Reads an archive of `docker save` into a layout. Layers are not changed. Most are uncompressed.
-pub fn read_docker(path: &Path, folder: &Path) -> Result<Layout, Error> {
-    Ok(read_docker_images(path, folder)?.0)
+/// The layer for a file of an archive of `docker save`. Layers with a compression that has no media type are stored without it.
+fn docker_layer(layout: &Layout, file: &(Digest, u64, Compression), diff_id: &Digest) -> Result<Descriptor, Error> {
+    let (digest, size, compression) = file;
+    let layer = |kind| Descriptor::new(kind, digest.clone(), *size);
+    let layer = match compression {
+        Compression::None => layer(media_type::DOCKER_LAYER),
+        Compression::Gzip => layer(media_type::DOCKER_LAYER_GZIP),
+        Compression::Zstd => layer(media_type::DOCKER_LAYER_ZSTD),
+        Compression::Bzip2 | Compression::Xz => {
+            let mut blob = layout.blob_writer()?;
+            check_diff_id(layout, &layer(media_type::DOCKER_LAYER), diff_id, &mut blob)?;
+            let (digest, size) = layout.store(blob)?;
+            return Ok(Descriptor::new(media_type::DOCKER_LAYER, digest, size));
+        }
+    };
+    if layer.digest != *diff_id {
+        check_diff_id(layout, &layer, diff_id, &mut io::sink())?;
+    }
+    Ok(layer)
 }
 
-/// As [`read_docker`]; also the images in the archive's order.
-pub(crate) fn read_docker_images(path: &Path, folder: &Path) -> Result<(Layout, Vec<Descriptor>), Error> {
+/// The images of an archive of `docker save`.
+pub(crate) struct DockerImages {
+    /// Contains the images that are complete.
+    pub layout: Layout,
+    /// The images in the archive's order. `None` for one that is broken.
+    pub images: Vec<Option<Descriptor>>,
+    /// The problem of the first broken image. It matters only if the image is needed.
+    pub broken: Option<Error>,
+}
+
+/// Reads an archive of `docker save` into a layout. Layers are not changed. Most are uncompressed.
+pub fn read_docker(path: &Path, folder: &Path) -> Result<Layout, Error> {
+    let read = read_docker_images(path, folder)?;
+    read.broken.map_or(Ok(read.layout), Err)
+}
+
+/// As [`read_docker`]. Broken images are not an error.
+pub(crate) fn read_docker_images(path: &Path, folder: &Path) -> Result<DockerImages, Error> {
     let layout = Layout::create_temporary(folder)?.with_archive(path);
     let mut files = Files::default();
     let mut list: Option<Vec<u8>> = None;
@@ -419,62 +449,26 @@ pub(crate) fn read_docker_images(path: &Path, folder: &Path) -> Result<(Layout, 
         }
         files.add(name, member, content, &layout, path)
     })?;
-    let missing = |what: &str| Error::Missing {
-        what: what.to_owned(),
-        place: path.display().to_string(),
-        hint: ": it is not an archive of `docker save`".to_owned(),
-    };
     let list = match (list, files.get("manifest.json")) {
         (Some(list), _) => list,
         (None, Some((digest, size, _))) => {
             layout.read_document(&Descriptor::new("manifest.json", digest.clone(), *size))?
         }
-        (None, None) => return Err(missing("manifest.json")),
+        (None, None) => return Err(missing("manifest.json", path)),
     };
     let saved = Saved::parse(&list).map_err(Error::document(format!("manifest.json of {}", path.display())))?;
     let names = saved.iter().map(|image| image.repo_tags.as_ref().map_or(1, Vec::len));
     limited(path, "names", names.sum(), limits::NAMES)?;
-    let (mut named, mut images) = (Vec::new(), Vec::new());
+    let (mut named, mut images, mut broken) = (Vec::new(), Vec::new(), None);
     for image in saved {
-        let names = image.layers.unwrap_or_default();
-        limited(path, "layers in one image", names.len(), limits::LAYERS)?;
-        let blob = |name: &str| files.get(name).cloned().ok_or_else(|| missing(name));
-        let (digest, size, _) = blob(&image.config)?;
-        let config = Descriptor::new(media_type::DOCKER_CONFIG, digest, size);
-        let document = ImageConfig::parse(&layout.read_document(&config)?).map_err(Error::document(format!(
-            "{} of {}",
-            image.config,
-            path.display()
-        )))?;
-        let what = || format!("{} of {}", image.config, path.display());
-        check_layer_count(what, names.len(), &document)?;
-        let mut layers = Vec::new();
-        for (name, diff_id) in names.iter().zip(&document.rootfs.diff_ids) {
-            let (digest, size, compression) = blob(name)?;
-            let kind = match compression {
-                Compression::None => media_type::DOCKER_LAYER,
-                Compression::Gzip => media_type::DOCKER_LAYER_GZIP,
-                Compression::Zstd => media_type::DOCKER_LAYER_ZSTD,
-            };
-            let layer = Descriptor::new(kind, digest, size);
-            if layer.digest != *diff_id {
-                check_diff_id(&layout, &layer, diff_id, &mut io::sink())?;
+        let descriptor = match read_saved(&image, &files, &layout, path) {
+            Ok(descriptor) => descriptor,
+            Err(error) => {
+                broken.get_or_insert(error);
+                images.push(None);
+                continue;
             }
-            layers.push(layer);
-        }
-        let manifest = Manifest {
-            schema_version: 2,
-            media_type: Some(media_type::DOCKER_MANIFEST.to_owned()),
-            artifact_type: None,
-            config,
-            layers,
-            subject: None,
-            annotations: BTreeMap::new(),
         };
-        let bytes = serde_json::to_vec(&manifest).map_err(Error::document("manifest"))?;
-        let mut descriptor = layout.write_blob(media_type::DOCKER_MANIFEST, &bytes)?;
-        let variant = document.variant.filter(|variant| !variant.is_empty());
-        descriptor.platform = Some(Platform::new(&document.os, &document.architecture, variant));
         let names = image.repo_tags.unwrap_or_default();
         let mut names: Vec<String> = names.into_iter().filter(|name| is_name(name)).collect();
         names.dedup();
@@ -482,10 +476,48 @@ pub(crate) fn read_docker_images(path: &Path, folder: &Path) -> Result<(Layout, 
             named.push((None, descriptor.clone()));
         }
         named.extend(names.into_iter().map(|name| (Some(name), descriptor.clone())));
-        images.push(descriptor);
+        images.push(Some(descriptor));
     }
     layout.set_all(&named)?;
-    Ok((layout, images))
+    Ok(DockerImages { layout, images, broken })
+}
+
+fn missing(what: &str, path: &Path) -> Error {
+    Error::Missing {
+        what: what.to_owned(),
+        place: path.display().to_string(),
+        hint: ": it is not an archive of `docker save`".to_owned(),
+    }
+}
+
+/// Writes the manifest of a saved image, whose files were read.
+fn read_saved(image: &Saved, files: &Files, layout: &Layout, path: &Path) -> Result<Descriptor, Error> {
+    let names = image.layers.as_deref().unwrap_or_default();
+    limited(path, "layers in one image", names.len(), limits::LAYERS)?;
+    let file = |name: &str| files.get(name).ok_or_else(|| missing(name, path));
+    let (digest, size, _) = file(&image.config)?;
+    let config = Descriptor::new(media_type::DOCKER_CONFIG, digest.clone(), *size);
+    let what = || format!("{} of {}", image.config, path.display());
+    let document = ImageConfig::parse(&layout.read_document(&config)?).map_err(Error::document(what()))?;
+    check_layer_count(what, names.len(), &document)?;
+    let mut layers = Vec::new();
+    for (name, diff_id) in names.iter().zip(&document.rootfs.diff_ids) {
+        layers.push(docker_layer(layout, file(name)?, diff_id)?);
+    }
+    let manifest = Manifest {
+        schema_version: 2,
+        media_type: Some(media_type::DOCKER_MANIFEST.to_owned()),
+        artifact_type: None,
+        config,
+        layers,
+        subject: None,
+        annotations: BTreeMap::new(),
+    };
+    let bytes = serde_json::to_vec(&manifest).map_err(Error::document("manifest"))?;
+    let mut descriptor = layout.write_blob(media_type::DOCKER_MANIFEST, &bytes)?;
+    let variant = document.variant.filter(|variant| !variant.is_empty());
+    descriptor.platform = Some(Platform::new(&document.os, &document.architecture, variant));
+    Ok(descriptor)
 }
 
 /// Returns true if a tag of an archive is a name. Some tools write `<none>:<none>`, an empty string, or a digest. That digest is of
@@ -526,6 +558,20 @@ fn clean(name: &[u8]) -> Option<String> {
         }
     }
     Some(parts.join("/"))
+}
+
+/// As [`clean`]. The directory above the root is the root, as for a link in a directory with its own root.
+fn clean_inside(name: &[u8]) -> String {
+    let name = String::from_utf8_lossy(name);
+    let mut parts: Vec<&str> = Vec::new();
+    for part in name.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
 }
 
 /// Calls `visit` for each member of an archive, which may be compressed. Names are only compared and looked up, never used
@@ -623,7 +669,7 @@ mod tests {
         let entries = [
             Entry::Symlink("two/layer.tar", "../one/layer.tar"),
             Entry::HardLink("four/layer.tar", "one/layer.tar"),
-            Entry::Symlink("one/layer.tar", &format!("../{long}")),
+            Entry::Symlink("one/layer.tar", &format!("../../{long}")),
             Entry::Symlink("unused", "../../outside"),
             Entry::Symlink("five", "four"),
             Entry::Symlink("six.tar", "/five/layer.tar"),
@@ -683,6 +729,36 @@ mod tests {
     }
 
     #[test]
+    fn files_that_no_image_needs_do_not_matter() {
+        let layer = archive(&[Entry::File("a", b"x")]);
+        let config = config(&[&layer]);
+        let list = br#"[{"Config":"c","RepoTags":["a:v1"],"Layers":["l"]},{"Config":"gone","RepoTags":["b:v1"]},
+            {"Config":"c","RepoTags":["c:v1"],"Layers":["x"]}]"#;
+        for unused in [
+            &b"BZh91AY&SYbz"[..],
+            b"\x04\x22\x4d\x18lz4",
+            b"\xfd7zXZ\0xz",
+            b"\x1f\x8bgzip",
+        ] {
+            let bytes = archive(&[
+                Entry::File("x", unused),
+                Entry::File("l", &layer),
+                Entry::File("c", &config),
+                Entry::File("manifest.json", list),
+            ]);
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a.tar");
+            fs::write(&path, &bytes).unwrap();
+            let read = read_docker_images(&path, &folder.path().join("layout")).unwrap();
+            assert!(read.layout.find(Some("a:v1")).is_ok());
+            let found: Vec<bool> = read.images.iter().map(Option::is_some).collect();
+            assert_eq!(found, [true, false, false]);
+            assert!(read.broken.unwrap().to_string().contains("gone"));
+            assert!(read_docker(&path, &folder.path().join("all")).is_err());
+        }
+    }
+
+    #[test]
     fn tags_that_are_not_names_are_ignored() {
         let config = config(&[]);
         let digest = crate::sha256(b"");
@@ -712,11 +788,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.tar");
         fs::write(&path, archive(&entries)).unwrap();
-        let (layout, images) = read_docker_images(&path, &folder.path().join("layout")).unwrap();
-        assert_eq!(layout.index().unwrap().manifests.len(), 3);
-        let digests: Vec<_> = images
+        let read = read_docker_images(&path, &folder.path().join("layout")).unwrap();
+        assert_eq!(read.layout.index().unwrap().manifests.len(), 3);
+        let digests: Vec<_> = read
+            .images
             .iter()
-            .map(|image| layout.read_manifest(image).unwrap().config.digest)
+            .flatten()
+            .map(|image| read.layout.read_manifest(image).unwrap().config.digest)
             .collect();
         assert_eq!(digests, [crate::sha256(&one), crate::sha256(&two)]);
     }

@@ -2,18 +2,25 @@
 
 use std::io::{self, BufRead, Read};
 
+use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
+use lzma_rust2::XzReader;
 use ruzstd::decoding::FrameDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-/// Formats that some engines read and the OCI image specification does not name.
-const OTHERS: [(&[u8], &str); 3] = [
-    (b"BZh", "bzip2"),
-    (&[0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00], "xz"),
-    (&[0x04, 0x22, 0x4d, 0x18], "lz4"),
+const BZIP2: &[u8] = b"BZh";
+/// After a digit comes a block, or the end of the stream.
+const BZIP2_BLOCKS: [&[u8]; 2] = [
+    &[0x31, 0x41, 0x59, 0x26, 0x53, 0x59],
+    &[0x17, 0x72, 0x45, 0x38, 0x50, 0x90],
 ];
+const XZ: &[u8] = &[0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00];
+/// No container tool reads this format.
+const LZ4: &[u8] = &[0x04, 0x22, 0x4d, 0x18];
+/// Memory of the xz decoder in KiB. `xz -9` needs half of it.
+const XZ_MEMORY: u32 = 129 << 10;
 
 /// The compression of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,9 +28,16 @@ pub(crate) enum Compression {
     None,
     Gzip,
     Zstd,
+    /// The OCI image specification does not name it. The other container tools read it.
+    Bzip2,
+    /// As [`Self::Bzip2`].
+    Xz,
 }
 
 impl Compression {
+    /// Bytes that show the compression.
+    pub(crate) const START: u64 = 16;
+
     /// The compression of a stream that starts with some bytes.
     pub(crate) fn detect(start: &[u8]) -> io::Result<Self> {
         if start.starts_with(GZIP) {
@@ -34,21 +48,29 @@ impl Compression {
         if start.starts_with(ZSTD) || is_skippable {
             return Ok(Self::Zstd);
         }
-        match OTHERS.iter().find(|(magic, _)| start.starts_with(magic)) {
-            Some((_, name)) => Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                format!("it is compressed with {name}; only gzip and Zstandard are supported"),
-            )),
-            None => Ok(Self::None),
+        if start.starts_with(LZ4) {
+            let problem = "it is compressed with lz4; only gzip, Zstandard, bzip2 and xz are supported";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, problem));
         }
+        if start.starts_with(XZ) {
+            return Ok(Self::Xz);
+        }
+        // A tar archive starts with a name, and a name may start with the same letters.
+        let block = start.strip_prefix(BZIP2).and_then(|rest| rest.split_first());
+        let is_bzip2 = block.is_some_and(|(level, block)| {
+            matches!(level, b'1'..=b'9') && BZIP2_BLOCKS.iter().any(|magic| block.starts_with(magic))
+        });
+        Ok(if is_bzip2 { Self::Bzip2 } else { Self::None })
     }
 }
 
 /// A stream without its compression.
-pub(crate) enum Decoder<R> {
+pub(crate) enum Decoder<R: Read> {
     Plain(R),
     Gzip(Box<MultiGzDecoder<R>>),
     Zstd(Box<ZstdDecoder<R>>),
+    Bzip2(Box<MultiBzDecoder<R>>),
+    Xz(Box<XzReader<R>>),
 }
 
 impl<R: BufRead> Decoder<R> {
@@ -57,6 +79,8 @@ impl<R: BufRead> Decoder<R> {
             Compression::None => Self::Plain(stream),
             Compression::Gzip => Self::Gzip(Box::new(MultiGzDecoder::new(stream))),
             Compression::Zstd => Self::Zstd(Box::new(ZstdDecoder::new(stream))),
+            Compression::Bzip2 => Self::Bzip2(Box::new(MultiBzDecoder::new(stream))),
+            Compression::Xz => Self::Xz(Box::new(XzReader::new_mem_limit(stream, true, XZ_MEMORY))),
         })
     }
 
@@ -65,6 +89,8 @@ impl<R: BufRead> Decoder<R> {
             Self::Plain(stream) => stream,
             Self::Gzip(decoder) => decoder.into_inner(),
             Self::Zstd(decoder) => decoder.stream,
+            Self::Bzip2(decoder) => decoder.into_inner(),
+            Self::Xz(decoder) => decoder.into_inner(),
         }
     }
 }
@@ -75,6 +101,8 @@ impl<R: BufRead> Read for Decoder<R> {
             Self::Plain(stream) => stream.read(buffer),
             Self::Gzip(decoder) => decoder.read(buffer),
             Self::Zstd(decoder) => decoder.read(buffer),
+            Self::Bzip2(decoder) => decoder.read(buffer),
+            Self::Xz(decoder) => decoder.read(buffer),
         }
     }
 }
@@ -165,10 +193,56 @@ mod tests {
         assert!(decoded(&[&bytes[..], b"garbage"].concat()).is_err());
     }
 
+    /// Two streams of Python's bz2 module, with "mem" and "cached".
+    const BZIP2_STREAMS: &[u8] = &[
+        0x42, 0x5a, 0x68, 0x39, 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, 0x66, 0x6a, 0xb3, 0x27, 0x00, 0x00, 0x00, 0x81,
+        0x00, 0x02, 0x02, 0x20, 0x00, 0x21, 0x00, 0x82, 0x2c, 0x5d, 0xc9, 0x14, 0xe1, 0x42, 0x41, 0x99, 0xaa, 0xcc,
+        0x9c, 0x42, 0x5a, 0x68, 0x39, 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, 0x4d, 0x97, 0x10, 0x94, 0x00, 0x00, 0x00,
+        0x81, 0x00, 0x2e, 0x40, 0x20, 0x00, 0x21, 0x83, 0x41, 0x9a, 0x09, 0x6e, 0x0e, 0x2e, 0xe4, 0x8a, 0x70, 0xa1,
+        0x20, 0x9b, 0x2e, 0x21, 0x28,
+    ];
+    /// The same of its lzma module.
+    const XZ_STREAMS: &[u8] = &[
+        0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00, 0x00, 0x04, 0xe6, 0xd6, 0xb4, 0x46, 0x02, 0x00, 0x21, 0x01, 0x16, 0x00,
+        0x00, 0x00, 0x74, 0x2f, 0xe5, 0xa3, 0x01, 0x00, 0x02, 0x6d, 0x65, 0x6d, 0x00, 0x00, 0x7e, 0x3a, 0x3e, 0xea,
+        0x11, 0x98, 0xc3, 0xfe, 0x00, 0x01, 0x1b, 0x03, 0x0b, 0x2f, 0xb9, 0x10, 0x1f, 0xb6, 0xf3, 0x7d, 0x01, 0x00,
+        0x00, 0x00, 0x00, 0x04, 0x59, 0x5a, 0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00, 0x00, 0x04, 0xe6, 0xd6, 0xb4, 0x46,
+        0x02, 0x00, 0x21, 0x01, 0x16, 0x00, 0x00, 0x00, 0x74, 0x2f, 0xe5, 0xa3, 0x01, 0x00, 0x05, 0x63, 0x61, 0x63,
+        0x68, 0x65, 0x64, 0x00, 0x00, 0x00, 0x30, 0xc8, 0x7b, 0x3c, 0x99, 0xba, 0xdc, 0x95, 0x00, 0x01, 0x1e, 0x06,
+        0xc1, 0x2f, 0xa4, 0x1d, 0x1f, 0xb6, 0xf3, 0x7d, 0x01, 0x00, 0x00, 0x00, 0x00, 0x04, 0x59, 0x5a,
+    ];
+
+    #[test]
+    fn streams_of_bzip2_and_xz_are_joined() {
+        for bytes in [BZIP2_STREAMS, XZ_STREAMS] {
+            assert_eq!(decoded(bytes).unwrap(), b"memcached");
+            assert!(decoded(&bytes[..bytes.len() - 2]).is_err());
+            let mut damaged = bytes.to_vec();
+            damaged[20] ^= 0xff;
+            assert!(decoded(&damaged).is_err());
+        }
+        for name in [&b"BZhello"[..], b"BZh91AY"] {
+            assert_eq!(decoded(name).unwrap(), name);
+        }
+    }
+
+    #[test]
+    fn the_memory_of_xz_is_limited() {
+        let mut bytes = XZ_STREAMS.to_vec();
+        // The dictionary's size in the header of the block, and the checksum of that header.
+        assert_eq!(bytes.get(12..16), Some(&[2, 0, 0x21, 1][..]));
+        bytes[16] = 40;
+        let mut checksum = flate2::Crc::new();
+        checksum.update(&bytes[12..20]);
+        bytes[20..24].copy_from_slice(&checksum.sum().to_le_bytes());
+        let error = decoded(&bytes).unwrap_err();
+        assert!(error.to_string().contains("memory"), "{error}");
+    }
+
     #[test]
     fn other_compressions_are_named() {
-        let error = decoded(b"\xfd7zXZ\0...").unwrap_err().to_string();
-        assert!(error.contains("compressed with xz"), "{error}");
+        let error = decoded(b"\x04\x22\x4d\x18...").unwrap_err().to_string();
+        assert!(error.contains("compressed with lz4"), "{error}");
         assert_eq!(decoded(b"plain").unwrap(), b"plain");
         assert_eq!(decoded(b"").unwrap(), b"");
     }

@@ -21,6 +21,7 @@ use super::limits::{DOCUMENT_BYTES, INDEX_DEPTH};
 use super::read::read_limited;
 use super::spec::{
     Descriptor, ImageConfig, Index, Manifest, Platform, check_unambiguous, is_index, is_manifest, media_type,
+    media_type_of,
 };
 
 /// The annotation of `index.json` entries that contains an image's name.
@@ -196,7 +197,8 @@ impl Layout {
     /// The layout's index of named images. Entries that are not descriptors are omitted.
     pub fn index(&self) -> Result<Index, Error> {
         let mut raw = self.raw_index()?;
-        let manifests = raw.entries().iter().filter_map(|entry| parse_entry(entry)).collect();
+        let mut manifests: Vec<Descriptor> = raw.entries().iter().filter_map(|entry| parse_entry(entry)).collect();
+        manifests.iter_mut().for_each(|entry| self.add_media_type(entry));
         Ok(Index {
             manifests,
             ..empty_index()
@@ -409,7 +411,18 @@ impl Layout {
 
     /// The index that a descriptor points at.
     pub fn read_index(&self, descriptor: &Descriptor) -> Result<Index, Error> {
-        self.document(descriptor)
+        let mut index: Index = self.document(descriptor)?;
+        index.manifests.iter_mut().for_each(|entry| self.add_media_type(entry));
+        Ok(index)
+    }
+
+    /// Adds the media type that an index omits in an entry. The entry's document shows it.
+    fn add_media_type(&self, entry: &mut Descriptor) {
+        if entry.media_type.is_empty()
+            && let Ok(bytes) = self.read_document(entry)
+        {
+            entry.media_type = media_type_of(&bytes, None).unwrap_or_default();
+        }
     }
 
     /// The manifest that a descriptor points at.
@@ -656,12 +669,7 @@ pub struct Pruned {
 
 /// The entry of an index for a platform.
 pub fn choose_platform(index: &Index, platform: &Platform, digest: &Digest) -> Result<Descriptor, Error> {
-    let images = || {
-        index
-            .manifests
-            .iter()
-            .filter(|entry| is_manifest(&entry.media_type) || is_index(&entry.media_type))
-    };
+    let images = || index.manifests.iter().filter(|entry| may_be_image(&entry.media_type));
     let preference = |entry: &&Descriptor| entry.platform.as_ref().and_then(|have| platform.preference(have));
     let ranked = images().filter_map(|entry| Some((preference(&entry)?, entry)));
     // Of equals, `min_by_key` takes the first.
@@ -681,6 +689,11 @@ pub fn choose_platform(index: &Index, platform: &Platform, digest: &Digest) -> R
             hint: format!(" (it contains: {}); choose one with --platform", have.join(", ")),
         }
     })
+}
+
+/// Returns true for the media type of an image or index, and for none: other tools accept such entries too.
+fn may_be_image(media_type: &str) -> bool {
+    media_type.is_empty() || is_manifest(media_type) || is_index(media_type)
 }
 
 pub(crate) fn refused_manifest(descriptor: &Descriptor, depth: usize) -> Error {

@@ -171,16 +171,26 @@ pub async fn fetch(client: &Client, location: &Location, platforms: &Platforms) 
         }
         Location::DockerArchive(path, name) => {
             let folder = temporary()?;
-            let (layout, images) = archive::read_docker_images(path, folder.path())?;
+            let archive::DockerImages { layout, images, broken } = archive::read_docker_images(path, folder.path())?;
             let Some(number) = name.as_deref().and_then(position) else {
-                return local(layout, name.as_deref(), Some(folder));
+                let found = local(layout, name.as_deref(), Some(folder));
+                return match broken {
+                    Some(broken) if name.is_none() || found.is_err() => Err(broken),
+                    _ => found,
+                };
             };
             // The layout has an entry for each name, the archive one for each image.
-            let requested = images.get(number).cloned().ok_or_else(|| Error::Missing {
-                what: format!("image @{number}"),
-                place: path.display().to_string(),
-                hint: format!(" (it contains {} images, from @0)", images.len()),
-            })?;
+            let requested = match (images.get(number), broken) {
+                (Some(Some(image)), _) => image.clone(),
+                (Some(None), Some(broken)) => return Err(broken),
+                _ => {
+                    return Err(Error::Missing {
+                        what: format!("image @{number}"),
+                        place: path.display().to_string(),
+                        hint: format!(" (it contains {} images, from @0)", images.len()),
+                    });
+                }
+            };
             Ok(Fetched {
                 layout,
                 descriptor: requested.clone(),

@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::digest::Digest;
+use super::digest::{Digest, Hasher};
 use super::json;
 
 /// Media types of both families.
@@ -185,6 +187,27 @@ pub(crate) fn check_unambiguous(bytes: &[u8], media_type: &str) -> Result<(), St
     Ok(())
 }
 
+/// The media type of a manifest: its own field if that is the type of an image, else the header, else any own field, else a
+/// guess from its fields.
+pub(crate) fn media_type_of(bytes: &[u8], header: Option<&str>) -> Option<String> {
+    let document: Value = json::parse(bytes).ok()?;
+    let own = document.get("mediaType").and_then(Value::as_str);
+    let own = own.filter(|own| !own.is_empty());
+    let known = own.filter(|own| is_manifest(own) || is_index(own));
+    if let Some(kind) = known.or(header).or(own) {
+        return Some(kind.to_owned());
+    }
+    if document.get("manifests").is_some() {
+        Some(media_type::OCI_INDEX.to_owned())
+    } else if document.get("config").is_some() {
+        Some(media_type::OCI_MANIFEST.to_owned())
+    } else if document.get("fsLayers").is_some() {
+        Some(media_type::DOCKER_SCHEMA_1.to_owned())
+    } else {
+        None
+    }
+}
+
 /// A field name as Go's JSON decoder compares it.
 fn fold(name: &str) -> String {
     name.chars()
@@ -260,6 +283,15 @@ impl Descriptor {
             artifact_type,
             other,
         }
+    }
+
+    /// The content that the descriptor itself contains, if it has this size and digest.
+    pub(crate) fn embedded(&self) -> Option<Vec<u8>> {
+        let text = self.other.get("data")?.as_str()?;
+        let content = STANDARD.decode(text).ok()?;
+        let mut hasher = Hasher::new(self.digest.algorithm());
+        hasher.update(&content);
+        (content.len() as u64 == self.size && hasher.finish() == self.digest).then_some(content)
     }
 
     /// The first address of a nondistributable layer. `None` for content that belongs to the image's own registry.

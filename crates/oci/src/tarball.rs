@@ -52,6 +52,9 @@ struct Piece {
 struct Extensions {
     path: Option<Vec<u8>>,
     link: Option<Vec<u8>>,
+    /// Names in GNU records. They replace those in PAX records.
+    long_path: Option<Vec<u8>>,
+    long_link: Option<Vec<u8>>,
     size: Option<u64>,
     capabilities: bool,
     sparse: SparseRecords,
@@ -254,8 +257,8 @@ fn read_record(stream: &mut dyn Read, header: &Header) -> io::Result<Vec<u8>> {
 impl Extensions {
     fn add(&mut self, kind: u8, record: Vec<u8>) -> io::Result<()> {
         match kind {
-            b'L' => self.path = Some(text(&record).to_vec()),
-            b'K' => self.link = Some(text(&record).to_vec()),
+            b'L' => self.long_path = Some(text(&record).to_vec()),
+            b'K' => self.long_link = Some(text(&record).to_vec()),
             b'x' => {
                 for (key, value) in pax_records(&record)? {
                     self.add_pax(key, value)?;
@@ -337,8 +340,11 @@ fn describe(
         None => header.size()?,
     };
     let mut member = Member {
-        path: extensions.path.unwrap_or(name),
-        link: extensions.link.unwrap_or_else(|| text(header.field(157, 100)).to_vec()),
+        path: extensions.long_path.or(extensions.path).unwrap_or(name),
+        link: extensions
+            .long_link
+            .or(extensions.link)
+            .unwrap_or_else(|| text(header.field(157, 100)).to_vec()),
         kind,
         mode: u32::try_from(number(header.field(100, 8)).unwrap_or_default()).unwrap_or_default(),
         size: data,
@@ -583,6 +589,21 @@ mod tests {
             assert_eq!(members[0].0.path, b"long\nname");
             assert_eq!((members[0].0.size, members[0].1.as_slice()), (700, [7; 700].as_slice()));
             assert_eq!(members[1].1, b"z");
+        }
+    }
+
+    #[test]
+    fn gnu_names_replace_those_of_pax_records_in_any_order() {
+        let long = |kind: u8, name: &[u8]| padded(block(kind, b"././@LongLink", name.len() as u64, |_| {}), name);
+        let records = pax(&[("path", "pax"), ("linkpath", "paxlink")]);
+        let (path, link) = (long(b'L', b"gnu\0"), long(b'K', b"gnulink\0"));
+        let last = block(b'2', b"short", 0, |_| {});
+        for parts in [[path.clone(), link.clone(), records.clone()], [records, path, link]] {
+            let members = read(&[parts.concat(), last.clone()]).unwrap();
+            assert_eq!(
+                (members[0].0.path.as_slice(), members[0].0.link.as_slice()),
+                (&b"gnu"[..], &b"gnulink"[..])
+            );
         }
     }
 

@@ -163,13 +163,17 @@ pub fn run(args: &Args, registry: &RegistryFlags) -> anyhow::Result<ExitCode> {
     let client = registry.client()?;
     let store = Store::write(&Store::default_path()?)?;
     let layout = store.layout();
-    let base = match args.kind.base() {
-        Some(base @ Location::Store(reference)) => Some((base, Fetched::stored(&store, reference)?)),
-        Some(base) => Some((base, block_on(fetch(&client, base, &Platforms::All))??)),
-        None => None,
-    };
     let mut built = Vec::new();
     for platform in &flags.platforms() {
+        let base = match args.kind.base() {
+            Some(base @ Location::Store(reference)) => Some((base, Fetched::stored(&store, reference)?)),
+            // The images for other platforms are not needed, and may be missing.
+            Some(base) => Some((
+                base,
+                block_on(fetch(&client, base, &Platforms::One(platform.clone())))??,
+            )),
+            None => None,
+        };
         let base = base.as_ref().map(|(name, fetched)| on_base(name, fetched, platform));
         let mut recipe = args.kind.recipe(base.transpose()?, platform, time)?;
         flags.apply(&mut recipe)?;

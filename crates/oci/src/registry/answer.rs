@@ -1,11 +1,32 @@
 //! Answers of registries and token servers, as strings.
 
+use std::io::Read;
+
+use flate2::read::MultiGzDecoder;
 use reqwest::Response;
+use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 
 use crate::limits;
 
+/// Returns true if a server says that it compressed an answer for the transfer. The client never asks for it, but some servers and
+/// proxies always do so.
+pub(super) fn is_gzip_encoded(headers: &HeaderMap) -> bool {
+    let value = headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
+    value.is_some_and(|value| matches!(value.trim().to_ascii_lowercase().as_str(), "gzip" | "x-gzip"))
+}
+
+/// The bytes of a document without the compression of the transfer, up to `limit` bytes. Bytes that are not gzip stay as they are.
+pub(super) fn decoded(bytes: Vec<u8>, limit: u64) -> Vec<u8> {
+    let mut text = Vec::new();
+    match MultiGzDecoder::new(bytes.as_slice()).take(limit).read_to_end(&mut text) {
+        Ok(_) => text,
+        Err(_) => bytes,
+    }
+}
+
 /// The text of an answer, up to `limit` bytes. Unreadable parts are left out.
 pub(super) async fn body_text(mut response: Response, limit: usize) -> String {
+    let is_encoded = is_gzip_encoded(response.headers());
     let mut bytes = Vec::new();
     let read = async {
         while let Ok(Some(chunk)) = response.chunk().await {
@@ -18,6 +39,9 @@ pub(super) async fn body_text(mut response: Response, limit: usize) -> String {
     };
     // The part received by then is enough.
     let _ = tokio::time::timeout(limits::REFUSAL, read).await;
+    if is_encoded {
+        bytes = decoded(bytes, limit as u64);
+    }
     String::from_utf8_lossy(&bytes).into_owned()
 }
 

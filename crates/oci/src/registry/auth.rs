@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, WWW_AUTHENTICATE};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, WWW_AUTHENTICATE};
 use reqwest::{RequestBuilder, Url};
 use serde_json::Value;
 
@@ -150,12 +150,7 @@ impl Peer<'_> {
             }
         }
         if challenges.contains(&Challenge::Basic)
-            && let Some(Credential {
-                user,
-                secret: Secret::Password(password),
-                ..
-            }) = &credential
-            && let Some(header) = basic(user, password)
+            && let Some(header) = credential.as_ref().and_then(basic)
         {
             let (until, sent) = (None, credential);
             return Ok(Token { header, until, sent });
@@ -188,7 +183,7 @@ impl Peer<'_> {
                     format!("an identity token was sent ({origin})"),
                     "; log in again or ask for access to the repository",
                 ),
-                Secret::Password(_) => (
+                Secret::Password(_) | Secret::Basic(_) => (
                     format!("user {user:?} was sent ({origin})"),
                     "; check the permissions of this user, and log in again if the password has changed",
                 ),
@@ -403,13 +398,9 @@ impl TokenRequest<'_> {
                 .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
                 .body(body);
         }
-        match self.credential {
-            Some(Credential {
-                user,
-                secret: Secret::Password(password),
-                ..
-            }) => http.get(url).basic_auth(user, Some(password)),
-            _ => http.get(url),
+        match self.credential.and_then(basic) {
+            Some(header) => http.get(url).header(AUTHORIZATION, header),
+            None => http.get(url),
         }
     }
 
@@ -450,8 +441,16 @@ fn token_life(expires_in: Option<&Value>) -> u64 {
         .clamp(limits.0, limits.1)
 }
 
-fn basic(user: &str, password: &str) -> Option<HeaderValue> {
-    sensitive(&format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))))
+/// The header for a credential with a password.
+fn basic(credential: &Credential) -> Option<HeaderValue> {
+    match &credential.secret {
+        Secret::Password(password) => {
+            let text = format!("{}:{password}", credential.user);
+            sensitive(&format!("Basic {}", STANDARD.encode(text)))
+        }
+        Secret::Basic(encoded) => sensitive(&format!("Basic {encoded}")),
+        Secret::IdentityToken(_) | Secret::RegistryToken(_) => None,
+    }
 }
 
 fn bearer(token: &str) -> Option<HeaderValue> {

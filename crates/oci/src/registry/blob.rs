@@ -1,20 +1,23 @@
 //! Blobs: fetching with resumption, uploading with resumption, chunks and mounts.
 
-use std::io::{SeekFrom, Write};
+use std::io::{BufReader, Read, SeekFrom, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, LOCATION, RANGE};
+use flate2::bufread::MultiGzDecoder;
+use olmkit::temporary::File;
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, LOCATION, RANGE};
 use reqwest::{Body, Response, Url};
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
+use super::answer::is_gzip_encoded;
 use super::error::Error;
 use super::progress::Transfer;
 use super::transport::Peer;
 use super::{certificates, retry};
 use crate::digest::Hasher;
 use crate::layout::Layout;
-use crate::limits::{self, INTERRUPTIONS, SLOWEST_BYTES};
+use crate::limits::{self, INTERRUPTIONS, REDIRECTS, SLOWEST_BYTES};
 use crate::spec::Descriptor;
 
 /// Blobs up to this size are sent in one request. There is little to resume.
@@ -117,9 +120,12 @@ impl Peer<'_> {
         let mut position = 0;
         let mut failures = Failures::new();
         while position < blob.size || position == 0 {
-            let request = |http: &reqwest::Client| match position {
-                0 => http.get(&url),
-                _ => http.get(&url).header(RANGE, format!("bytes={position}-")),
+            let request = |http: &reqwest::Client| {
+                let request = http.get(&url).header(ACCEPT_ENCODING, "identity");
+                match position {
+                    0 => request,
+                    _ => request.header(RANGE, format!("bytes={position}-")),
+                }
             };
             let mut response = self.send_for_blob(&action, request).await?;
             match response.status().as_u16() {
@@ -148,6 +154,8 @@ impl Peer<'_> {
                         .await);
                 }
             }
+            let encoded = position == 0 && is_gzip_encoded(response.headers());
+            let most = if encoded { encoded_size(blob.size) } else { blob.size };
             let mut pace = Pace::new(self.client.options.answer(), position);
             let interruption = loop {
                 if pace.is_too_slow(position) {
@@ -156,7 +164,7 @@ impl Peer<'_> {
                 match response.chunk().await {
                     Ok(Some(chunk)) => {
                         position += chunk.len() as u64;
-                        if position > blob.size {
+                        if position > most {
                             let problem = format!("the blob is longer than the {} bytes in its manifest", blob.size);
                             return Err(self.protocol(&action, problem));
                         }
@@ -169,7 +177,17 @@ impl Peer<'_> {
                     Err(error) => break Interruption::Failed(error),
                 }
             };
-            if position == blob.size {
+            if encoded && matches!(interruption, Interruption::Ended) {
+                let raw = std::mem::replace(&mut hasher, Hasher::new(blob.digest.algorithm())).finish();
+                // Some stores label gzip layers so. The bytes themselves are the blob then.
+                if raw != blob.digest {
+                    (file, hasher) = decode(&file, blob, layout)?;
+                } else {
+                    return layout.persist(file, &blob.digest).map_err(Error::from);
+                }
+                break;
+            }
+            if position == blob.size && !encoded {
                 break;
             }
             let (reason, attempts) = match &interruption {
@@ -198,6 +216,9 @@ impl Peer<'_> {
                 });
             }
             self.pause(&action, failures.in_a_row, &reason, None).await;
+            if encoded {
+                (file, hasher, position) = (layout.temporary()?, Hasher::new(blob.digest.algorithm()), 0);
+            }
         }
         let actual = hasher.finish();
         if actual != blob.digest {
@@ -278,6 +299,7 @@ impl Peer<'_> {
         let path = &layout.blob_path(&blob.digest);
         let mut failures = Failures::new();
         let mut chunk = self.client.options.chunk_size.filter(|size| *size > 0);
+        let mut requests = Requests::BySize;
         let mut fell_back = false;
         loop {
             let url = self.url("blobs/uploads/");
@@ -300,6 +322,7 @@ impl Peer<'_> {
                 path,
                 transfer,
                 chunk,
+                requests,
             };
             match self.upload_session(&upload, session, &mut failures).await? {
                 Outcome::Done => return Ok(()),
@@ -317,6 +340,9 @@ impl Peer<'_> {
                         "413: even small chunks are too large; a proxy in between limits the request size".to_owned(),
                     ));
                 }
+                // Not every registry takes a blob in the last request, and not every one takes it before.
+                Outcome::Unsupported if blob.size <= ONE_REQUEST => requests = Requests::Several,
+                Outcome::Unsupported => requests = Requests::One,
                 Outcome::Restart => {}
             }
         }
@@ -332,16 +358,24 @@ impl Peer<'_> {
         let mut session = session;
         let mut position = 0;
         let size = upload.blob.size;
-        let single = size <= ONE_REQUEST && upload.chunk.is_none_or(|chunk| size <= chunk);
+        let single = match upload.requests {
+            Requests::BySize => size <= ONE_REQUEST && upload.chunk.is_none_or(|chunk| size <= chunk),
+            Requests::One => true,
+            Requests::Several => false,
+        };
         while !single && position < size {
             let end = upload.chunk.map_or(size, |chunk| size.min(position + chunk));
             match self.send_piece(upload, &session, position, end).await? {
                 Piece::Accepted(headers, url) => {
-                    session = self.location(upload.action, &headers, &url)?;
+                    // Some registries name the address only once.
+                    if headers.contains_key(LOCATION) {
+                        session = self.location(upload.action, &headers, &url)?;
+                    }
                     position = end;
                     upload.transfer.position(position);
                 }
                 Piece::TooLarge => return Ok(Outcome::TooLarge),
+                Piece::Unsupported => return Ok(Outcome::Unsupported),
                 Piece::Failed(reason, headers) => {
                     if !failures.again(position, self.attempts()) {
                         return Err(self.gave_up(upload.action, reason, failures.in_all));
@@ -370,19 +404,25 @@ impl Peer<'_> {
         let mut url = session;
         url.query_pairs_mut()
             .append_pair("digest", &upload.blob.digest.to_string());
-        let bytes = if start == 0 && upload.blob.size > 0 {
+        let size = upload.blob.size;
+        let bytes = if start == 0 && size > 0 && size <= ONE_REQUEST {
             upload.layout.read_blob(upload.blob)?
         } else {
             Vec::new()
         };
-        let result = self
-            .send_once(upload.action, bytes.len() as u64, |http| {
-                http.put(url.clone())
-                    .header(CONTENT_TYPE, "application/octet-stream")
-                    .header(CONTENT_LENGTH, bytes.len())
-                    .body(bytes.clone())
-            })
-            .await?;
+        let length = size - start;
+        let request = |http: &reqwest::Client, url: &Url| {
+            let request = http
+                .put(url.clone())
+                .header(CONTENT_TYPE, "application/octet-stream")
+                .header(CONTENT_LENGTH, length);
+            if length <= ONE_REQUEST {
+                request.body(bytes.clone())
+            } else {
+                request.body(file_body(upload.path, start, size))
+            }
+        };
+        let result = self.send_redirected(upload.action, length, url, request).await?;
         let (reason, headers) = match result {
             Ok(response) => match response.status().as_u16() {
                 201 | 204 => {
@@ -390,6 +430,9 @@ impl Peer<'_> {
                     return Ok(Outcome::Done);
                 }
                 413 => return Ok(Outcome::TooLarge),
+                status if is_unsupported(status) && start == 0 && upload.may_change() => {
+                    return Ok(Outcome::Unsupported);
+                }
                 status if retry::is_transient(status) || status == 404 || status == 416 => (
                     format!("answered {}", response.status()),
                     Some(response.headers().clone()),
@@ -416,25 +459,27 @@ impl Peer<'_> {
         let file = olmkit::limits::open(upload.path).map_err(crate::Error::file("read", upload.path))?;
         drop(file);
         let whole = start == 0 && end == upload.blob.size;
+        let request = |http: &reqwest::Client, url: &Url| {
+            let request = http
+                .patch(url.clone())
+                .header(CONTENT_TYPE, "application/octet-stream")
+                .header(CONTENT_LENGTH, end - start);
+            // A whole blob in one request is a plain stream. Only pieces need to say where they belong.
+            let request = if whole {
+                request
+            } else {
+                request.header(CONTENT_RANGE, format!("{start}-{}", end - 1))
+            };
+            request.body(file_body(upload.path, start, end))
+        };
         let result = self
-            .send_once(upload.action, end - start, |http| {
-                let request = http
-                    .patch(session.clone())
-                    .header(CONTENT_TYPE, "application/octet-stream")
-                    .header(CONTENT_LENGTH, end - start);
-                // A whole blob in one request is a plain stream. Only pieces need to say where they belong.
-                let request = if whole {
-                    request
-                } else {
-                    request.header(CONTENT_RANGE, format!("{start}-{}", end - 1))
-                };
-                request.body(file_body(upload.path, start, end))
-            })
+            .send_redirected(upload.action, end - start, session.clone(), request)
             .await?;
         match result {
             Ok(response) => match response.status().as_u16() {
                 200..=204 => Ok(Piece::Accepted(response.headers().clone(), response.url().clone())),
                 413 => Ok(Piece::TooLarge),
+                status if is_unsupported(status) && whole && upload.may_change() => Ok(Piece::Unsupported),
                 status if retry::is_transient(status) || status == 404 || status == 416 => Ok(Piece::Failed(
                     format!("answered {}", response.status()),
                     Some(response.headers().clone()),
@@ -447,6 +492,27 @@ impl Peer<'_> {
                 certificates::explain(&error, &self.endpoint.host).0,
                 None,
             )),
+        }
+    }
+
+    /// As [`Peer::send_once`]. Follows redirects on the registry itself. The HTTP client cannot, because it cannot send a stream twice.
+    async fn send_redirected(
+        &self,
+        action: &str,
+        bytes: u64,
+        mut url: Url,
+        make: impl Fn(&reqwest::Client, &Url) -> reqwest::RequestBuilder,
+    ) -> Result<Result<Response, reqwest::Error>, Error> {
+        let mut redirects = 0;
+        loop {
+            let result = self.send_once(action, bytes, |http| make(http, &url)).await?;
+            match &result {
+                Ok(response) if matches!(response.status().as_u16(), 307 | 308) && redirects < REDIRECTS => {
+                    url = self.location(action, response.headers(), response.url())?;
+                    redirects += 1;
+                }
+                _ => return Ok(result),
+            }
         }
     }
 
@@ -479,11 +545,10 @@ impl Peer<'_> {
         let url = url.ok_or_else(|| self.protocol(action, format!("upload location {text:?} is not a URL")))?;
         // Each request of the session has the authorization. `base` may be another host already: that of a
         // redirected answer.
-        if !self.endpoint.is_own(&url) {
-            let origin = url.origin().ascii_serialization();
-            return Err(self.protocol(action, format!("it redirects the upload to another server, {origin}")));
-        }
-        Ok(url)
+        let origin = url.origin().ascii_serialization();
+        self.endpoint
+            .own_address(url)
+            .ok_or_else(|| self.protocol(action, format!("it redirects the upload to another server, {origin}")))
     }
 
     fn gave_up(&self, action: &str, problem: String, failed: u32) -> Error {
@@ -504,11 +569,36 @@ struct Upload<'u> {
     path: &'u Path,
     transfer: &'u dyn Transfer,
     chunk: Option<u64>,
+    requests: Requests,
+}
+
+impl Upload<'_> {
+    /// Returns true if the other way to send the blob was not tried.
+    fn may_change(&self) -> bool {
+        self.requests == Requests::BySize && self.chunk.is_none()
+    }
+}
+
+/// The requests that carry the content of a blob.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Requests {
+    /// One for small blobs, several for large ones.
+    BySize,
+    /// The last request of the upload, which names the digest.
+    One,
+    /// Requests before the last one.
+    Several,
+}
+
+/// Returns true if a registry may accept the same content in another kind of request.
+fn is_unsupported(status: u16) -> bool {
+    matches!(status, 400 | 405 | 411 | 415 | 501)
 }
 
 enum Piece {
     Accepted(HeaderMap, Url),
     TooLarge,
+    Unsupported,
     Failed(String, Option<HeaderMap>),
 }
 
@@ -516,6 +606,7 @@ enum Outcome {
     Done,
     Restart,
     TooLarge,
+    Unsupported,
 }
 
 /// Streams a part of a file.
@@ -546,6 +637,33 @@ fn file_body(path: &Path, start: u64, end: u64) -> Body {
         }
     });
     Body::wrap_stream(stream)
+}
+
+/// The most bytes that gzip makes of a blob of this size, with some more for its header.
+fn encoded_size(size: u64) -> u64 {
+    size.saturating_add(size / 512).saturating_add(4096)
+}
+
+/// The content of a blob that a server compressed for the transfer, and its digest.
+fn decode(encoded: &File, blob: &Descriptor, layout: &Layout) -> Result<(File, Hasher), Error> {
+    let failed = crate::Error::file("decompress", encoded.path());
+    let source = olmkit::limits::open(encoded.path()).map_err(crate::Error::file("read", encoded.path()))?;
+    let mut content = MultiGzDecoder::new(BufReader::new(source)).take(blob.size.saturating_add(1));
+    let mut file = layout.temporary()?;
+    let mut hasher = Hasher::new(blob.digest.algorithm());
+    let mut buffer = vec![0; READ_SIZE];
+    loop {
+        match content.read(&mut buffer) {
+            Ok(0) => return Ok((file, hasher)),
+            Ok(count) => {
+                let bytes = buffer.get(..count).unwrap_or_default();
+                hasher.update(bytes);
+                file.write_all(bytes)
+                    .map_err(crate::Error::file("write", file.path()))?;
+            }
+            Err(error) => return Err(failed(error).into()),
+        }
+    }
 }
 
 /// The smallest piece that a registry accepts, except for the last one.

@@ -44,6 +44,8 @@ pub struct Credential {
 pub enum Secret {
     /// A password or an access token used as one.
     Password(String),
+    /// User and password of HTTP basic authentication as base64, if they are not UTF-8.
+    Basic(String),
     /// A refresh token for the registry's token server.
     IdentityToken(String),
     /// A token for the registry itself.
@@ -267,8 +269,14 @@ impl CredentialFile {
         let decoded = STANDARD
             .decode(text)
             .or_else(|_| STANDARD_NO_PAD.decode(text.trim_end_matches('=')))
-            .ok()
-            .and_then(|bytes| String::from_utf8(bytes).ok());
+            .ok();
+        if let Some(bytes) = decoded.as_deref().filter(|bytes| std::str::from_utf8(bytes).is_err())
+            && let Some(end) = bytes.iter().position(|byte| *byte == b':')
+        {
+            let user = String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned();
+            return credential(user, Secret::Basic(STANDARD.encode(bytes)));
+        }
+        let decoded = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
         let Some((user, password)) = decoded.as_deref().and_then(|decoded| decoded.split_once(':')) else {
             return Err(Error::Settings {
                 path: self.path.clone(),

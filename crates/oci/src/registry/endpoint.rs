@@ -44,6 +44,23 @@ impl Endpoint {
     pub fn is_own(&self, url: &Url) -> bool {
         Url::parse(&self.url("")).is_ok_and(|own| own.origin() == url.origin())
     }
+
+    /// An address of this endpoint, with the endpoint's own host. Registries on this machine often call themselves `localhost`
+    /// if the client knows them as `127.0.0.1`, or the other way round. `None` for an address of another server.
+    pub fn own_address(&self, url: Url) -> Option<Url> {
+        let own = Url::parse(&self.url("")).ok()?;
+        if own.origin() == url.origin() {
+            return Some(url);
+        }
+        let (own_host, host) = (own.host_str()?, url.host_str()?);
+        let is_same_port = own.port_or_known_default() == url.port_or_known_default();
+        if !is_loopback(own_host) || !is_loopback(host) || own.scheme() != url.scheme() || !is_same_port {
+            return None;
+        }
+        let mut url = url.clone();
+        url.set_host(Some(own_host)).ok()?;
+        Some(url)
+    }
 }
 
 impl Client {

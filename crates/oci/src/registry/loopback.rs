@@ -8,7 +8,7 @@ pub fn is_loopback(host: &str) -> bool {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
     };
-    name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]
@@ -20,6 +20,7 @@ mod tests {
         for host in [
             "localhost",
             "localhost:5000",
+            "LOCALHOST:5000",
             "127.0.0.1:5000",
             "127.8.9.1",
             "[::1]:5000",

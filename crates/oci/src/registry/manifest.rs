@@ -2,12 +2,12 @@
 
 use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 
+use super::answer::{decoded, is_gzip_encoded};
 use super::error::Error;
 use super::transport::Peer;
 use crate::digest::{Algorithm, Digest, Hasher};
-use crate::json;
 use crate::limits::DOCUMENT_BYTES;
-use crate::spec::{Descriptor, check_unambiguous, is_index, is_manifest, media_type};
+use crate::spec::{Descriptor, check_unambiguous, media_type, media_type_of};
 
 const ACCEPTED: [&str; 5] = [
     media_type::OCI_INDEX,
@@ -77,6 +77,7 @@ impl Peer<'_> {
             .and_then(|value| value.to_str().ok());
         // Media types are compared without case.
         let header = header.map(|header| header.split(';').next().unwrap_or(header).trim().to_ascii_lowercase());
+        let is_encoded = is_gzip_encoded(response.headers());
         let mut bytes = Vec::new();
         while let Some(chunk) = response
             .chunk()
@@ -87,6 +88,9 @@ impl Peer<'_> {
             if bytes.len() as u64 > DOCUMENT_BYTES {
                 return Err(self.protocol(&action, format!("the manifest has more than {DOCUMENT_BYTES} bytes")));
             }
+        }
+        if is_encoded {
+            bytes = decoded(bytes, DOCUMENT_BYTES);
         }
         let asked = version.parse::<Digest>().ok();
         let mut hasher = Hasher::new(asked.as_ref().map_or(Algorithm::Sha256, Digest::algorithm));
@@ -117,7 +121,7 @@ impl Peer<'_> {
             })
             .await?;
         match response.status().as_u16() {
-            200..=202 => Ok(()),
+            200..=204 => Ok(()),
             _ => Err(self
                 .refused(&action, &format!("repository {}", self.repository), response)
                 .await),
@@ -136,26 +140,5 @@ impl Peer<'_> {
             action: action.to_owned(),
             problem,
         }
-    }
-}
-
-/// The media type of a manifest: its own field if that is the type of an image, else the header, else any own field, else a
-/// guess from its fields.
-fn media_type_of(bytes: &[u8], header: Option<&str>) -> Option<String> {
-    let document: serde_json::Value = json::parse(bytes).ok()?;
-    let own = document.get("mediaType").and_then(serde_json::Value::as_str);
-    let own = own.filter(|own| !own.is_empty());
-    let known = own.filter(|own| is_manifest(own) || is_index(own));
-    if let Some(kind) = known.or(header).or(own) {
-        return Some(kind.to_owned());
-    }
-    if document.get("manifests").is_some() {
-        Some(media_type::OCI_INDEX.to_owned())
-    } else if document.get("config").is_some() {
-        Some(media_type::OCI_MANIFEST.to_owned())
-    } else if document.get("fsLayers").is_some() {
-        Some(media_type::DOCKER_SCHEMA_1.to_owned())
-    } else {
-        None
     }
 }

@@ -176,6 +176,11 @@ impl Client {
     }
 }
 
+/// The media type that an index gives to an entry. `None` if it omits it.
+fn entry_kind(entry: &Descriptor) -> Option<&str> {
+    Some(entry.media_type.as_str()).filter(|kind| !kind.is_empty())
+}
+
 impl Peer<'_> {
     /// Pulls the content of a tag or digest. `kind` is the media type that an index gives it.
     async fn pull(
@@ -208,8 +213,8 @@ impl Peer<'_> {
         let image = match pull.platforms {
             Platforms::One(platform) => {
                 let chosen = choose_platform(&index, platform, &requested.digest)?;
-                let (version, kind) = (chosen.digest.to_string(), Some(chosen.media_type.as_str()));
-                let inner = Box::pin(self.pull(&version, kind, pull, depth - 1)).await?;
+                let version = chosen.digest.to_string();
+                let inner = Box::pin(self.pull(&version, entry_kind(&chosen), pull, depth - 1)).await?;
                 Descriptor {
                     platform: chosen.platform,
                     ..inner.image
@@ -220,8 +225,9 @@ impl Peer<'_> {
                     if pull.complete.contains(&entry.digest) {
                         continue;
                     }
-                    if is_manifest(&entry.media_type) || is_index(&entry.media_type) {
-                        let (version, kind) = (entry.digest.to_string(), Some(entry.media_type.as_str()));
+                    let kind = entry_kind(entry);
+                    if kind.is_none_or(|kind| is_manifest(kind) || is_index(kind)) {
+                        let version = entry.digest.to_string();
                         Box::pin(self.pull(&version, kind, pull, depth - 1)).await?;
                     } else {
                         self.pull_unknown(entry, &requested, pull).await?;
@@ -297,6 +303,11 @@ impl Peer<'_> {
         if let Some(path) = cache.and_then(|cache| cache.get(&blob.digest)) {
             layout.adopt(&path, &blob.digest)?;
             transfer.finish("from the cache");
+            return Ok(());
+        }
+        if let Some(content) = blob.embedded() {
+            layout.write_document(blob, &content)?;
+            transfer.finish("in the manifest");
             return Ok(());
         }
         self.fetch_blob(blob, layout, transfer.as_ref()).await?;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::de::IntoDeserializer as _;
+use serde::{Deserialize, Deserializer};
 
 use super::error::Error;
 use crate::Reference;
@@ -98,8 +99,17 @@ struct MirrorTable {
     location: String,
     #[serde(default)]
     insecure: bool,
-    #[serde(default, rename = "pull-from-mirror")]
+    #[serde(default, rename = "pull-from-mirror", deserialize_with = "mirror_use")]
     serves: Option<MirrorUse>,
+}
+
+/// An empty string is the same as nothing, as for skopeo.
+fn mirror_use<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<MirrorUse>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    MirrorUse::deserialize(text.into_deserializer()).map(Some)
 }
 
 impl Registries {
@@ -339,6 +349,7 @@ mod tests {
             [[registry.mirror]]
             location = "localhost:5000/m"
             insecure = true
+            pull-from-mirror = ""
             [[registry]]
             location = "quay.io"
             [[registry]]

@@ -115,16 +115,12 @@ impl Peer<'_> {
         if offers.is_empty() {
             return Ok(false);
         }
-        // Without a credential, a token may help only if the registry hides something.
-        let is_hidden = matches!(answer.status().as_u16(), 403 | 404);
         let _one_at_a_time = self.client.renewal.lock().await;
         if self.client.tokens.get(&self.token_key(lender)).is_some() {
             return Ok(true);
         }
+        // Without a credential, a token may help too.
         let has_credential = self.credential().await?.is_some();
-        if !has_credential && !is_hidden {
-            return Ok(false);
-        }
         match self.authorize(action, lender, &offers, "").await {
             Ok(()) => Ok(true),
             Err(error) if has_credential => Err(error),

@@ -10,3 +10,4 @@ mod proxy;
 mod quirks;
 mod registry;
 mod token;
+mod unusual;

@@ -18,17 +18,19 @@ use crate::fake::{INDEX, MANIFEST};
 
 /// A request as it came.
 #[derive(Clone)]
-struct Request {
-    method: String,
-    path: String,
-    authorization: Option<String>,
-    body: Vec<u8>,
+pub struct Request {
+    pub method: String,
+    pub path: String,
+    pub authorization: Option<String>,
+    pub body: Vec<u8>,
+    /// The port that the request came to.
+    pub port: u16,
 }
 
 /// An answer by hand.
-struct Answer(u16, Vec<(&'static str, String)>, Vec<u8>);
+pub struct Answer(pub u16, pub Vec<(&'static str, String)>, pub Vec<u8>);
 
-fn answer(status: u16) -> Option<Answer> {
+pub fn answer(status: u16) -> Option<Answer> {
     Some(Answer(status, Vec::new(), Vec::new()))
 }
 
@@ -41,29 +43,40 @@ struct State {
 }
 
 /// A registry in memory. A quirk answers a request itself, or leaves it.
-struct Registry {
-    host: String,
+pub struct Registry {
+    pub host: String,
     state: Arc<Mutex<State>>,
 }
 
 impl Registry {
-    fn start(quirk: impl Fn(&Request) -> Option<Answer> + Send + Sync + 'static) -> Self {
+    pub fn start(quirk: impl Fn(&Request) -> Option<Answer> + Send + Sync + 'static) -> Self {
+        Self::changing(quirk, |_, _| {})
+    }
+
+    /// As [`Registry::start`]. `change` changes the answers that the quirk leaves to the registry.
+    pub fn changing(
+        quirk: impl Fn(&Request) -> Option<Answer> + Send + Sync + 'static,
+        change: impl Fn(&Request, &mut Answer) + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let host = format!("127.0.0.1:{}", listener.local_addr().unwrap().port());
+        let port = listener.local_addr().unwrap().port();
+        let host = format!("127.0.0.1:{port}");
         let state: Arc<Mutex<State>> = Arc::default();
-        let (shared, quirk) = (state.clone(), Arc::new(quirk));
+        let (shared, quirk, change) = (state.clone(), Arc::new(quirk), Arc::new(change));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (state, quirk) = (shared.clone(), quirk.clone());
+                let (state, quirk, change) = (shared.clone(), quirk.clone(), change.clone());
                 std::thread::spawn(move || {
                     let mut reader = BufReader::new(stream);
-                    let Some((request, kind)) = read(&mut reader) else {
+                    let Some((mut request, kind)) = read(&mut reader) else {
                         return;
                     };
+                    request.port = port;
                     state.lock().unwrap().log.push(request.clone());
                     let answer = quirk(&request);
-                    let Answer(status, headers, body) =
-                        answer.unwrap_or_else(|| serve(&request, kind, &mut state.lock().unwrap()));
+                    let mut answer = answer.unwrap_or_else(|| serve(&request, kind, &mut state.lock().unwrap()));
+                    change(&request, &mut answer);
+                    let Answer(status, headers, body) = answer;
                     let mut head = format!(
                         "HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n",
                         body.len()
@@ -82,11 +95,11 @@ impl Registry {
         Self { host, state }
     }
 
-    fn plain() -> Self {
+    pub fn plain() -> Self {
         Self::start(|_| None)
     }
 
-    fn add(&self, repository: &str, versions: &[&str], kind: &str, document: &[u8]) {
+    pub fn add(&self, repository: &str, versions: &[&str], kind: &str, document: &[u8]) {
         let mut state = self.state.lock().unwrap();
         for version in versions
             .iter()
@@ -99,7 +112,7 @@ impl Registry {
     }
 
     /// Adds an image with one layer as `a/b:v1`. Its manifest.
-    fn add_image(&self) -> Vec<u8> {
+    pub fn add_image(&self) -> Vec<u8> {
         let (layer, manifest) = self.image(&json!({}));
         self.add("a/b", &["v1"], MANIFEST, &manifest);
         drop(layer);
@@ -107,7 +120,7 @@ impl Registry {
     }
 
     /// The layer and the manifest of an image whose blobs are there.
-    fn image(&self, more: &Value) -> (Vec<u8>, Vec<u8>) {
+    pub fn image(&self, more: &Value) -> (Vec<u8>, Vec<u8>) {
         let layer = vec![0; 1024];
         let rootfs = json!({"type": "layers", "diff_ids": [sha256(&layer).to_string()]});
         let config = json!({"os": "linux", "architecture": "amd64", "rootfs": rootfs}).to_string();
@@ -124,13 +137,22 @@ impl Registry {
         (layer, manifest.to_string().into_bytes())
     }
 
-    fn manifest(&self, repository: &str, version: &str) -> Option<Vec<u8>> {
+    pub fn manifest(&self, repository: &str, version: &str) -> Option<Vec<u8>> {
         let state = self.state.lock().unwrap();
         let found = state.manifests.get(&(repository.to_owned(), version.to_owned()));
         found.map(|(_, document)| document.clone())
     }
 
-    fn requests(&self, wanted: impl Fn(&Request) -> bool) -> Vec<Request> {
+    pub fn blob(&self, digest: &str) -> Option<Vec<u8>> {
+        self.state.lock().unwrap().blobs.get(digest).cloned()
+    }
+
+    pub fn add_blob(&self, content: &[u8]) {
+        let digest = sha256(content).to_string();
+        self.state.lock().unwrap().blobs.insert(digest, content.to_vec());
+    }
+
+    pub fn requests(&self, wanted: impl Fn(&Request) -> bool) -> Vec<Request> {
         self.state
             .lock()
             .unwrap()
@@ -142,7 +164,7 @@ impl Registry {
     }
 }
 
-fn descriptor(kind: &str, content: &[u8]) -> Value {
+pub fn descriptor(kind: &str, content: &[u8]) -> Value {
     json!({"mediaType": kind, "digest": sha256(content).to_string(), "size": content.len()})
 }
 
@@ -180,6 +202,7 @@ fn read(reader: &mut impl BufRead) -> Option<(Request, String)> {
         path,
         authorization,
         body,
+        port: 0,
     };
     Some((request, kind))
 }
@@ -201,6 +224,7 @@ fn serve(request: &Request, kind: String, state: &mut State) -> Answer {
         state.uploads[number].extend(&request.body);
         if method == "PUT" {
             let digest = request.path.split("digest=").nth(1).unwrap().replace("%3A", ":");
+            let digest = digest.split('&').next().unwrap().to_owned();
             state.blobs.insert(digest, state.uploads[number].clone());
             return created("/".to_owned());
         }
@@ -227,7 +251,7 @@ fn serve(request: &Request, kind: String, state: &mut State) -> Answer {
 }
 
 /// A client with the credential file `auth`, and the directory of its files.
-fn client(auth: &Value, change: impl FnOnce(&mut Options)) -> (Client, TempDir) {
+pub fn client(auth: &Value, change: impl FnOnce(&mut Options)) -> (Client, TempDir) {
     client_with(auth, Arc::new(NoProgress), change)
 }
 
@@ -258,7 +282,7 @@ fn password() -> Value {
 }
 const PASSWORD: &str = "Basic dTpw";
 
-async fn pull(client: &Client, name: &str) -> Result<(TempDir, Layout), Error> {
+pub async fn pull(client: &Client, name: &str) -> Result<(TempDir, Layout), Error> {
     let folder = tempfile::tempdir().unwrap();
     let layout = Layout::create(folder.path()).unwrap();
     client.pull(&name.parse().unwrap(), &layout, &Platforms::All).await?;
@@ -266,7 +290,7 @@ async fn pull(client: &Client, name: &str) -> Result<(TempDir, Layout), Error> {
 }
 
 /// Copies an image as `olmkit image copy` does.
-async fn copy(client: &Client, from: &str, to: &str) -> Result<(), olmkit_oci::Error> {
+pub async fn copy(client: &Client, from: &str, to: &str) -> Result<(), olmkit_oci::Error> {
     let source: Reference = from.parse().unwrap();
     let fetched = fetch_documents(client, &source, &Platforms::All).await?;
     let target: Location = to.parse().unwrap();

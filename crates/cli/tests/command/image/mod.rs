@@ -354,3 +354,44 @@ fn docker_archives_have_a_name_with_a_tag_or_none() {
     );
     assert!(!desk.path("wrong.tar").exists());
 }
+
+#[test]
+fn only_the_platforms_of_a_build_are_pulled_from_its_base() {
+    let document = |value: Value| value.to_string().into_bytes();
+    let digest = |bytes: &[u8]| olmkit_oci::sha256(bytes).to_string();
+    let described = |kind: &str, bytes: &[u8]| serde_json::json!({"mediaType": format!("application/vnd.oci.image.{kind}.v1+json"), "digest": digest(bytes), "size": bytes.len()});
+    let rootfs = serde_json::json!({"type": "layers", "diff_ids": []});
+    let config = document(
+        serde_json::json!({"os": "linux", "architecture": "amd64", "config": {"User": "7"}, "rootfs": rootfs}),
+    );
+    let manifest = document(
+        serde_json::json!({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "config": described("config", &config), "layers": []}),
+    );
+    // The other image is not in the registry.
+    let entry = |content: &[u8], architecture: &str| {
+        let mut entry = described("manifest", content);
+        entry["platform"] = serde_json::json!({"os": "linux", "architecture": architecture});
+        entry
+    };
+    let index = document(
+        serde_json::json!({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json",
+        "manifests": [entry(b"gone", "arm64"), entry(&manifest, "amd64")]}),
+    );
+    let files = vec![
+        ("/v2/a/b/manifests/v1".to_owned(), index),
+        (format!("/v2/a/b/manifests/{}", digest(&manifest)), manifest),
+        (format!("/v2/a/b/blobs/{}", digest(&config)), config),
+    ];
+    let host = test_support::files::serve(files).replace("http://", "");
+    let desk = Desk::new();
+    fs::write(desk.path("f"), "x").unwrap();
+    let build = format!("image build files -t a:v1 --add f:/f --base {host}/a/b:v1 -o oci:out --no-cache");
+    desk.succeed(&format!("{build} --platform linux/amd64"));
+    assert_eq!(desk.inspect("oci:out")["config"]["config"]["User"], "7");
+    let error = desk.fail(&format!("{build} --platform linux/arm64"));
+    assert!(
+        error.contains("manifests/sha256") || error.contains("no image"),
+        "{error}"
+    );
+}
