@@ -48,7 +48,7 @@ if [ -z "$(ls -A "corpus/$target")" ]; then
     cel | clone | policy | registry) ;;
     arguments)
       # Commands as the documentation writes them, one word on each line.
-      grep -hoE '^\$? ?olmkit [^#|>]+' ../docs/*.md ../README.md | sed 's/^\$ *//; s/^olmkit //' | sort -u | while read -r line; do
+      grep -rhoE --include='*.md' '^\$? ?olmkit [^#|>]+' ../docs ../README.md | sed 's/^\$ *//; s/^olmkit //' | sort -u | while read -r line; do
         tr ' ' '\n' <<< "$line" > "corpus/arguments/$(sha256sum <<< "$line" | cut -c1-16)"
       done ;;
     catalog | picture)

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Floods a catalog server with misused HTTP/2 and HTTP/1 and measures its memory, its CPU time and other clients.
+"""Floods a server with misused HTTP/2, HTTP/1 and TLS and measures its memory, its CPU time and other clients.
 
     dev/bench/protocol-floods.py OLMKIT [--only WORD] [--seconds 6] [--clients 20]
+    dev/bench/protocol-floods.py --pid PID --port PORT [--tls] …
 
-Exits with 1 if the server ends, takes more than 32 MB, or does not answer a probe.
+The first form starts a catalog server. The second floods a server of kube-manager that is running: probes, or metrics or webhooks with
+--tls. Exits with 1 if the server ends, takes more than --megabytes, or does not answer a probe.
 """
-import argparse, os, socket, struct, subprocess, sys, tempfile, threading, time
+import argparse, os, socket, ssl, struct, subprocess, sys, tempfile, threading, time
 
-MOST_MEGABYTES = 32
+CONTEXT = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+CONTEXT.check_hostname, CONTEXT.verify_mode = False, ssl.CERT_NONE
 HEADERS, PRIORITY, RESET, SETTINGS, PING, GOAWAY, WINDOW, CONTINUATION = 1, 2, 3, 4, 6, 7, 8, 9
 
 
@@ -79,6 +82,49 @@ HTTP1 = {
 }
 
 
+def hello():
+    """The first message of a TLS client."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    try:
+        CONTEXT.wrap_bio(incoming, outgoing).do_handshake()
+    except ssl.SSLWantReadError:
+        return outgoing.read()
+
+
+def record(kind, body):
+    return struct.pack(">BHH", kind, 0x303, len(body)) + body
+
+
+def dribbled(pieces):
+    def flood():
+        for piece in pieces():
+            yield piece
+            time.sleep(0.2)
+        while True:
+            yield b""
+            time.sleep(0.2)
+    return flood
+
+
+def single_bytes():
+    return (hello()[at:at + 1] for at in range(10_000) if at < len(hello()))
+
+
+# Before the handshake is complete, so the bytes are not encrypted.
+HANDSHAKES = {
+    "nothing": dribbled(lambda: []),
+    "a byte of the hello at a time": dribbled(single_bytes),
+    "hello, then nothing": dribbled(lambda: [hello()]),
+    "hello, many times": lambda: endless(b"", hello() * 50)(),
+    "a hello of 16 MB": endless(b"", record(22, b"\x01\xff\xff\xff" + bytes(16000))),
+    "a hello in fragments of a byte": endless(record(22, b"\x01\xff\xff\xff"), record(22, b"a") * 2000),
+    "empty records": endless(b"", record(22, b"") * 3000),
+    "warnings": endless(b"", record(21, b"\x01\x5a") * 2000),
+    "change of cipher": lambda: endless(hello(), record(20, b"\x01") * 2000)(),
+    "plain HTTP": endless(b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 500),
+}
+
+
 def free_port():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -98,20 +144,51 @@ class Server:
             except OSError:
                 time.sleep(0.1)
 
-    def memory(self):
-        status = open(f"/proc/{self.process.pid}/status").read()
-        return int(status.split("VmHWM:")[1].split()[0]) / 1024
+        self.pid = self.process.pid
 
-    def cpu(self):
-        fields = open(f"/proc/{self.process.pid}/stat").read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
 
 
-def client(flood, port, end, reads, sent):
+class Running:
+    """A server that somebody else has started."""
+
+    def __init__(self, pid, port):
+        self.pid, self.grpc, self.http = pid, port, port
+
+    def end(self):
+        pass
+
+
+def is_alive(pid):
+    try:
+        return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def memory(pid):
+    status = open(f"/proc/{pid}/status").read()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+
+def cpu(pid):
+    fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def connect(port, tls, timeout):
+    connection = socket.create_connection(("127.0.0.1", port), timeout=timeout)
+    return CONTEXT.wrap_socket(connection) if tls else connection
+
+
+def client(flood, port, tls, end, reads, sent):
     while time.time() < end:
         try:
-            with socket.create_connection(("127.0.0.1", port), timeout=3) as connection:
-                if reads:
+            with connect(port, tls, 3) as connection:
+                # One TLS connection is not for two threads.
+                if reads and not tls:
                     threading.Thread(target=drain, args=(connection,), daemon=True).start()
                 for piece in flood():
                     connection.sendall(piece)
@@ -130,11 +207,11 @@ def drain(connection):
         pass
 
 
-def probe(port):
+def probe(port, tls):
     """Seconds until another client has its answer, or None."""
     begin = time.time()
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        with connect(port, tls, 10) as connection:
             connection.sendall(b"GET /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             return time.time() - begin if connection.recv(100) else None
     except OSError:
@@ -143,36 +220,44 @@ def probe(port):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("olmkit")
+    parser.add_argument("olmkit", nargs="?")
+    parser.add_argument("--pid", type=int)
+    parser.add_argument("--port", type=int)
+    parser.add_argument("--tls", action="store_true")
+    parser.add_argument("--megabytes", type=float, default=32)
     parser.add_argument("--only", default="")
     parser.add_argument("--seconds", type=float, default=6)
     parser.add_argument("--clients", type=int, default=20)
     args = parser.parse_args()
+    if (args.olmkit is None) == (args.pid is None) or (args.pid is None) != (args.port is None):
+        parser.error("name OLMKIT, or --pid and --port")
     failed = False
     with tempfile.TemporaryDirectory() as cache:
-        server = Server(args.olmkit, cache)
+        server = Running(args.pid, args.port) if args.pid else Server(args.olmkit, cache)
+        tls, pid = args.tls, server.pid
         print("| flood | sent | CPU time | most memory | probes | failed | longest |\n|---|---|---|---|---|---|---|")
-        floods = [(f"HTTP/2 {name}", flood, server.grpc, True) for name, flood in HTTP2.items()]
-        floods += [(f"HTTP/2 {name}, unread", HTTP2[name], server.grpc, False) for name in ("settings", "pings")]
-        floods += [(f"HTTP/1 {name}", flood, server.http, True) for name, flood in HTTP1.items()]
-        floods += [("HTTP/1 pipelined requests, unread", HTTP1["pipelined requests"], server.http, False)]
-        for name, flood, port, reads in floods:
+        floods = [(f"HTTP/2 {name}", flood, server.grpc, tls, True) for name, flood in HTTP2.items()]
+        floods += [(f"HTTP/2 {name}, unread", HTTP2[name], server.grpc, tls, False) for name in ("settings", "pings")]
+        floods += [(f"HTTP/1 {name}", flood, server.http, tls, True) for name, flood in HTTP1.items()]
+        floods += [("HTTP/1 pipelined requests, unread", HTTP1["pipelined requests"], server.http, tls, False)]
+        if tls:
+            floods += [(f"TLS {name}", flood, server.http, False, True) for name, flood in HANDSHAKES.items()]
+        for name, flood, port, secure, reads in floods:
             if args.only not in name:
                 continue
-            end, before, sent, probes = time.time() + args.seconds, server.cpu(), [0], []
+            end, before, sent, probes = time.time() + args.seconds, cpu(pid), [0], []
             for _ in range(args.clients):
-                threading.Thread(target=client, args=(flood, port, end, reads, sent), daemon=True).start()
+                threading.Thread(target=client, args=(flood, port, secure, end, reads, sent), daemon=True).start()
             while time.time() < end:
-                probes.append(probe(server.http))
+                probes.append(probe(server.http, tls))
                 time.sleep(0.1)
-            if server.process.poll() is not None:
+            if not is_alive(pid):
                 sys.exit(f"{name}: the server ended")
             lost = probes.count(None)
             longest = max((taken for taken in probes if taken is not None), default=0)
-            failed |= lost > 0 or server.memory() > MOST_MEGABYTES
-            print(f"| {name} | {sent[0] / 1e6:.0f} MB | {server.cpu() - before:.1f} s | {server.memory():.0f} MB | {len(probes)} | {lost} | {longest:.2f} s |", flush=True)
-        server.process.terminate()
-        server.process.wait()
+            failed |= lost > 0 or memory(pid) > args.megabytes
+            print(f"| {name} | {sent[0] / 1e6:.0f} MB | {cpu(pid) - before:.1f} s | {memory(pid):.0f} MB | {len(probes)} | {lost} | {longest:.2f} s |", flush=True)
+        server.end()
     sys.exit(failed)
 
 

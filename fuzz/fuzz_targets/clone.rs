@@ -25,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
     for arguments in hostile.commands() {
         let words = std::iter::once("olmkit").chain(arguments.iter().map(String::as_str));
         let cli = olmkit_cli::Cli::try_parse_from(words).expect("the command is sound");
-        if let Err(error) = cli.run() {
+        if let Err(error) = cli.run(false) {
             let _ = format!("{error:#}");
         }
         assert_eq!(hostile.ran(), "", "{arguments:?} started a program");

@@ -71,7 +71,7 @@ fuzz_target!(|data: &[u8]| {
     std::env::set_current_dir(&work).expect("it was made");
     let command = COMMANDS[usize::from(*first) % COMMANDS.len()];
     if let Ok(cli) = olmkit_cli::Cli::try_parse_from(std::iter::once("olmkit").chain(command.split(' '))) {
-        if let Err(error) = cli.run() {
+        if let Err(error) = cli.run(false) {
             let _ = format!("{error:#}");
         }
     }
