@@ -37,7 +37,13 @@ fuzz_target!(|data: &[u8]| {
     let _ = mirror::images(&catalog, None);
     for channel in &catalog.channels {
         for entry in channel.entries() {
-            let _ = path::find(&catalog, &channel.package, &channel.name, &entry.name, None);
+            let question = path::Question {
+                package: &channel.package,
+                channel: Some(&channel.name),
+                from: &entry.name,
+                to: None,
+            };
+            let _ = path::find(&catalog, question);
         }
     }
 });
