@@ -45,7 +45,10 @@ if [ -z "$(ls -A "corpus/$target")" ]; then
         done
       done
       find corpus/commands -type f -size +64k -delete ;;
-    cel | clone | policy | registry) ;;
+    cel | policy | registry) ;;
+    clone)
+      # Each byte selects a change of the repository. An empty corpus would grow too slowly: git takes a second for each input.
+      for number in $(seq 24); do head -c 100 /dev/urandom > "corpus/clone/random-$number"; done ;;
     arguments)
       # Commands as the documentation writes them, one word on each line.
       grep -rhoE --include='*.md' '^\$? ?olmkit [^#|>]+' ../docs ../README.md | sed 's/^\$ *//; s/^olmkit //' | sort -u | while read -r line; do

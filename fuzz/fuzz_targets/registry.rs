@@ -80,9 +80,7 @@ fuzz_target!(|data: &[u8]| {
             registries_conf: Some("/dev/null".into()),
             ..Options::default()
         };
-        let Ok(client) = Client::new(options, Arc::new(NoProgress)) else {
-            return;
-        };
+        let client = Client::new(options, Arc::new(NoProgress)).expect("the options are sound");
         let layout = Layout::create(&inside).expect("a layout");
         runtime.block_on(async {
             let result = match number {

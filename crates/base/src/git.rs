@@ -84,6 +84,23 @@ const NOT_WRITTEN_WITH: Environment = Environment::Except(&[
 ]);
 /// Reading is a matter of seconds, also in the largest operator repositories.
 const READ_TIME: Duration = Duration::from_secs(300);
+/// Git reads some of its own files into memory as a whole. A link from one of them can lead to a device, such as /dev/zero.
+const READ_MEMORY: u64 = 1 << 30;
+/// Files in a git directory that git reads before anything else. An archive can contain a pipe or a link to a device in their place.
+const GIT_FILES: [&str; 12] = [
+    "HEAD",
+    "commondir",
+    "config",
+    "config.worktree",
+    "index",
+    "info/attributes",
+    "info/exclude",
+    "info/grafts",
+    "info/sparse-checkout",
+    "objects/info/alternates",
+    "packed-refs",
+    "shallow",
+];
 
 /// A directory in which git runs.
 #[derive(Debug, Clone)]
@@ -231,6 +248,7 @@ impl Repository {
         if let Some(limit) = reads {
             run.output = limit;
             run.time = READ_TIME;
+            run.memory = Some(READ_MEMORY);
             // Neither a partial clone nor a submodule leads to a fetch: no transport is allowed.
             run.variables.push(("GIT_ALLOW_PROTOCOL".into(), "none".into()));
             run.variables.push(("GIT_NO_LAZY_FETCH".into(), "1".into()));
@@ -274,7 +292,21 @@ fn refuse_bare(directory: &Path) -> io::Result<()> {
             return Err(io::Error::other(reason));
         }
         if has(".git") {
+            refuse_special(&ancestor.join(".git"))?;
             break;
+        }
+    }
+    Ok(())
+}
+
+/// Rejects pipes and devices, which may never end, in a git directory.
+fn refuse_special(git: &Path) -> io::Result<()> {
+    let files = GIT_FILES.iter().map(|name| git.join(name));
+    for path in std::iter::once(git.to_owned()).chain(files) {
+        let is_special = |kind: std::fs::Metadata| !kind.is_file() && !kind.is_dir();
+        if path.metadata().is_ok_and(is_special) {
+            let reason = format!("{} is not a regular file", path.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
     }
     Ok(())

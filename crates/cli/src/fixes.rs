@@ -183,7 +183,8 @@ fn base_in(directory: &Path) -> Option<Base> {
     if bases.next().is_some() {
         return None;
     }
-    let bytes = limits::read_named(&path, &limits::SETTINGS_FILE).ok()?;
+    // It was found, so a pipe is not waited for.
+    let bytes = limits::read_file(&path, &limits::SETTINGS_FILE).ok()?;
     Some(Base {
         path: path.display().to_string(),
         bytes,

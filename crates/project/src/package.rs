@@ -1,11 +1,13 @@
 //! Catalog entry of an operator: the content of `config/package.yaml`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::io;
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::Error;
+use olmkit_base::files::Directory;
 use olmkit_base::limits;
 
 /// A link on the operator's page.
@@ -162,8 +164,25 @@ impl Package {
     /// # Errors
     /// When one of the files cannot be read, or the settings are wrong.
     pub fn load(path: &Path) -> Result<Self, Error> {
+        Self::read(path, |path| limits::read_named(path, &limits::SETTINGS_FILE))
+    }
+
+    /// As [`Package::load`], for a settings file in a directory from an untrusted author: neither file may be a link that leads out
+    /// of the directory, a pipe or a device. `path` is relative to the directory.
+    ///
+    /// # Errors
+    /// As of [`Package::load`].
+    pub fn load_below(directory: &Directory, path: &Path) -> Result<Self, Error> {
+        let root = directory.path();
+        Self::read(&root.join(path), |path| {
+            let relative = without_parents(path.strip_prefix(root).unwrap_or(path));
+            directory.read(&relative, &limits::SETTINGS_FILE)
+        })
+    }
+
+    fn read(path: &Path, read: impl Fn(&Path) -> io::Result<Vec<u8>>) -> Result<Self, Error> {
         let read = |path: &Path| {
-            limits::read_named(path, &limits::SETTINGS_FILE).map_err(|source| Error::Io {
+            read(path).map_err(|source| Error::Io {
                 path: path.to_owned(),
                 source,
             })
@@ -210,6 +229,20 @@ impl Package {
     pub(crate) fn icon(&self) -> Option<(&'static str, &[u8])> {
         Some((media_type(self.icon.as_deref()?)?, self.icon_content.as_deref()?))
     }
+}
+
+/// `config/../icon.svg` as `icon.svg`. A directory resolves no `..`.
+fn without_parents(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir if matches!(plain.components().next_back(), Some(Component::Normal(_))) => {
+                plain.pop();
+            }
+            other => plain.push(other),
+        }
+    }
+    plain
 }
 
 fn media_type(file: &str) -> Option<&'static str> {

@@ -9,6 +9,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
 use kube::core::{ApiResource, GroupVersionKind};
+use olmkit::files::Directory;
 use olmkit::project::{Files, Manager, Package, Project, WEBHOOK_PORT, Webhook};
 use olmkit::rbac::{Grant, Scope};
 
@@ -186,7 +187,12 @@ fn version(tree: &Tree) -> Result<String, Error> {
 fn package(tree: &Tree) -> Result<Package, Error> {
     let settings = Path::new(FOLDER).join("package.yaml");
     if !tree.changes(&settings) {
-        return Ok(Package::load(&tree.root().join(settings))?);
+        let directory = Directory::open(tree.root()).map_err(|source| Error::Io {
+            action: "read",
+            path: tree.root().to_owned(),
+            source,
+        })?;
+        return Ok(Package::load_below(&directory, &settings)?);
     }
     let failed = |action: &'static str, path: &Path| {
         let path = path.to_owned();

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
-use olmkit::files::{Stage, WriteError};
+use olmkit::files::{Directory, Stage, WriteError};
 
 use crate::{Error, Report};
 
@@ -61,19 +61,27 @@ impl Tree {
         if let Some(change) = self.changes.get(path) {
             return Ok(change.clone());
         }
-        let full = self.root.join(path);
-        let reading = fail("read", &full);
-        let metadata = match fs::metadata(&full) {
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Ok(None);
-            }
+        let reading = fail("read", &self.root.join(path));
+        let is_missing =
+            |error: &io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+        // The project may come from an untrusted author.
+        let directory = match Directory::open(&self.root) {
+            Err(error) if is_missing(&error) => return Ok(None),
             other => other.map_err(&reading)?,
         };
-        if !metadata.is_file() || metadata.len() > self.largest {
-            let problem = format!("not a regular file of at most {} MiB", self.largest / (1024 * 1024));
+        let file = match directory.file(path) {
+            Err(error) if is_missing(&error) => return Ok(None),
+            other => other.map_err(&reading)?,
+        };
+        let mut content = Vec::new();
+        file.take(self.largest + 1)
+            .read_to_end(&mut content)
+            .map_err(&reading)?;
+        if content.len() as u64 > self.largest {
+            let problem = format!("larger than {} MiB", self.largest / (1024 * 1024));
             return Err(reading(io::Error::other(problem)));
         }
-        fs::read(&full).map(Some).map_err(&reading)
+        Ok(Some(content))
     }
 
     /// The text of a file that must exist.
@@ -284,6 +292,37 @@ mod tests {
             tree.write(path, "x");
             assert!(tree.commit().is_err(), "{path}");
         }
+    }
+
+    #[test]
+    fn links_out_of_the_project_and_pipes_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("project");
+        fs::create_dir(&root).unwrap();
+        fs::write(folder.path().join("secret"), "secret").unwrap();
+        fs::write(root.join("file"), "text").unwrap();
+        let link = |target: &str, name: &str| std::os::unix::fs::symlink(target, root.join(name)).unwrap();
+        link("file", "fine");
+        link("../secret", "relative");
+        link("/proc/self/environ", "environment");
+        link("..", "parent");
+        link("nowhere", "missing");
+        let made = std::process::Command::new("mkfifo").arg(root.join("pipe")).status();
+        assert!(made.unwrap().success());
+        let tree = Tree::at(&root);
+        assert_eq!(tree.read("fine").unwrap().unwrap(), b"text");
+        assert_eq!(tree.read("missing").unwrap(), None);
+        for path in ["relative", "environment", "parent/secret", "../secret", "pipe"] {
+            assert!(tree.read(path).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_larger_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a"), "123").unwrap();
+        assert!(Tree::at(folder.path()).with_largest(3).has("a").unwrap());
+        assert!(Tree::at(folder.path()).with_largest(2).has("a").is_err());
     }
 
     #[test]

@@ -348,7 +348,7 @@ impl HostileRepository {
         let bundle = self.bundle().to_str().unwrap().to_owned();
         [
             "repo check --repo ROOT --base HEAD",
-            "repo check --repo ROOT --all --suite operatorhub --strict-compat",
+            "repo check --repo ROOT --suite operatorhub --strict-compat",
             "repo release BUNDLE --repo ROOT --dry-run",
             "repo release ROOT/operators/hello/0.0.1 --repo ROOT --dry-run",
             "repo onboard hello --repo ROOT --ocp-versions 4.20-4.20 --image-ref-template r.example.com/{{.Package}}:{{.Version}} --dry-run",

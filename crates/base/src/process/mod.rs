@@ -9,7 +9,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write as _};
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -98,6 +98,8 @@ pub struct Run<'a> {
     pub output: &'static Limit,
     /// Time limit.
     pub time: Duration,
+    /// Maximum bytes of its data in memory. Each program that it starts has the same limit for itself. Linux only.
+    pub memory: Option<u64>,
 }
 
 impl<'a> Run<'a> {
@@ -115,6 +117,7 @@ impl<'a> Run<'a> {
             shows_errors: false,
             output: &limits::PROGRAM_OUTPUT,
             time: Duration::from_secs(600),
+            memory: None,
         }
     }
 
@@ -213,6 +216,9 @@ impl Launcher {
 /// Feeds a program and reads its output. Threads that wait for a grandchild are detached.
 fn follow(group: &mut Group, run: Run<'_>, end: Option<Instant>) -> io::Result<Ended> {
     let child = group.child();
+    if let Some(memory) = run.memory {
+        limit_memory(child, memory)?;
+    }
     if let Some(mut input) = child.stdin.take() {
         let bytes = run.input;
         // A program that does not read its input still gets to answer.
@@ -235,6 +241,26 @@ fn follow(group: &mut Group, run: Run<'_>, end: Option<Instant>) -> io::Result<E
         }
         thread::sleep(PAUSE);
     }
+}
+
+/// A program that reads a device or a large file into memory ends with an error of its own.
+#[cfg(target_os = "linux")]
+fn limit_memory(child: &Child, bytes: u64) -> io::Result<()> {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let limit = Rlimit {
+        current: Some(bytes),
+        maximum: Some(bytes),
+    };
+    match prlimit(Some(Pid::from_child(child)), Resource::Data, limit) {
+        // It has ended, or we have less ourselves.
+        Ok(_) | Err(rustix::io::Errno::SRCH | rustix::io::Errno::PERM) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn limit_memory(_: &Child, _: u64) -> io::Result<()> {
+    Ok(())
 }
 
 /// Reads at most one byte more than the limit.
@@ -262,6 +288,17 @@ fn received(from: Option<Receiver<io::Result<Vec<u8>>>>, end: Option<Instant>) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The pause lets us set the limit, which the second program inherits.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_program_that_takes_too_much_memory_fails() {
+        let script = "sleep 1; dd if=/dev/zero of=/dev/null bs=400M count=1 2> /dev/null && echo whole || echo failed";
+        let mut run = shell(script);
+        run.memory = Some(100 << 20);
+        assert_eq!(launcher().run(run).unwrap().output, b"failed\n");
+        assert_eq!(launcher().run(shell(script)).unwrap().output, b"whole\n");
+    }
 
     fn shell(script: &str) -> Run<'_> {
         Run::new(OsStr::new("sh"), Environment::Only(&["KEPT", "ALSO_*"])).arguments(["-c", script])

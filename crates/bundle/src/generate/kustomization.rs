@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::input::{self, Input, Origin};
 use super::{Document, Error, Notice, Weight};
 use olmkit_base::limits;
+use olmkit_base::object::shell_word;
 use olmkit_yaml as yaml;
 
 /// File names that make a directory a kustomization.
@@ -111,7 +112,8 @@ pub(super) fn ignored(directory: &Path, kustomizations: &[PathBuf]) -> Option<No
     ];
     let build = usual.into_iter().find(|folder| file_of(folder).is_some());
     let build = build.or_else(|| file.parent().map(Path::to_owned))?;
-    let build = build.display();
+    let build = build.display().to_string();
+    let build = shell_word(&build);
     Some(Notice {
         weight: Weight::Loss,
         origin: Origin {

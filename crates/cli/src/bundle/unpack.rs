@@ -8,7 +8,7 @@ use anyhow::bail;
 use olmkit::bundle::unpack::{Target, unpack};
 use olmkit::bundle::{Bundle, load, write};
 use olmkit::files::Stage;
-use olmkit::object::PathPart;
+use olmkit::object::{PathPart, shell_word};
 use serde_json::Value;
 
 use crate::registry_flags::RegistryFlags;
@@ -137,7 +137,7 @@ fn write_files(output: &Path, manifests: &[Value]) -> anyhow::Result<()> {
         "{} manifests in {}; install them with kubectl apply -f {}",
         manifests.len(),
         output.display(),
-        output.display()
+        shell_word(&output.display().to_string())
     );
     Ok(())
 }

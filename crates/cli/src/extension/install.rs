@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use olmkit::object::shell_word;
 use olmkit::olmv1::VersionRange;
 use olmkit_cluster::Conclusion;
 use olmkit_cluster::InstallMode;
@@ -127,7 +128,8 @@ fn sentence(report: &InstallReport) -> String {
     match report.result {
         Conclusion::Refused => format!("package {package} was not installed: nothing was changed"),
         Conclusion::Failed => format!(
-            "package {package} is not installed as requested; fix the cause and run the same command again, or remove it: olmkit extension uninstall {name}"
+            "package {package} is not installed as requested; fix the cause and run the same command again, or remove it: olmkit extension uninstall {}",
+            shell_word(name)
         ),
         _ => {
             let bundle = report.bundle.as_deref().unwrap_or(package);

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Subcommand, ValueEnum};
+use olmkit::object::shell_word;
 use olmkit_cluster::bundle::source;
 use olmkit_cluster::v0::release::release;
 use olmkit_cluster::v0::serve::place::ServeFrom;
@@ -275,7 +276,8 @@ async fn finish(
                 "interrupted; the objects created so far are kept",
                 format!(
                     "run the same command again to continue, or remove it: olmkit cleanup {} -n {}",
-                    bundle.package, cluster.namespace
+                    shell_word(&bundle.package),
+                    cluster.namespace
                 ),
             );
             if output == Output::Json {
@@ -319,7 +321,8 @@ fn sentence(outcome: &Outcome) -> String {
         Conclusion::Checked => format!("{csv} can be installed in namespace {namespace}"),
         Conclusion::Refused => format!("{csv} was not installed: nothing was changed"),
         Conclusion::Failed => format!(
-            "{csv} is not installed; fix the cause and run the same command again, or remove it: olmkit cleanup {package} -n {namespace}"
+            "{csv} is not installed; fix the cause and run the same command again, or remove it: olmkit cleanup {} -n {namespace}",
+            shell_word(package)
         ),
     }
 }

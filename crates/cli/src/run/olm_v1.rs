@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use olmkit::object::shell_word;
 use olmkit_cluster::v1::{self, Loaded, Repositories, RunOptions};
 use olmkit_cluster::{Cause, Code, Error, InstallMode};
 use olmkit_cluster::{Conclusion, Outcome};
@@ -103,7 +104,8 @@ fn interrupted(names: &Names, output: Output) -> anyhow::Result<ExitCode> {
         Code::Interrupted,
         "interrupted; the objects created so far are kept, and OLM v1 continues",
         format!(
-            "run the same command again to continue, or remove it: olmkit cleanup {package} --olm v1 -n {namespace}"
+            "run the same command again to continue, or remove it: olmkit cleanup {} --olm v1 -n {namespace}",
+            shell_word(package)
         ),
     );
     if output == Output::Json {
@@ -120,7 +122,9 @@ fn print(outcome: &Outcome, output: Output) -> anyhow::Result<ExitCode> {
         print_causes(&outcome.causes);
         println!(
             "{} is not installed; fix the cause and run the same command again, or remove it: olmkit cleanup {} --olm v1 -n {}",
-            outcome.csv, outcome.package, outcome.namespace
+            outcome.csv,
+            shell_word(&outcome.package),
+            outcome.namespace
         );
         return Ok(ExitCode::FAILURE);
     }

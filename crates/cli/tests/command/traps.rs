@@ -332,6 +332,46 @@ fn a_git_file_that_leads_elsewhere_starts_no_program() {
     outer.check(&["status"]);
 }
 
+/// Git would read /dev/zero until no memory is left, and wait for a pipe.
+#[test]
+fn files_of_git_that_never_end_are_rejected() {
+    for name in [
+        ".git/commondir",
+        ".git/HEAD",
+        ".git/config.worktree",
+        ".git/info/attributes",
+    ] {
+        for is_pipe in [false, true] {
+            let trapped = Trapped::new();
+            let path = trapped.root().join(name);
+            let _ = std::fs::remove_file(&path);
+            if is_pipe {
+                assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+            } else {
+                std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+            }
+            let outputs = trapped.commands(&trapped.root(), &[]);
+            let text = String::from_utf8_lossy(&outputs[0].stderr).into_owned();
+            assert!(!outputs[0].status.success(), "{name}: {text}");
+            assert!(text.contains("is not a regular file"), "{name}: {text}");
+        }
+    }
+}
+
+/// A setting can name a device too. Git ends with an error instead of taking all memory.
+#[test]
+fn settings_that_name_a_device_are_survived() {
+    for key in ["core.attributesFile", "core.excludesFile", "include.path"] {
+        let trapped = Trapped::new();
+        trapped.set(key, "/dev/zero");
+        let outputs = trapped.commands(&trapped.root(), &[]);
+        assert!(
+            outputs.iter().all(|output| output.status.code().is_some()),
+            "{key}: {outputs:?}"
+        );
+    }
+}
+
 #[test]
 fn variables_of_git_lead_nowhere() {
     let here = Trapped::new();

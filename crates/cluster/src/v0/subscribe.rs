@@ -68,7 +68,8 @@ pub fn plan(options: &Options, seen: &Observation) -> Result<Plan, Error> {
             ),
             format!(
                 "see its state: olmkit diagnose {} -n {}",
-                options.package, seen.namespace
+                names::word(&options.package),
+                seen.namespace
             ),
         ));
     }

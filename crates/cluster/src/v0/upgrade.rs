@@ -69,7 +69,8 @@ pub fn installed(bundle: &BundleFacts, seen: &Observation) -> Result<Installed, 
                 "has not installed anything yet",
                 format!(
                     "find the cause: olmkit diagnose {} -n {}",
-                    bundle.package, seen.namespace
+                    names::word(&bundle.package),
+                    seen.namespace
                 ),
             )
             .on(object),
@@ -335,7 +336,7 @@ fn changed_content(bundle: &BundleFacts, old: &Installed, seen: &Observation) ->
             "is installed with different content; OLM cannot upgrade to the same version",
             format!(
                 "give the bundle a new version, or reinstall this one: olmkit run bundle (or cleanup {} first)",
-                bundle.package
+                names::word(&bundle.package)
             ),
         )
         .on(ObjectRef::namespaced(

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::error::Error;
 use crate::Reference;
-use crate::read::read_limited;
+use crate::read::{limit_read, read_limited};
 
 const FILE_LIMIT: u64 = 4 << 20;
 
@@ -126,7 +126,9 @@ impl Registries {
             .map(Path::to_owned)
             .or_else(|| variable("CONTAINERS_REGISTRIES_CONF"))
         {
-            registries.read(&path)?;
+            // It may be a pipe, or /dev/null for no settings.
+            let file = std::fs::File::open(&path).map_err(crate::Error::file("read", &path))?;
+            registries.add(&path, &limit_read(&path, file, FILE_LIMIT)?)?;
             return Ok(registries);
         }
         let system = PathBuf::from("/etc/containers");
@@ -151,12 +153,15 @@ impl Registries {
     }
 
     fn read(&mut self, path: &Path) -> Result<(), Error> {
+        self.add(path, &read_limited(path, FILE_LIMIT)?)
+    }
+
+    fn add(&mut self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
         let settings = |reason: String| Error::Settings {
             path: path.to_owned(),
             reason,
         };
-        let bytes = read_limited(path, FILE_LIMIT)?;
-        let text = std::str::from_utf8(&bytes).map_err(|error| settings(error.to_string()))?;
+        let text = std::str::from_utf8(bytes).map_err(|error| settings(error.to_string()))?;
         let file: File = toml::from_str(text).map_err(|error| settings(error.to_string()))?;
         if let Some(search) = file.search {
             self.search = search;
@@ -334,6 +339,12 @@ mod tests {
     }
 
     const DIGEST: &str = "@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+    #[test]
+    fn the_null_device_has_no_settings() {
+        let registries = Registries::load(Some(Path::new("/dev/null"))).unwrap();
+        assert!(registries.rules.is_empty() && registries.search.is_empty());
+    }
 
     #[test]
     fn mirrors_come_before_the_registry_itself() {

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use olmkit::catalog::model::Bundle;
 use olmkit::catalog::template::Bundles;
 use olmkit::catalog::{Catalog, order, write};
+use olmkit::object::shell_word;
 
 use crate::python::Raise;
 
@@ -60,7 +61,7 @@ pub enum PublishError {
         bundle: String,
     },
     /// A bundle of the repository cannot be rendered.
-    #[error("{path}: {reason}; see `olmkit bundle validate {path}`")]
+    #[error("{path}: {reason}; see `olmkit bundle validate {}`", shell_word(path))]
     Bundle {
         /// Its directory.
         path: String,

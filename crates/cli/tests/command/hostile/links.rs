@@ -290,6 +290,69 @@ fn pipes_are_refused_wherever_a_file_is_expected() {
     refused(root, &["catalog", "validate", "catalog"], "not a regular file");
 }
 
+/// The files of a cloned project.
+#[test]
+fn commands_for_a_project_read_no_outside_file_and_no_pipe() {
+    let directory = directory();
+    let project = directory.path().join("project");
+    std::fs::create_dir(&project).unwrap();
+    write(&directory.path().join("secret.svg"), SECRET);
+    for command in [
+        &["init"][..],
+        &["create", "api", "--group", "g", "--version", "v1", "--kind", "Kind"],
+    ] {
+        let output = run(&project, command);
+        assert!(output.status.success(), "{output:?}");
+    }
+    let create = ["create", "api", "--group", "g", "--version", "v1", "--kind", "Other"];
+    for (name, outside) in [
+        ("PROJECT", "secret.yaml"),
+        ("Cargo.toml", "secret.yaml"),
+        ("Makefile", "secret.yaml"),
+        ("src/api/mod.rs", "secret.yaml"),
+        ("config/package.yaml", "secret.yaml"),
+        ("config/icon.svg", "secret.svg"),
+    ] {
+        let path = project.join(name);
+        let before = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let command: &[&str] = if name == "Makefile" { &["update"] } else { &create };
+        symlink(directory.path().join(outside), &path).unwrap();
+        refused(&project, command, LEADS_OUT);
+        std::fs::remove_file(&path).unwrap();
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(&path)
+                .status()
+                .unwrap()
+                .success()
+        );
+        refused(&project, command, "not a regular file");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, before).unwrap();
+    }
+    let output = run(&project, &create);
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// `--fix` looks for the source of a generated bundle.
+#[test]
+fn a_base_that_is_a_pipe_is_not_waited_for() {
+    let directory = directory();
+    let root = directory.path();
+    let base = root.join("config/manifests/bases/hello.clusterserviceversion.yaml");
+    std::fs::create_dir_all(base.parent().unwrap()).unwrap();
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&base)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let output = run(root, &["bundle", "validate", "bundle", "--fix"]);
+    assert!(output.status.code().is_some(), "{output:?}");
+}
+
 /// opm reads such files, and so do the servers.
 #[test]
 fn a_hidden_part_of_a_catalog_is_validated_like_the_rest() {

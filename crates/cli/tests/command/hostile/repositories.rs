@@ -62,6 +62,8 @@ fn traced(arguments: &[String], folder: &Path) -> (String, String) {
         "{arguments:?}: {}: {text}",
         output.status
     );
+    // A command line with an error would check nothing.
+    assert!(!text.contains("Usage:"), "{arguments:?}: {text}");
     (text, std::fs::read_to_string(log).unwrap())
 }
 
