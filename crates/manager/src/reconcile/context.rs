@@ -218,7 +218,10 @@ impl<K: Object> Context<K> {
         // Nothing is lost where nothing runs.
         if by_user || is_spreading || rollout == Rollout::Starting {
             let applied = self.apply(desired).await?;
-            slots.hold(&owner);
+            match by_user {
+                true => slots.hold_for_user(&owner),
+                false => slots.hold(&owner),
+            }
             return Ok(applied);
         }
         let created = self.object.meta().creation_timestamp.as_ref();
