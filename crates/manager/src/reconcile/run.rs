@@ -434,7 +434,10 @@ fn announce<K: Object>(shared: &Shared<K>, object: &K, before: Option<&Value>, a
                 shared.event(object, Severity::Warning, "Failed", message(DEGRADED));
             }
         }
-        (Some(true), Some(false)) => shared.event(object, Severity::Normal, "Recovered", message(AVAILABLE)),
+        // If the object is not available yet, the event Available follows.
+        (Some(true), Some(false)) if state(&after, AVAILABLE) != Some(false) => {
+            shared.event(object, Severity::Normal, "Recovered", message(AVAILABLE));
+        }
         _ => {}
     }
     if state(&before, AVAILABLE) != Some(true) && state(&after, AVAILABLE) == Some(true) {
