@@ -218,9 +218,16 @@ impl<'a> Attempt<'a> {
         let mut object = if self.has_stale_owner(&live) {
             self.repair(&[], &[]).await?
         } else {
-            match self.send_or_collide(&params, &body, situation).await? {
-                Sent::Answer(object) => object,
-                Sent::Collision(names) => self.repair(&names, &[]).await?,
+            match self.send_or_collide(&params, &body, situation).await {
+                Ok(Sent::Answer(object)) => object,
+                Ok(Sent::Collision(names)) => self.repair(&names, &self.lost).await?,
+                // A field that is no longer desired may exclude a desired one, as two handlers of a probe do.
+                Err(error) if error.kind() == ErrorKind::Rejected && !self.lost.is_empty() => {
+                    self.repair(&[], &self.lost).await.map_err(|_| error)?;
+                    writes += 1;
+                    self.send(&params, &body, situation).await?
+                }
+                Err(error) => return Err(error),
             }
         };
         let left = self.left_over(&object);
