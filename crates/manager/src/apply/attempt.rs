@@ -106,7 +106,12 @@ impl<'a> Attempt<'a> {
             let cleared = self.own().is_none() && owned.is_none();
             cleared && found.kind == DifferenceKind::More && !is_owned_by_others(&self.owners, None, &found.path)
         };
-        let known = |found: &Difference| same && self.memory.accepts(found) || !same && unrecorded(found);
+        // Another client that had added something would own the value.
+        let is_default = |found: &Difference| {
+            found.kind == DifferenceKind::More && self.own().is_some_and(|own| own.fields.contains(&found.path))
+        };
+        let known =
+            |found: &Difference| same && self.memory.accepts(found) || !same && unrecorded(found) || is_default(found);
         self.open = found.into_iter().filter(|found| !known(found)).collect();
         self.open.sort_by_key(|found| match found.kind {
             DifferenceKind::Value => 0,
