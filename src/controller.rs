@@ -136,9 +136,8 @@ impl Reconciler for MemcachedReconciler {
             .apply_if(operand::has_budget(memcached), || operand::budget(memcached, warming))
             .await?;
         if let Some(namespaces) = &memcached.spec.allowed_namespaces {
-            let operator = context.env(NAMESPACE).ok();
-            let operator = operator.filter(|_| memcached.spec.resizes_in_place());
-            let policy = operand::network_policy(memcached, namespaces, operator.as_deref());
+            let operator = memcached.spec.resizes_in_place().then(|| context.env(NAMESPACE).ok());
+            let policy = operand::network_policy(memcached, namespaces, operator.flatten().as_deref());
             context.apply(policy).await?;
         }
         let has_former = match is_set {
