@@ -30,7 +30,7 @@ use olmkit_serve::{Server, index};
 use serde_json::{Value, json};
 
 use crate::{
-    lab::{IMAGE, Lab, Operator, SLOW, create, eventually, image, within},
+    lab::{Lab, Operator, SLOW, create, eventually, image, within},
     scenario::{HIDDEN, asked, describe, live},
 };
 
