@@ -137,8 +137,8 @@ impl Reconciler for MemcachedReconciler {
             .await?;
         if let Some(namespaces) = &memcached.spec.allowed_namespaces {
             let operator = memcached.spec.resizes_in_place().then(|| context.env(NAMESPACE).ok());
-            let namespaces: Vec<String> = namespaces.iter().cloned().chain(operator.flatten()).collect();
-            context.apply(operand::network_policy(memcached, &namespaces)).await?;
+            let policy = operand::network_policy(memcached, namespaces, operator.flatten().as_deref());
+            context.apply(policy).await?;
         }
         let has_former = match is_set {
             true => child::<Deployment>(context, &name).is_some(),
@@ -227,11 +227,8 @@ fn child<C: Object>(context: &Context<Memcached>, name: &str) -> Option<C> {
 
 /// The operator's default image of the servers.
 pub fn default_image() -> Option<String> {
-    let variables = [RELATED_IMAGE, IMAGE].into_iter();
-    variables
-        .filter_map(|name| std::env::var(name).ok())
-        .map(|image| image.trim().to_owned())
-        .find(|image| !image.is_empty())
+    let images = [RELATED_IMAGE, IMAGE].map(|name| std::env::var(name).unwrap_or_default().trim().to_owned());
+    images.into_iter().find(|image| !image.is_empty())
 }
 
 fn image(memcached: &Memcached, context: &Context<Memcached>) -> Result<String, Error> {
@@ -308,6 +305,28 @@ mod tests {
         let error = image(&[]).await.unwrap_err();
         assert_eq!(error.reason(), "ImageNotSet");
         assert!(error.to_string().contains("RELATED_IMAGE_MEMCACHED"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn the_policy_admits_the_operator_if_it_changes_memory() {
+        let peers = async |spec: Value| {
+            let object = memcached(&spec);
+            let context = Context::recording(&object)
+                .with_env(IMAGE, "m:1")
+                .with_env(NAMESPACE, "system");
+            MemcachedReconciler::default()
+                .reconcile(&object, &context)
+                .await
+                .unwrap();
+            let policy = context.applied::<NetworkPolicy>().remove(0);
+            serde_json::to_value(policy.spec.unwrap().ingress).unwrap()
+        };
+        let shop = peers(json!({ "allowedNamespaces": ["shop"] })).await;
+        assert_eq!(shop.pointer("/0/from/1"), None);
+        let resizing = peers(json!({ "allowedNamespaces": ["shop"], "warmCache": "ResizeInPlace" })).await;
+        assert_eq!(resizing.pointer("/0/from/0"), shop.pointer("/0/from/0"));
+        let operator = resizing.pointer("/0/from/1").unwrap();
+        assert!(operator["podSelector"]["matchLabels"].is_object(), "{operator}");
     }
 
     #[tokio::test]

@@ -4,7 +4,7 @@ use k8s_openapi::{
     apimachinery::pkg::util::intstr::IntOrString,
 };
 
-use super::{label_selector, metadata};
+use super::{label_selector, metadata, selector};
 use crate::api::v1alpha1::Memcached;
 
 /// Returns true if the Memcached has a budget. One has no effect on fewer than two servers.
@@ -31,7 +31,7 @@ pub fn budget(memcached: &Memcached, warming: i32) -> PodDisruptionBudget {
             max_unavailable: Some(most),
             // A server that is not ready holds no cache worth protecting, and must not block the drain of its node.
             unhealthy_pod_eviction_policy: Some("AlwaysAllow".to_owned()),
-            selector: Some(label_selector(memcached)),
+            selector: Some(label_selector(selector(memcached))),
             ..PodDisruptionBudgetSpec::default()
         }),
         ..PodDisruptionBudget::default()

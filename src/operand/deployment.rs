@@ -7,6 +7,7 @@ use k8s_openapi::{
 use super::{
     label_selector, metadata,
     pod::{deadline_seconds, template},
+    selector,
 };
 use crate::api::v1alpha1::Memcached;
 
@@ -21,7 +22,7 @@ pub fn deployment(memcached: &Memcached, image: &str) -> Deployment {
             replicas: Some(memcached.spec.size),
             min_ready_seconds: Some(memcached.spec.warm_up_seconds),
             progress_deadline_seconds: Some(deadline_seconds(&memcached.spec)),
-            selector: label_selector(memcached),
+            selector: label_selector(selector(memcached)),
             strategy: Some(DeploymentStrategy {
                 type_: Some("RollingUpdate".to_owned()),
                 rolling_update: Some(RollingUpdateDeployment {

@@ -52,10 +52,10 @@ pub fn selector(memcached: &Memcached) -> BTreeMap<String, String> {
     labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
 }
 
-/// The [`selector`] as the objects contain it.
-fn label_selector(memcached: &Memcached) -> LabelSelector {
+/// Labels as the objects contain them.
+fn label_selector(labels: BTreeMap<String, String>) -> LabelSelector {
     LabelSelector {
-        match_labels: Some(selector(memcached)),
+        match_labels: Some(labels),
         ..LabelSelector::default()
     }
 }
@@ -70,15 +70,13 @@ pub fn selector_text(memcached: &Memcached) -> String {
 
 /// The labels of all objects and pods of a Memcached.
 pub fn labels(memcached: &Memcached) -> BTreeMap<String, String> {
-    let mut labels = selector(memcached);
-    for (key, value) in [
+    let more = [
         ("app.kubernetes.io/component", "cache"),
         ("app.kubernetes.io/managed-by", OPERATOR),
         ("app.kubernetes.io/part-of", OPERATOR),
-    ] {
-        labels.insert(key.to_owned(), value.to_owned());
-    }
-    labels
+    ];
+    let more = more.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    selector(memcached).into_iter().chain(more).collect()
 }
 
 fn metadata(memcached: &Memcached) -> ObjectMeta {

@@ -8,7 +8,7 @@ use k8s_openapi::{
     apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
 };
 
-use super::{MEMCACHED, label_selector, labels, process};
+use super::{MEMCACHED, label_selector, labels, process, selector};
 use crate::api::v1alpha1::{Memcached, MemcachedSpec, PodTemplate};
 
 /// The user of the servers: any but root works.
@@ -79,7 +79,7 @@ fn pod(memcached: &Memcached, image: &str, revision: &str, given: PodTemplate) -
 /// The scheduler prefers nodes with fewer servers of the Memcached, so that a node that fails loses few of them.
 fn one_server_a_node(memcached: &Memcached) -> Affinity {
     let term = PodAffinityTerm {
-        label_selector: Some(label_selector(memcached)),
+        label_selector: Some(label_selector(selector(memcached))),
         topology_key: "kubernetes.io/hostname".to_owned(),
         ..PodAffinityTerm::default()
     };
@@ -99,7 +99,7 @@ fn one_server_a_node(memcached: &Memcached) -> Affinity {
 /// to replace would decide where the new ones run.
 fn over_zones(memcached: &Memcached, revision: &str) -> TopologySpreadConstraint {
     TopologySpreadConstraint {
-        label_selector: Some(label_selector(memcached)),
+        label_selector: Some(label_selector(selector(memcached))),
         match_label_keys: Some(vec![revision.to_owned()]),
         max_skew: 1,
         topology_key: "topology.kubernetes.io/zone".to_owned(),

@@ -2,7 +2,7 @@
 use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetSpec, StatefulSetUpdateStrategy};
 use kube::ResourceExt as _;
 
-use super::{label_selector, metadata, pod::template};
+use super::{label_selector, metadata, pod::template, selector};
 use crate::api::v1alpha1::Memcached;
 
 /// The StatefulSet of `memcached`, whose servers run `image`.
@@ -16,7 +16,7 @@ pub fn stateful_set(memcached: &Memcached, image: &str) -> StatefulSet {
             replicas: Some(memcached.spec.size),
             min_ready_seconds: Some(memcached.spec.warm_up_seconds),
             pod_management_policy: Some("Parallel".to_owned()),
-            selector: label_selector(memcached),
+            selector: label_selector(selector(memcached)),
             service_name: Some(memcached.name_any()),
             template: template(memcached, image, "controller-revision-hash"),
             update_strategy: Some(StatefulSetUpdateStrategy {

@@ -30,7 +30,7 @@ use olmkit_serve::{Server, index};
 use serde_json::{Value, json};
 
 use crate::{
-    lab::{IMAGE, Lab, Operator, UNAVAILABLE, create, eventually, image, within},
+    lab::{Lab, Operator, SLOW, create, eventually, image, within},
     scenario::{HIDDEN, asked, describe, live},
 };
 
@@ -301,29 +301,10 @@ async fn upgradeable(lab: &Lab, version: &str, expected: &str) {
     .await;
 }
 
-/// Makes the pod of the Memcached `name` look as if its image were being pulled. A pod whose image cannot be pulled would make the
-/// Memcached Degraded, which blocks no upgrade.
-async fn is_pulled(lab: &Lab, name: &str) {
-    let pods = lab.api::<Pod>();
-    let selector = ListParams::default().labels(&format!("memcached_cr={name}"));
-    let pod = eventually(&format!("a pod of {name} waits"), async || {
-        let found = pods.list(&selector).await.unwrap().items.into_iter().next()?;
-        found.status.as_ref()?.container_statuses.as_ref()?;
-        Some(found.name_any())
-    })
-    .await;
-    let pulling = json!({ "waiting": { "reason": "ContainerCreating", "message": null } });
-    let status =
-        Patch::Strategic(json!({ "status": { "containerStatuses": [{ "name": "memcached", "state": pulling }] } }));
-    pods.patch_status(&pod, &PatchParams::default(), &status).await.unwrap();
-}
-
-/// Publishes the catalog at `address` during a rollout, which must block the upgrade until it is complete.
+/// Publishes the catalog at `address` during a rollout, which must block the upgrade until the new server fails.
 async fn upgrade_waits_for_rollout(lab: &Lab, address: &str, from: &str, to: &str) {
     upgradeable(lab, from, "True").await;
-    lab.memcached("rolling", json!({ "size": 1, "image": UNAVAILABLE }))
-        .await;
-    is_pulled(lab, "rolling").await;
+    lab.memcached("rolling", json!({ "size": 1, "image": SLOW })).await;
     upgradeable(lab, from, "False").await;
     let address = Patch::Merge(json!({ "spec": { "address": address } }));
     let catalogs = olm(lab, "v1alpha1", "CatalogSource", "catalogsources");
@@ -334,12 +315,21 @@ async fn upgrade_waits_for_rollout(lab: &Lab, address: &str, from: &str, to: &st
         (reason == "OperatorConditionNotUpgradeable").then_some(())
     })
     .await;
+    let (pods, parameters) = (lab.api::<Pod>(), PatchParams::default());
+    let selector = ListParams::default().labels("memcached_cr=rolling");
+    let pod = pods.list(&selector).await.unwrap().items.remove(0).name_any();
+    let looping = json!({ "waiting": { "reason": "CrashLoopBackOff", "message": null } });
+    let status = json!({ "containerStatuses": [{ "name": "memcached", "state": looping }] });
+    let status = Patch::Strategic(json!({ "status": status }));
+    pods.patch_status(&pod, &parameters, &status).await.unwrap();
+    let failed = Instant::now();
+    eventually(&format!("{to} begins"), async || {
+        let found = versions(lab).get_opt(to).await.unwrap()?;
+        (found.data.pointer("/status/reason")? != "OperatorConditionNotUpgradeable").then_some(())
+    })
+    .await;
+    println!("the upgrade begins {:?} after the failure", failed.elapsed());
     let memcacheds = lab.api::<Memcached>();
-    let repaired = Patch::Merge(json!({ "spec": { "image": IMAGE } }));
-    memcacheds
-        .patch("rolling", &PatchParams::default(), &repaired)
-        .await
-        .unwrap();
     succeeded(lab, to).await;
     memcacheds.delete("rolling", &DeleteParams::default()).await.unwrap();
 }

@@ -102,7 +102,11 @@ async fn bad_input_is_refused_with_the_reason() {
         (json!({ "tls": {} }), "spec.tls.secretName"),
         (
             json!({ "warmCache": "ResizeInPlace", "tls": { "secretName": "a" } }),
-            "must not be combined with tls",
+            "nor ResizeInPlace with tls",
+        ),
+        (
+            json!({ "warmCache": "WarmRestart", "extraArgs": ["-ve", "/data/items"] }),
+            "spec.warmCache",
         ),
         (
             json!({ "warmCache": "ResizeInPlace", "extraArgs": ["-Y", "/etc/users"] }),

@@ -38,6 +38,9 @@ use tokio::sync::OnceCell;
 
 /// An image that the simulated node cannot pull.
 pub const UNAVAILABLE: &str = "registry.invalid/no/such:image";
+
+/// An image whose pull does not end.
+pub const SLOW: &str = "registry.invalid/slow:image";
 /// The operand image in the operators' environment.
 pub const IMAGE: &str = "registry.example.com:5000/library/memcached:1.6.39";
 /// Name of the operator's ServiceAccount.
@@ -70,6 +73,7 @@ async fn control_plane() -> &'static ControlPlane {
             let options = Options::default()
                 .with_audit()
                 .unavailable_image(UNAVAILABLE)
+                .slow_image(SLOW)
                 // As on OpenShift: who sets an owner reference that blocks deletion needs the right to the finalizers.
                 .api_server_argument("--enable-admission-plugins=OwnerReferencesPermissionEnforcement");
             if crate::WITH_OLM {

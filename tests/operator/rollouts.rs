@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 use k8s_openapi::{
     api::{
         apps::v1::Deployment,
+        core::v1::Pod,
         rbac::v1::{Role, RoleBinding},
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -19,7 +20,7 @@ use memcached_operator::{
 };
 use serde_json::{Value, json};
 
-use crate::lab::{ACCOUNT, IMAGE, Lab, UNAVAILABLE, create, eventually, image};
+use crate::lab::{ACCOUNT, IMAGE, Lab, SLOW, UNAVAILABLE, create, eventually, image};
 
 const NEW: &str = "registry.example.com:5000/library/memcached:1.6.40";
 
@@ -31,7 +32,13 @@ async fn operator_condition(lab: &Lab, name: &str) -> Api<DynamicObject> {
         "versions": [{ "name": "v2", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
             "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }],
     } });
-    create::<CustomResourceDefinition>(&Api::all(lab.client.clone()), definition).await;
+    let definition: CustomResourceDefinition = serde_json::from_value(definition).unwrap();
+    let definitions: Api<CustomResourceDefinition> = Api::all(lab.client.clone());
+    match definitions.create(&PostParams::default(), &definition).await {
+        // Another test has created it.
+        Err(kube::Error::Api(status)) if status.code == 409 => {}
+        created => drop(created.unwrap()),
+    }
     let rules = json!([{ "apiGroups": ["operators.coreos.com"], "resources": ["operatorconditions"],
         "resourceNames": [name], "verbs": ["get", "patch", "update"] }]);
     create::<Role>(&lab.api(), json!({ "metadata": { "name": name }, "rules": rules })).await;
@@ -135,6 +142,61 @@ async fn of_two_hundred_ten_roll_at_a_time() {
     oldest.sort();
     assert_eq!(begun, oldest);
     assert_eq!(upgradeable(&conditions, "two-hundred").await.as_deref(), Some("True"));
+}
+
+/// A container that ends again and again runs in between. Only its first failure is news, and no upgrade waits for the next one.
+#[tokio::test]
+async fn a_crash_looping_object_blocks_no_upgrade() {
+    let lab = Lab::new("crash-loop").await;
+    let conditions = operator_condition(&lab, "crash-loop").await;
+    let variables = [("OPERATOR_CONDITION_NAME", "crash-loop")];
+    let _operator = lab.operator_with(&[], &variables).await;
+    lab.memcached("sample", json!({ "image": SLOW })).await;
+    let pods = lab.api::<Pod>();
+    let pod = eventually("a pod waits", async || {
+        let found = pods.list(&ListParams::default()).await.unwrap().items.pop()?;
+        found.status.as_ref()?.container_statuses.as_ref()?;
+        Some(found.name_any())
+    })
+    .await;
+    let container = async |state: Value, last: Value| {
+        let status = json!([{ "name": "memcached", "state": state, "lastState": last }]);
+        let patch = Patch::Strategic(json!({ "status": { "containerStatuses": status } }));
+        pods.patch_status(&pod, &PatchParams::default(), &patch).await.unwrap();
+    };
+    let state = |name: &str, value: Value| {
+        let mut all = json!({ "waiting": null, "running": null, "terminated": null });
+        all[name] = value;
+        all
+    };
+    let is = async |expected: &str| {
+        eventually(&format!("upgradeable is {expected}"), async || {
+            (upgradeable(&conditions, "crash-loop").await.as_deref() == Some(expected)).then_some(())
+        })
+        .await;
+    };
+    is("False").await;
+    let looping = || json!({ "reason": "CrashLoopBackOff", "message": null });
+    // A program that ends without an error leaves no failure in the state that follows.
+    let ended = json!({ "exitCode": 0, "reason": "Completed", "message": null });
+    let running = || json!({ "startedAt": "2026-01-01T12:00:00Z" });
+    container(state("waiting", looping()), state("terminated", ended.clone())).await;
+    lab.reaches("sample", Phase::Degraded).await;
+    is("True").await;
+    for _ in 0..2 {
+        container(state("running", running()), state("terminated", ended.clone())).await;
+        lab.reaches("sample", Phase::Pending).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(upgradeable(&conditions, "crash-loop").await.as_deref(), Some("True"));
+        container(state("waiting", looping()), state("terminated", ended.clone())).await;
+        lab.reaches("sample", Phase::Degraded).await;
+    }
+    // The next change is a new rollout.
+    lab.change("sample", json!({ "maxConnections": 512 })).await;
+    is("False").await;
+    lab.change("sample", json!({ "image": IMAGE })).await;
+    lab.running("sample").await;
+    is("True").await;
 }
 
 /// Restarts are what one tries when something is stuck.

@@ -85,11 +85,13 @@ struct State {
 /// Objects with fewer attempts come first, then the oldest.
 type Place = (u32, Timestamp, ObjectKey);
 
+#[cfg_attr(not(feature = "olm"), allow(dead_code))]
 struct Holder {
     since: Instant,
-    /// The operator began the rollout, and no user.
-    #[cfg_attr(not(feature = "olm"), allow(dead_code))]
-    in_turn: bool,
+    /// A user began the rollout, and it has not failed.
+    by_user: bool,
+    /// The failure of the former rollout may still be visible.
+    is_new: bool,
     /// Its deadline has passed, so another object may use its slot.
     expired: bool,
 }
@@ -132,7 +134,7 @@ impl Slots {
         state.enqueue(key, created);
         let granted = state.open && state.has_slot(&self.budget, key);
         if granted {
-            state.hold(key, true);
+            state.hold(key, false);
         }
         let first = state.queue.iter().take(WOKEN).any(|(.., queued)| queued == key);
         self.note(&state);
@@ -144,16 +146,31 @@ impl Slots {
         let mut state = self.lock();
         state.attempts.remove(key);
         if !state.holders.contains_key(key) {
-            let in_turn = !state.open;
-            state.hold(key, in_turn);
+            let by_user = state.open;
+            state.hold(key, by_user);
         }
         self.note(&state);
     }
 
-    /// Returns true if a user's change took the object's slot.
+    /// A user has changed the object. Its rollout may follow a failed one.
+    pub fn hold_for_user(&self, key: &ObjectKey) {
+        self.hold(key);
+        if let Some(holder) = self.lock().holders.get_mut(key) {
+            (holder.by_user, holder.is_new) = (true, true);
+        }
+    }
+
+    /// Returns true if a user began the object's rollout, and the rollout has not failed. A program that ends again and again runs in
+    /// between, so one failure counts until the next change. `failed`: the object is reported as failed.
     #[cfg(feature = "olm")]
-    pub fn is_by_user(&self, key: &ObjectKey) -> bool {
-        self.lock().holders.get(key).is_some_and(|holder| !holder.in_turn)
+    pub fn is_by_user(&self, key: &ObjectKey, failed: bool) -> bool {
+        let mut state = self.lock();
+        let holder = state.holders.get_mut(key);
+        holder.is_some_and(|holder| {
+            holder.by_user &= !failed || holder.is_new;
+            holder.is_new &= failed;
+            holder.by_user && !failed
+        })
     }
 
     /// The pods of the object are as desired, or it was deleted. Returns the objects that may begin.
@@ -218,11 +235,12 @@ impl State {
         }
     }
 
-    fn hold(&mut self, key: &ObjectKey, in_turn: bool) {
+    fn hold(&mut self, key: &ObjectKey, by_user: bool) {
         self.dequeue(key);
         let holder = Holder {
             since: Instant::now(),
-            in_turn,
+            by_user,
+            is_new: false,
             expired: false,
         };
         self.holders.insert(key.clone(), holder);
@@ -325,6 +343,28 @@ mod tests {
         }
         assert!(!ask(&slots, &key("a", "4")));
         assert!(ask(&slots, &key("b", "5")));
+    }
+
+    #[cfg(feature = "olm")]
+    #[test]
+    fn a_failed_rollout_is_the_users_again_after_a_change() {
+        let (slots, object) = (open(RolloutBudget::new(1)), key("a", "1"));
+        assert!(!slots.is_by_user(&object, false), "no rollout");
+        slots.hold(&object);
+        assert!(slots.is_by_user(&object, false));
+        assert!(!slots.is_by_user(&object, true));
+        slots.hold(&object);
+        assert!(!slots.is_by_user(&object, false), "the program runs again");
+        slots.hold_for_user(&object);
+        assert!(!slots.is_by_user(&object, true), "the former program");
+        assert!(slots.is_by_user(&object, false), "the new one");
+        assert!(!slots.is_by_user(&object, true));
+        assert!(!slots.is_by_user(&object, false));
+        slots.release(&object);
+        assert!(ask(&slots, &object));
+        assert!(!slots.is_by_user(&object, false), "the operator's");
+        slots.hold_for_user(&object);
+        assert!(slots.is_by_user(&object, false));
     }
 
     #[tokio::test(start_paused = true)]

@@ -42,6 +42,7 @@ mod process;
 pub mod tools;
 mod webhooks;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 pub use audit::{AuditEvent, AuditObject, AuditStatus, AuditUser, Right};
@@ -65,7 +66,7 @@ pub struct Options {
     olm: bool,
     audit: bool,
     pods_become_ready: bool,
-    unavailable_images: Vec<String>,
+    waiting_images: HashMap<String, &'static str>,
     api_server_arguments: Vec<String>,
 }
 
@@ -77,7 +78,7 @@ impl Default for Options {
             olm: false,
             audit: false,
             pods_become_ready: true,
-            unavailable_images: Vec::new(),
+            waiting_images: HashMap::new(),
             api_server_arguments: Vec::new(),
         }
     }
@@ -128,7 +129,14 @@ impl Options {
     /// Pods with a container of this image stay at `ImagePullBackOff`, as on a node that cannot pull it.
     #[must_use]
     pub fn unavailable_image(mut self, image: impl Into<String>) -> Self {
-        self.unavailable_images.push(image.into());
+        self.waiting_images.insert(image.into(), "ImagePullBackOff");
+        self
+    }
+
+    /// Pods with a container of this image stay at `ContainerCreating`, as while a node pulls it.
+    #[must_use]
+    pub fn slow_image(mut self, image: impl Into<String>) -> Self {
+        self.waiting_images.insert(image.into(), "ContainerCreating");
         self
     }
 
@@ -188,7 +196,7 @@ impl ControlPlane {
             api_server::start_controller_manager(program, &root, &pki, &server, &mut processes).await?;
         }
         let helper = match options.pods_become_ready {
-            true => Some(pods::Helper::start(server.access.config().await?, options.unavailable_images.clone()).await?),
+            true => Some(pods::Helper::start(server.access.config().await?, options.waiting_images.clone()).await?),
             false => None,
         };
         #[cfg(feature = "olm")]

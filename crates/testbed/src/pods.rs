@@ -1,7 +1,7 @@
 //! The helper that replaces the scheduler and the kubelet: it binds pods to one Node object, marks them running and
 //! ready, and finishes their deletion. No container runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub(crate) struct Helper {
 
 impl Helper {
     /// Creates the node and begins to watch pods.
-    pub(crate) async fn start(config: Config, unavailable_images: Vec<String>) -> Result<Self, Error> {
+    pub(crate) async fn start(config: Config, waiting_images: HashMap<String, &'static str>) -> Result<Self, Error> {
         let client = Client::try_from(config.clone()).map_err(Error::request("create a client for the pod helper"))?;
         register_node(&client).await?;
         let (stop, stopped) = tokio::sync::oneshot::channel();
@@ -48,7 +48,7 @@ impl Helper {
                         Ok(client) => {
                             let pods = Pods {
                                 client,
-                                unavailable_images,
+                                waiting_images,
                                 addresses: AtomicU32::new(2),
                             };
                             tokio::select! { () = pods.watch() => {}, _ = stopped => {} }
@@ -107,7 +107,7 @@ async fn register_node(client: &Client) -> Result<(), Error> {
 
 struct Pods {
     client: Client,
-    unavailable_images: Vec<String>,
+    waiting_images: HashMap<String, &'static str>,
     addresses: AtomicU32,
 }
 
@@ -188,13 +188,8 @@ impl Pods {
     fn status(&self, pod: &Pod) -> Option<Value> {
         let spec = pod.spec.as_ref()?;
         let now = Time(Timestamp::now());
-        let unavailable = |container: &Container| {
-            container
-                .image
-                .as_ref()
-                .is_some_and(|image| self.unavailable_images.contains(image))
-        };
-        let waits = spec.containers.iter().any(unavailable);
+        let reason = |container: &Container| self.waiting_images.get(container.image.as_ref()?).copied();
+        let waits = spec.containers.iter().any(|container| reason(container).is_some());
         let written = pod
             .status
             .as_ref()
@@ -206,7 +201,7 @@ impl Pods {
         let containers: Vec<ContainerStatus> = spec
             .containers
             .iter()
-            .map(|container| container_status(container, unavailable(container), &now))
+            .map(|container| container_status(container, reason(container), &now))
             .collect();
         let ready = if waits { "False" } else { "True" };
         let conditions: Vec<Value> = [
@@ -235,19 +230,21 @@ impl Pods {
     }
 }
 
-fn container_status(container: &Container, unavailable: bool, now: &Time) -> ContainerStatus {
+fn container_status(container: &Container, waits: Option<&str>, now: &Time) -> ContainerStatus {
     let image = container.image.clone().unwrap_or_default();
-    let state = if unavailable {
-        json!({"waiting": {"reason": "ImagePullBackOff", "message": format!("Back-off pulling image \"{image}\"")}})
-    } else {
-        json!({"running": {"startedAt": now}})
+    let state = match waits {
+        Some("ImagePullBackOff") => {
+            json!({"waiting": {"reason": "ImagePullBackOff", "message": format!("Back-off pulling image \"{image}\"")}})
+        }
+        Some(reason) => json!({"waiting": {"reason": reason}}),
+        None => json!({"running": {"startedAt": now}}),
     };
     ContainerStatus {
         name: container.name.clone(),
         image,
         image_id: String::new(),
-        ready: !unavailable,
-        started: Some(!unavailable),
+        ready: waits.is_none(),
+        started: Some(waits.is_none()),
         restart_count: 0,
         // The API server rejects the resize of a pod whose kubelet reports none.
         resources: container.resources.clone(),

@@ -104,7 +104,7 @@ pub const DEFAULT_WARM_UP_SECONDS: i32 = 10;
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-olm-owned" = owned()))]
-#[x_kube(validation = rules::memory(), validation = rules::threads(), validation = rules::max_item_size(), validation = rules::resize_in_place())]
+#[x_kube(validation = rules::memory(), validation = rules::threads(), validation = rules::max_item_size(), validation = rules::warm_cache())]
 pub struct MemcachedSpec {
     /// Number of memcached servers. 0 stops all of them and keeps the object.
     #[serde(default = "constant::<DEFAULT_SIZE>")]

@@ -55,14 +55,15 @@ pub fn memory() -> Rule {
         .field_path(".resources")
 }
 
-/// The operator sends commands to the servers, without TLS and authentication. Memcached does not change the memory of a file or of large
-/// pages.
-pub fn resize_in_place() -> Rule {
+/// With WarmRestart, the operator sets the file. With ResizeInPlace, it sends commands to the servers, without TLS and authentication.
+/// Memcached does not change the memory of a file or of large pages.
+pub fn warm_cache() -> Rule {
     Rule::new(
-        "!has(self.warmCache) || self.warmCache != 'ResizeInPlace' || !has(self.tls) && (!has(self.extraArgs) || \
-         self.extraArgs.all(arg, !arg.matches('^-[A-Za-z]*[BLSYZe]') && !arg.matches('^--(a|e|pr)')))",
+        "!has(self.warmCache) || !(self.warmCache == 'ResizeInPlace' && has(self.tls)) && (!has(self.extraArgs) || \
+         self.extraArgs.all(arg, !arg.matches('^-[A-Za-z]*e') && (self.warmCache != 'ResizeInPlace' || \
+         !arg.matches('^-[A-Za-z]*[BLSYZ]') && !arg.matches('^--(a|e|pr)'))))",
     )
-    .message("ResizeInPlace must not be combined with tls, -S or -Y (authentication), -Z (TLS), -B (protocol), -e (file) or -L (large pages)")
+    .message("warmCache must not be combined with -e (file), nor ResizeInPlace with tls, -S or -Y (authentication), -Z (TLS), -B (protocol) or -L (large pages)")
     .field_path(".warmCache")
 }
 

@@ -44,10 +44,11 @@ use crate::{
 };
 
 /// Each alert, without the prefix, and the fault that it must report.
-static DRILLS: [(&str, &str); 10] = [
+static DRILLS: [(&str, &str); 11] = [
     ("Degraded", "the image of a cache cannot be pulled"),
     ("ServersMissing", "the image of a cache cannot be pulled"),
     ("OutOfMemory", "the kernel kills a server for its memory"),
+    ("Evictions", "a server with full memory evicts a fifth of the items"),
     ("OperatorWithoutLeader", "the API server refuses the Lease"),
     ("OperatorErrors", "the API server refuses Deployments"),
     ("OperatorPanics", "a reconcile panics"),
@@ -80,8 +81,30 @@ enum Subject {
     Here(Box<Metrics>, CancellationToken),
 }
 
+/// The answer of a server's exporter, with the labels that Prometheus adds. Clients store 1,000 items between two scrapes.
+#[derive(Default)]
+struct Exporter {
+    stored: u32,
+    evicted: u32,
+    is_full: bool,
+}
+
+impl Exporter {
+    fn scrape(&mut self) -> String {
+        self.stored += 1000;
+        // A few evictions are usual.
+        self.evicted += if self.is_full { 200 } else { 10 };
+        let values = [("items", self.stored), ("items_evicted", self.evicted)];
+        let lines = values.map(|(name, value)| {
+            format!("memcached_{name}_total{{namespace=\"shop\",memcached_cr=\"sample\"}} {value}\n")
+        });
+        lines.concat()
+    }
+}
+
 struct Drill {
     alert: &'static str,
+    exporter: Exporter,
     lab: Lab,
     proxy: FaultProxy,
     subject: Subject,
@@ -98,6 +121,7 @@ impl Drill {
         };
         let mut drill = Self {
             alert,
+            exporter: Exporter::default(),
             lab,
             proxy,
             subject,
@@ -122,7 +146,8 @@ impl Drill {
                     *operator = self.lab.start_through(&self.proxy, &["--leader-elect"], &[]).await;
                     return None;
                 }
-                Some(operator.try_get("metrics", "/metrics").await.ok()?.1)
+                let text = operator.try_get("metrics", "/metrics").await.ok()?.1;
+                Some(text + &self.exporter.scrape())
             }
         }
     }
@@ -151,6 +176,7 @@ impl Drill {
         let (lab, proxy) = (&self.lab, &self.proxy);
         match self.alert {
             "Degraded" | "ServersMissing" => drop(lab.change("sample", json!({ "image": UNAVAILABLE })).await),
+            "Evictions" => self.exporter.is_full = true,
             "OutOfMemory" => run_out_of_memory(lab).await,
             "OperatorWithoutLeader" => proxy.add(Rule::new(Fault::status(500)).resource("leases")),
             "OperatorErrors" => proxy.add(Rule::new(Fault::status(500)).writes().resource("deployments")),

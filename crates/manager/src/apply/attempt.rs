@@ -106,7 +106,12 @@ impl<'a> Attempt<'a> {
             let cleared = self.own().is_none() && owned.is_none();
             cleared && found.kind == DifferenceKind::More && !is_owned_by_others(&self.owners, None, &found.path)
         };
-        let known = |found: &Difference| same && self.memory.accepts(found) || !same && unrecorded(found);
+        // Another client that had added something would own the value.
+        let is_default = |found: &Difference| {
+            found.kind == DifferenceKind::More && self.own().is_some_and(|own| own.fields.contains(&found.path))
+        };
+        let known =
+            |found: &Difference| same && self.memory.accepts(found) || !same && unrecorded(found) || is_default(found);
         self.open = found.into_iter().filter(|found| !known(found)).collect();
         self.open.sort_by_key(|found| match found.kind {
             DifferenceKind::Value => 0,
@@ -218,9 +223,16 @@ impl<'a> Attempt<'a> {
         let mut object = if self.has_stale_owner(&live) {
             self.repair(&[], &[]).await?
         } else {
-            match self.send_or_collide(&params, &body, situation).await? {
-                Sent::Answer(object) => object,
-                Sent::Collision(names) => self.repair(&names, &[]).await?,
+            match self.send_or_collide(&params, &body, situation).await {
+                Ok(Sent::Answer(object)) => object,
+                Ok(Sent::Collision(names)) => self.repair(&names, &self.lost).await?,
+                // A field that is no longer desired may exclude a desired one, as two handlers of a probe do.
+                Err(error) if error.kind() == ErrorKind::Rejected && !self.lost.is_empty() => {
+                    self.repair(&[], &self.lost).await.map_err(|_| error)?;
+                    writes += 1;
+                    self.send(&params, &body, situation).await?
+                }
+                Err(error) => return Err(error),
             }
         };
         let left = self.left_over(&object);

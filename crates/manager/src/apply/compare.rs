@@ -373,7 +373,11 @@ fn scalars_equal(node: Option<&Node>, desired: &Value, live: &Value) -> bool {
             let time = |text: &str| text.parse::<Timestamp>().ok();
             time(desired).is_some() && time(desired) == time(live)
         }
-        (_, Value::Number(desired), Value::Number(live)) => desired.as_f64() == live.as_f64(),
+        (_, Value::Number(desired), Value::Number(live)) => {
+            // A float has room for 53 bits of an integer.
+            let are_integers = [desired, live].iter().all(|number| number.is_i64() || number.is_u64());
+            !are_integers && desired.as_f64() == live.as_f64()
+        }
         _ => false,
     }
 }

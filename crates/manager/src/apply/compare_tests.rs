@@ -47,6 +47,8 @@ fn quantities_and_times_are_compared_by_value_where_the_schema_has_them() {
     ));
     assert!(!same(json!({ "tag": "1.0" }), json!({ "tag": "1" })));
     assert!(same(json!({ "ratio": 1.0 }), json!({ "ratio": 1 })));
+    let large = 9_007_199_254_740_993_i64;
+    assert!(!same(json!({ "last": large }), json!({ "last": large - 1 })));
 }
 
 #[test]

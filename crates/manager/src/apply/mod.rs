@@ -52,6 +52,16 @@ pub struct Applier {
     dictionaries: Mutex<HashMap<String, Arc<Dictionary>>>,
 }
 
+/// The result of a comparison without an apply.
+pub(crate) enum Compared {
+    /// The object is as desired.
+    Settled(Report),
+    /// An apply would change other fields than those that matter to the caller.
+    Same,
+    /// An apply would change fields that matter to the caller.
+    Differs(Origin),
+}
+
 /// The origin of a difference between the desired and the live object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -119,23 +129,31 @@ impl Applier {
         attempt.write().await
     }
 
-    /// Returns the origin of the fields that an apply would change and whose paths begin with `field`, or `None` if there are none.
-    pub(crate) async fn changes(
+    /// Compares the objects. The fields that matter to the caller are those whose paths begin with `field`.
+    pub(crate) async fn compare(
         &self,
         resource: &ApiResource,
         desired: Value,
         live: Value,
         field: &str,
-    ) -> Result<Option<Origin>, Error> {
+    ) -> Result<Compared, Error> {
         let key = identity(resource, &desired)?;
         let schema = self.schemas.get(resource).await?;
         let attempt = Attempt::new(self, resource, &key, &schema, desired, Some(live), &[])?;
+        if attempt.is_settled() {
+            return Ok(Compared::Settled(attempt.unchanged()));
+        }
         let certain = |found: &&Difference| matches!(found.kind, DifferenceKind::Value | DifferenceKind::Dropped);
         let found = attempt.open.iter().filter(certain);
         let mut found = found.filter(|found| found.path.to_string().starts_with(field));
-        let Some(first) = found.next() else { return Ok(None) };
+        let Some(first) = found.next() else {
+            return Ok(Compared::Same);
+        };
         let by_others = attempt.changed_by(first).is_some() && found.all(|found| attempt.changed_by(found).is_some());
-        Ok(Some(if by_others { Origin::Others } else { Origin::Desired }))
+        Ok(Compared::Differs(match by_others {
+            true => Origin::Others,
+            false => Origin::Desired,
+        }))
     }
 
     /// Creates the object if it does not exist, and never changes it afterwards.

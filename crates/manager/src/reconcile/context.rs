@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     ObjectKey,
-    apply::{Origin, Report, set},
+    apply::{Compared, Origin, Report, set},
     drift::fingerprint,
     events::{Event, Severity},
     health::{Rollout, rollout},
@@ -200,21 +200,28 @@ impl<K: Object> Context<K> {
             .pointer("/metadata/annotations")
             .and_then(|all| all.get(ASKED)?.as_str());
         let by_user = recorded.is_some_and(|recorded| recorded != asked);
-        let Some(origin) = shared.applier.changes(&store.resource, value, live, TEMPLATE).await? else {
+        let compared = shared.applier.compare(&store.resource, value, live, TEMPLATE).await?;
+        let Compared::Differs(origin) = compared else {
             match rollout {
                 Rollout::Starting | Rollout::Underway => slots.hold(&owner),
                 // A slot stays with its object, and lost pods need none.
                 Rollout::Missing => shared.wake(slots.leave_queue(&owner)),
                 Rollout::Done => shared.release(&owner),
             }
-            return self.apply(desired).await;
+            return match compared {
+                Compared::Settled(report) => self.applied_to(store, &key, report),
+                _ => self.apply(desired).await,
+            };
         };
         // A template that another client has changed would replace one pod after the other.
         let is_spreading = origin == Origin::Others && rollout == Rollout::Underway;
         // Nothing is lost where nothing runs.
         if by_user || is_spreading || rollout == Rollout::Starting {
             let applied = self.apply(desired).await?;
-            slots.hold(&owner);
+            match by_user {
+                true => slots.hold_for_user(&owner),
+                false => slots.hold(&owner),
+            }
             return Ok(applied);
         }
         let created = self.object.meta().creation_timestamp.as_ref();

@@ -99,7 +99,9 @@ impl<K: Object> Shared<K> {
     #[cfg(feature = "olm")]
     fn note_rollout(&self, key: &ObjectKey, outcome: Option<&Outcome>) {
         let waits = outcome.is_some_and(|outcome| !outcome.paused && matches!(outcome.ready, Ready::Waiting { .. }));
-        let is_by_user = self.slots.as_ref().is_some_and(|slots| slots.is_by_user(key));
+        let failed = outcome.is_some_and(Outcome::is_failed);
+        let slots = self.slots.as_ref();
+        let is_by_user = slots.is_some_and(|slots| slots.is_by_user(key, failed));
         self.rollouts.note(key, waits && is_by_user);
     }
 
@@ -432,7 +434,10 @@ fn announce<K: Object>(shared: &Shared<K>, object: &K, before: Option<&Value>, a
                 shared.event(object, Severity::Warning, "Failed", message(DEGRADED));
             }
         }
-        (Some(true), Some(false)) => shared.event(object, Severity::Normal, "Recovered", message(AVAILABLE)),
+        // If the object is not available yet, the event Available follows.
+        (Some(true), Some(false)) if state(&after, AVAILABLE) != Some(false) => {
+            shared.event(object, Severity::Normal, "Recovered", message(AVAILABLE));
+        }
         _ => {}
     }
     if state(&before, AVAILABLE) != Some(true) && state(&after, AVAILABLE) == Some(true) {
