@@ -100,6 +100,18 @@ fn types_and_numbers_are_judged_as_by_the_server() {
 }
 
 #[test]
+fn a_list_in_place_of_a_string_with_a_format_has_no_fields() {
+    let schema = json!({"type": "string", "format": "date-time"});
+    let found = |value: Value| check_default(&schema, &value, false, &mut Work::default());
+    assert_eq!(found(json!(["x"])), []);
+    let faults: Vec<InstanceFault> = found(json!([{"name": "x"}]))
+        .iter()
+        .map(|finding| finding.fault)
+        .collect();
+    assert_eq!(faults, [InstanceFault::Unknown]);
+}
+
+#[test]
 fn rules_hold_after_defaults_are_filled_in() {
     assert_eq!(found(json!({"size": 4})), Vec::<String>::new());
     let wanted = "spec: fast is for small sizes (rule self.mode != 'fast' || self.size < 3)";
