@@ -50,6 +50,99 @@ func change(crd map[string]any, random *rand.Rand) string {
 	return place.path + ": " + edit
 }
 
+// focusedChange edits defaults with their types, formats and number bounds, and the metadata of the root.
+func focusedChange(crd map[string]any, random *rand.Rand) string {
+	spec, _ := crd["spec"].(map[string]any)
+	versions, _ := spec["versions"].([]any)
+	version, _ := pick(random, versions...).(map[string]any)
+	holder, _ := version["schema"].(map[string]any)
+	root, ok := holder["openAPIV3Schema"].(map[string]any)
+	if !ok {
+		return ""
+	}
+	properties, _ := root["properties"].(map[string]any)
+	if properties == nil {
+		return ""
+	}
+	if random.Intn(4) == 0 {
+		metadata := map[string]any{"type": "object"}
+		properties["metadata"] = metadata
+		return "metadata " + rootMetadata(metadata, random)
+	}
+	added := map[string]any{}
+	holderOf, edit := properties, "field "
+	switch random.Intn(4) {
+	case 0:
+		// The default belongs to the object around the value.
+		outer := map[string]any{"type": "object", "properties": map[string]any{"zzInner": added}}
+		properties["zzAdded"] = outer
+		outer["default"] = map[string]any{"zzInner": anyValue(random)}
+		edit = fmt.Sprintf("outer default %v, ", outer["default"])
+	case 1:
+		outer := map[string]any{"type": "array", "items": added}
+		properties["zzAdded"] = outer
+		outer["default"] = []any{anyValue(random)}
+		edit = fmt.Sprintf("list default %v, ", outer["default"])
+	default:
+		holderOf["zzAdded"] = added
+		added["default"] = anyValue(random)
+	}
+	choose := func(chance int, name string, values ...any) {
+		if random.Intn(chance) == 0 {
+			added[name] = pick(random, values...)
+		}
+	}
+	choose(2, "x-kubernetes-int-or-string", true, true, true, false)
+	if added["x-kubernetes-int-or-string"] != true {
+		choose(2, "x-kubernetes-preserve-unknown-fields", true)
+	}
+	choose(2, "type", "string", "integer", "number", "boolean", "object")
+	choose(2, "format", "int32", "int64", "float", "double", "date", "date-time", "byte", "x", "int-or-string", "uuid", "float64", "duration", "")
+	choose(3, "anyOf", []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}})
+	choose(4, "nullable", true, false)
+	choose(4, "multipleOf", 1, 2, 0, -2, 0.5, -0.5, 0.1, 3e9, 1e30, 1.5)
+	choose(4, "minimum", 1, -1.5, 1e30, 5, -5e18, 9.3e18)
+	choose(4, "maximum", 1, -1.5, 1e30, 5, 5e18, 9.3e18)
+	choose(5, "exclusiveMinimum", true, false)
+	choose(5, "exclusiveMaximum", true, false)
+	choose(6, "enum", []any{"a", 1, 5}, []any{nil}, []any{true, 1.5, "10%"}, []any{1.0, 2.0}, []any{map[string]any{"a": 1}})
+	choose(6, "pattern", "^[0-9]+%?$", "a")
+	choose(6, "maxLength", 1, -1, 0)
+	choose(6, "minLength", 1, 2, -1)
+	choose(6, "maxProperties", 0, -1, 1)
+	choose(8, "not", map[string]any{"enum": []any{1}}, map[string]any{"minimum": 3}, map[string]any{"multipleOf": -1}, map[string]any{"format": "date"})
+	choose(8, "allOf", []any{map[string]any{"multipleOf": 2}}, []any{map[string]any{"format": "int32"}}, []any{map[string]any{"anyOf": []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}}})
+	choose(10, "x-kubernetes-validations", []any{map[string]any{"rule": "self == self"}}, []any{map[string]any{"rule": "type(self) == int ? self > 1 : true"}})
+	return edit + fmt.Sprintf("%v", added)
+}
+
+func anyValue(random *rand.Rand) any {
+	return pick[any](random, 0, 1, 2, 3, 5, -3, 1.0, 1.5, -2.5, 3000000000, 1e30, int64(9007199254740993), true, false, "a", "", "10%", "80", "2020-01-01", "2020-01-01T00:00:00Z", "YQ==", "10s", nil, []any{}, []any{1}, map[string]any{}, map[string]any{"a": 1})
+}
+
+// rootMetadata adds keywords to the metadata of the root, which may contain only name and generateName.
+func rootMetadata(metadata map[string]any, random *rand.Rand) string {
+	text := map[string]any{"type": "string"}
+	values := map[string][]any{
+		"additionalProperties": {true, false, map[string]any{}, map[string]any{"type": "string"}, nil}, "example": {"", "a", 0, 1, false, true, nil, map[string]any{}, []any{}},
+		"externalDocs": {map[string]any{}, map[string]any{"url": ""}, map[string]any{"url": "a"}, nil}, "title": {"", "a"}, "description": {"", "a"}, "format": {"", "x"}, "pattern": {"", "a"},
+		"nullable": {true, false}, "required": {[]any{}, []any{"name"}, nil}, "enum": {[]any{}, []any{nil}, nil}, "minimum": {0, 1, nil}, "maximum": {0}, "multipleOf": {0, -1}, "exclusiveMinimum": {true, false},
+		"exclusiveMaximum": {false, true}, "minLength": {0, -1, nil}, "maxLength": {0}, "minItems": {0}, "maxItems": {0}, "minProperties": {0}, "maxProperties": {0, 1, nil}, "uniqueItems": {false},
+		"items": {map[string]any{}, text, nil}, "allOf": {[]any{}, []any{map[string]any{}}, nil}, "anyOf": {[]any{}, []any{map[string]any{}}}, "oneOf": {[]any{}}, "not": {map[string]any{}, nil},
+		"properties":                           {nil, map[string]any{}, map[string]any{"name": text}, map[string]any{"name": text, "generateName": text}, map[string]any{"labels": map[string]any{"type": "object"}}, map[string]any{"name": text, "uid": text}, map[string]any{"name": map[string]any{"type": "string", "default": "a"}}},
+		"x-kubernetes-preserve-unknown-fields": {true, nil}, "x-kubernetes-embedded-resource": {true, false}, "x-kubernetes-int-or-string": {true, false}, "x-kubernetes-list-type": {"", "set", nil}, "x-kubernetes-map-type": {"", "atomic", "granular", nil},
+		"x-kubernetes-list-map-keys": {[]any{}, nil}, "x-kubernetes-validations": {[]any{}, []any{map[string]any{"rule": "true"}}, nil}, "definitions": {map[string]any{}}, "patternProperties": {map[string]any{}}, "id": {""}, "default": {nil, map[string]any{}}, "$schema": {""},
+		"type": {"object", "", nil, "string"}, "x-unknown": {1}, "dependencies": {nil}, "additionalItems": {nil, false}, "$ref": {nil, ""},
+	}
+	edit := ""
+	for count := 1 + random.Intn(2); count > 0; count-- {
+		name := pick(random, sortedLists(values)...)
+		metadata[name] = pick(random, values[name]...)
+		edit += fmt.Sprintf("%s: %v ", name, metadata[name])
+	}
+	return edit
+}
+
 func collect(schema map[string]any, path string, nodes *[]node) {
 	*nodes = append(*nodes, node{schema, path})
 	properties, _ := schema["properties"].(map[string]any)

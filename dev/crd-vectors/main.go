@@ -1,6 +1,6 @@
 // Asks the API server's own code what it says about CustomResourceDefinitions: those of real bundles, and random edits of them.
 //
-//	go run . [-seed N] [-edits N] DIR... > answers.jsonl
+//	go run . [-seed N] [-edits N] [-focus] DIR... > answers.jsonl
 //
 // Every YAML file below a DIR whose first document is a CustomResourceDefinition of v1 is a start. Each line of the output holds
 // the definition, the edit and the errors; the test schemas_are_judged_as_by_the_api_servers_own_code of crates/olmkit compares them with olmkit's findings.
@@ -38,7 +38,12 @@ type answer struct {
 func main() {
 	seed := flag.Int64("seed", 1, "start of the random numbers")
 	edits := flag.Int("edits", 0, "how many edited definitions")
+	focus := flag.Bool("focus", false, "edit only defaults, their types and bounds, and the metadata of the root")
 	flag.Parse()
+	edited := change
+	if *focus {
+		edited = focusedChange
+	}
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
 	decoder := serializer.NewCodecFactory(scheme).UniversalDecoder(apiextensions.SchemeGroupVersion)
@@ -62,7 +67,7 @@ func main() {
 	for made := 0; made < *edits && len(starts) > 0; {
 		start := starts[random.Intn(len(starts))]
 		crd := copied(start.CRD)
-		edit := change(crd, random)
+		edit := edited(crd, random)
 		if edit == "" {
 			continue
 		}

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use olmkit::bundle::load::Tree;
-use olmkit::fix::{Base, Fixed, FixedBase, FixedFile, NotFixed, Options, fix};
+use olmkit::fix::{Base, Fix, Fixed, FixedBase, FixedFile, NotFixed, Options, fix};
 use olmkit::limits;
 use olmkit::object::UntrustedText;
 use olmkit::validate::source::Source;
@@ -56,8 +56,9 @@ impl FixFlags {
             let tree = &reading.bundle.tree;
             let fixed = fix(tree, &source.shown, options);
             let generator = Generator::of(&source.directory, tree);
+            let review = Review::of(source, tree, &fixed, &generator, options);
             if let Generator::Base(base) = &generator {
-                changes |= self.fix_base(source, &fixed, &fixed.in_base(tree, base))?;
+                changes |= self.fix_base(source, &fixed, &review, &fixed.in_base(tree, base))?;
                 continue;
             }
             changes |= !fixed.files.is_empty();
@@ -66,7 +67,7 @@ impl FixFlags {
             } else {
                 write(&source.directory, &fixed.files)?;
             }
-            report(source, &fixed, self.diff);
+            report(source, &fixed, &review, self.diff);
             if !fixed.files.is_empty() {
                 generator.warn(&source.shown);
             }
@@ -81,7 +82,7 @@ impl FixFlags {
 
 impl FixFlags {
     /// Makes the fixes in the base that a bundle is generated from. True if the base changes.
-    fn fix_base(&self, source: &Source, fixed: &Fixed, base: &FixedBase) -> anyhow::Result<bool> {
+    fn fix_base(&self, source: &Source, fixed: &Fixed, review: &Review, base: &FixedBase) -> anyhow::Result<bool> {
         let files: Vec<FixedFile> = base.file.iter().cloned().collect();
         if self.diff {
             print_diff(Path::new(""), &files)?;
@@ -91,18 +92,60 @@ impl FixFlags {
                 note!("fixed: {}: {}", UntrustedText::new(&fix.file), fix.title);
             }
         }
-        for fix in &base.elsewhere {
+        for fix in base.elsewhere.iter().chain(&review.elsewhere) {
             eprintln!(
                 "not fixed: {}: {}: the bundle is generated, and the value is not in the base of its ClusterServiceVersion; change its source below config/",
                 UntrustedText::new(&source.directory.join(&fix.file).display().to_string()),
                 fix.title
             );
         }
-        report_others(source, fixed);
+        report_others(source, fixed, review);
         if !files.is_empty() && !self.diff {
             note!("run `make bundle` to update {}", UntrustedText::new(&source.shown));
         }
         Ok(!files.is_empty())
+    }
+}
+
+/// Fixes that need review, if they were not requested.
+#[derive(Default)]
+struct Review {
+    /// The ones that `--unsafe-fixes` applies.
+    possible: Vec<Fix>,
+    /// The ones that it does not apply, with the reasons.
+    given_up: Vec<NotFixed>,
+    /// The ones whose values are not in the base that the bundle is generated from.
+    elsewhere: Vec<Fix>,
+}
+
+impl Review {
+    fn of(source: &Source, tree: &Tree, fixed: &Fixed, generator: &Generator, options: Options) -> Self {
+        if fixed.only_unsafe.is_empty() {
+            return Self::default();
+        }
+        let unsafe_fixes = true;
+        let all = fix(
+            tree,
+            &source.shown,
+            Options {
+                unsafe_fixes,
+                ..options
+            },
+        );
+        let mut review = Self {
+            given_up: all.given_up.clone(),
+            ..Self::default()
+        };
+        review.given_up.retain(|other| fixed.only_unsafe.contains(&other.fix));
+        if let Generator::Base(base) = generator {
+            review.elsewhere = all.in_base(tree, base).elsewhere;
+            review.elsewhere.retain(|fix| fixed.only_unsafe.contains(fix));
+        }
+        review.possible.clone_from(&fixed.only_unsafe);
+        review
+            .possible
+            .retain(|fix| !review.given_up.iter().any(|other| other.fix == *fix) && !review.elsewhere.contains(fix));
+        review
     }
 }
 
@@ -222,23 +265,23 @@ fn print_diff(directory: &Path, files: &[FixedFile]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn report(source: &Source, fixed: &Fixed, only_diff: bool) {
+fn report(source: &Source, fixed: &Fixed, review: &Review, only_diff: bool) {
     let of = |file: &str| UntrustedText::new(&source.directory.join(file).display().to_string()).to_string();
     for fix in fixed.made.iter().filter(|_| !only_diff) {
         note!("fixed: {}: {}", of(&fix.file), fix.title);
     }
-    report_others(source, fixed);
+    report_others(source, fixed, review);
 }
 
 /// Reports the fixes that were not applied.
-fn report_others(source: &Source, fixed: &Fixed) {
+fn report_others(source: &Source, fixed: &Fixed, review: &Review) {
     let of = |file: &str| UntrustedText::new(&source.directory.join(file).display().to_string()).to_string();
-    for NotFixed { fix, reason } in &fixed.given_up {
+    for NotFixed { fix, reason } in fixed.given_up.iter().chain(&review.given_up) {
         eprintln!("not fixed: {}: {}: {reason}", of(&fix.file), fix.title);
     }
-    if !fixed.only_unsafe.is_empty() {
+    if !review.possible.is_empty() {
         note!("note: --unsafe-fixes would also apply these; review the result:");
-        for fix in &fixed.only_unsafe {
+        for fix in &review.possible {
             note!("  {}: {}", of(&fix.file), fix.title);
         }
     }

@@ -71,14 +71,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// The parts of bundles that the summary compares.
+const COMPARED: &str =
+    "names, versions, channels, dependencies, CRDs, further objects, Deployments, webhooks, images and permissions";
+
 fn text(summary: &Summary, changes: &[BlockedChange], form: crd::Form) -> anyhow::Result<ExitCode> {
     let mut out = terminal::styled_output();
     if summary.is_empty() {
-        writeln!(
-            out,
-            "no differences in names, versions, channels, dependencies, CRDs, further objects, Deployments, webhooks, images and \
-             permissions"
-        )?;
+        writeln!(out, "no differences in {COMPARED}")?;
     } else {
         // Names in a bundle are as its author wrote them.
         for line in summary.to_string().lines() {
@@ -92,6 +92,9 @@ fn markdown(summary: &Summary, changes: &[BlockedChange]) -> anyhow::Result<()> 
     let mut out = terminal::output();
     // Names in a bundle must not format the page, nor link from it.
     let code = |line: &str| format!("`{}`", UntrustedText::new(&line.replace(['`', '\n'], " ")));
+    if summary.is_empty() {
+        writeln!(out, "No differences in {COMPARED}.\n")?;
+    }
     for (title, lines) in summary.parts() {
         writeln!(out, "### {title}\n")?;
         for line in lines {

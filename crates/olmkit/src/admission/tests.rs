@@ -173,6 +173,43 @@ fn object(version: &str, kind: &str, rest: Value) -> Value {
 }
 
 #[test]
+fn metadata_of_custom_resources_is_checked() {
+    let monitoring = "monitoring.coreos.com/v1";
+    for (version, kind, metadata, place) in [
+        (
+            monitoring,
+            "ServiceMonitor",
+            json!({"name": "Shop_X"}),
+            Some("/metadata/name"),
+        ),
+        (
+            monitoring,
+            "PrometheusRule",
+            json!({"name": "x", "labels": {"a": 1}}),
+            Some("/metadata/labels/a"),
+        ),
+        (
+            "console.openshift.io/v1",
+            "ConsolePlugin",
+            json!({"name": "x", "annotations": {"a": true}}),
+            Some("/metadata/annotations/a"),
+        ),
+        (
+            monitoring,
+            "ServiceMonitor",
+            json!({"name": "x", "labels": {"a": "1"}}),
+            None,
+        ),
+        ("example.com/v1", "ServiceMonitor", json!({"name": "Shop_X"}), None),
+    ] {
+        // Their schemas are unknown.
+        let object = object(version, kind, json!({"metadata": metadata, "spec": {"endpoints": 1}}));
+        let found: Vec<String> = check_object(&object).into_iter().map(|found| found.pointer).collect();
+        assert_eq!(found, place.into_iter().collect::<Vec<_>>(), "{object}");
+    }
+}
+
+#[test]
 fn objects_of_built_in_kinds_are_checked() {
     let rbac = "rbac.authorization.k8s.io/v1";
     for (version, kind, rest, place) in [

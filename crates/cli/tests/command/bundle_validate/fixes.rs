@@ -132,3 +132,23 @@ fn fixes_of_a_bundle_with_an_unknown_source_say_that_they_are_overwritten() {
         run.err
     );
 }
+
+/// The note promises only fixes that `--unsafe-fixes` really applies.
+#[test]
+fn fixes_that_need_review_are_announced_if_they_are_possible() {
+    let folder = folder(&[(CSV, "                runAsNonRoot: true\n", "")]);
+    let title = "restrict the security contexts of deployment demo";
+    let run = validate(folder.path(), &["demo", "--fix"]);
+    let note = format!("note: --unsafe-fixes would also apply these; review the result:\n  demo/{CSV}: {title}\n");
+    assert!(run.err.contains(&note), "{}", run.err);
+
+    let bases = folder.path().join("config/manifests/bases");
+    fs::create_dir_all(&bases).unwrap();
+    let base =
+        "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata:\n  name: demo.v0.0.0\n";
+    fs::write(bases.join("demo.clusterserviceversion.yaml"), base).unwrap();
+    let run = validate(folder.path(), &["demo", "--fix"]);
+    let line = format!("not fixed: demo/{CSV}: {title}: the bundle is generated, and the value");
+    assert!(run.err.contains(&line), "{}", run.err);
+    assert!(!run.err.contains("would also apply"), "{}", run.err);
+}

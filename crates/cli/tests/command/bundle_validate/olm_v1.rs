@@ -204,6 +204,8 @@ fn an_upgrade_is_summed_up_for_programs_and_pull_requests() {
         "{}",
         printed.out
     );
+    let printed = run(directory.path(), &["bundle", "diff", "demo", "demo", "-o", "markdown"]);
+    assert!(printed.out.starts_with("No differences in "), "{}", printed.out);
 }
 
 #[test]

@@ -1,43 +1,234 @@
-//! String formats whose check is certain. The API server supports more of them, and ignores unknown ones.
+//! String formats as the API server checks them. It ignores unknown ones.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::LazyLock;
 
-use base64::Engine as _;
+use olmkit_go::{mail, time, url};
+use regex::Regex;
+
+/// Formats with a regular expression, from k8s.io/kube-openapi and govalidator.
+const PATTERNS: [(&str, &str); 10] = [
+    ("bsonobjectid", r"^[0-9a-fA-F]{24}$"),
+    (
+        "byte",
+        r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$",
+    ),
+    ("hexcolor", r"^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"),
+    (
+        "k8slongname",
+        r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+    ),
+    ("k8sshortname", r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
+    ("ssn", r"^[0-9]{3}[- ][0-9]{2}[- ][0-9]{4}$"),
+    (
+        "uuid",
+        r"(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$",
+    ),
+    (
+        "uuid3",
+        r"(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?3[0-9a-f]{3}-?[0-9a-f]{4}-?[0-9a-f]{12}$",
+    ),
+    (
+        "uuid4",
+        r"(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$",
+    ),
+    (
+        "uuid5",
+        r"(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?5[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$",
+    ),
+];
+
+/// The other formats. `password` allows any string. So do those without a check here: `creditcard`, `hostname`, `isbn`.
+const OTHERS: [&str; 16] = [
+    "cidr",
+    "creditcard",
+    "date",
+    "datetime",
+    "duration",
+    "email",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "mac",
+    "password",
+    "rgbcolor",
+    "uri",
+];
+
+/// Returns true if the API server checks a format of strings. It ignores hyphens in the name.
+pub(super) fn is_supported(format: &str) -> bool {
+    let format = &*format.replace('-', "");
+    OTHERS.contains(&format) || PATTERNS.iter().any(|(name, _)| *name == format)
+}
 
 /// Returns true if a string matches a format. Unchecked formats match any string.
 pub(super) fn holds(format: &str, text: &str) -> bool {
+    static COMPILED: LazyLock<Vec<(&str, Option<Regex>)>> = LazyLock::new(|| {
+        let compiled = PATTERNS.iter().map(|(name, pattern)| (*name, Regex::new(pattern).ok()));
+        compiled.collect()
+    });
+    if format.is_empty() {
+        return true;
+    }
+    let format = &*format.replace('-', "");
     match format {
-        "date-time" | "datetime" => is_date_time(text),
-        "date" => text.parse::<jiff::civil::Date>().is_ok() && text.len() == 10,
-        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
+        "date" => is_date(text),
+        "datetime" => is_date_time(text),
+        "duration" => time::parse_duration(text).is_ok() || is_named_duration(text),
+        "email" => mail::parse_address(text).is_ok(),
+        "ipv4" => is_ipv4(text) || (text.contains('.') && text.parse::<Ipv6Addr>().is_ok()),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_cidr(text),
-        "uuid" => is_uuid(text),
-        "byte" => base64::engine::general_purpose::STANDARD
-            .decode(text.replace(['\r', '\n'], ""))
-            .is_ok(),
-        _ => true,
+        "mac" => is_mac(text),
+        "rgbcolor" => is_rgb_color(text),
+        "uri" => url::parse_request_uri(text).is_ok(),
+        "k8slongname" if text.len() > 253 => false,
+        "k8sshortname" if text.len() > 63 => false,
+        _ => {
+            let pattern = COMPILED.iter().find(|(name, _)| *name == format);
+            pattern
+                .and_then(|(_, pattern)| pattern.as_ref())
+                .is_none_or(|pattern| pattern.is_match(text))
+        }
     }
 }
 
+fn is_date(text: &str) -> bool {
+    text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok()
+}
+
+/// As strfmt's `IsDateTime`: the time zone is required.
 fn is_date_time(text: &str) -> bool {
-    let text = text.replacen(' ', "T", 1);
-    text.parse::<jiff::Timestamp>().is_ok() || text.parse::<jiff::civil::DateTime>().is_ok()
+    static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})$").ok()
+    });
+    let text = text.to_lowercase();
+    let mut parts = text.split('t');
+    let (Some(date), Some(time)) = (parts.next(), parts.next()) else {
+        return false;
+    };
+    is_date(date) && TIME.as_ref().is_none_or(|pattern| pattern.is_match(time))
+}
+
+fn is_mac(text: &str) -> bool {
+    let forms: [(char, usize, [usize; 3]); 3] = [(':', 2, [6, 8, 20]), ('-', 2, [6, 8, 20]), ('.', 4, [3, 4, 10])];
+    forms.iter().any(|(separator, digits, counts)| {
+        let parts: Vec<&str> = text.split(*separator).collect();
+        let is_hex = |part: &&str| part.len() == *digits && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+        counts.contains(&parts.len()) && parts.iter().all(is_hex)
+    })
+}
+
+fn is_rgb_color(text: &str) -> bool {
+    let space = ['\t', '\n', '\u{c}', '\r', ' '];
+    let is_level = |part: &str| {
+        let part = part.trim_matches(space);
+        part.parse::<u8>().is_ok_and(|level| level.to_string() == part)
+    };
+    let levels = text.strip_prefix("rgb(").and_then(|rest| rest.strip_suffix(')'));
+    levels.is_some_and(|levels| levels.split(',').count() == 3 && levels.split(',').all(is_level))
+}
+
+/// Returns true if a string contains a number with a unit, as in Scala: `10 days`.
+fn is_named_duration(text: &str) -> bool {
+    static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"([0-9]+)[\t\n\f\r ]*([A-Za-zµ]+)").ok());
+    /// Short names, and the start of long names.
+    const UNITS: [(&[&str], &str); 8] = [
+        (&["ns"], "nano"),
+        (&["us", "µs"], "micro"),
+        (&["ms"], "milli"),
+        (&["s"], "sec"),
+        (&["m"], "min"),
+        (&["h", "hr"], "hour"),
+        (&["d"], "day"),
+        (&["w", "wk"], "week"),
+    ];
+    let Some(pattern) = NUMBER.as_ref() else { return true };
+    let mut found = false;
+    for (_, [number, unit]) in pattern.captures_iter(text).map(|captures| captures.extract()) {
+        if number.parse::<i64>().is_err() {
+            return false;
+        }
+        let unit = unit.to_lowercase();
+        found |= UNITS
+            .iter()
+            .any(|(names, start)| names.contains(&&*unit) || unit.starts_with(start));
+    }
+    found
+}
+
+/// As Kubernetes reads addresses: leading zeros are allowed.
+fn is_ipv4(text: &str) -> bool {
+    let without_zeros: Vec<&str> = text
+        .split('.')
+        .map(|part| match part.trim_start_matches('0') {
+            "" if !part.is_empty() => "0",
+            rest => rest,
+        })
+        .collect();
+    without_zeros.join(".").parse::<Ipv4Addr>().is_ok()
 }
 
 fn is_cidr(text: &str) -> bool {
     let Some((address, length)) = text.split_once('/') else {
         return false;
     };
-    let Ok(length) = length.parse::<u8>() else { return false };
-    match address.parse::<std::net::IpAddr>() {
-        Ok(std::net::IpAddr::V4(_)) => length <= 32,
-        Ok(std::net::IpAddr::V6(_)) => length <= 128,
-        Err(_) => false,
-    }
+    let is_number = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
+    let Some(length) = length.parse::<u8>().ok().filter(|_| is_number) else {
+        return false;
+    };
+    (is_ipv4(address) && length <= 32) || (address.parse::<Ipv6Addr>().is_ok() && length <= 128)
 }
 
-fn is_uuid(text: &str) -> bool {
-    let digits = text.chars().filter(|c| *c != '-').count();
-    digits == 32 && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As k8s.io/kube-openapi judges them.
+    #[test]
+    fn formats_are_checked_as_by_the_server() {
+        for (format, right, wrong) in [
+            ("date-time", "2020-01-01t10:00:00.5+01:00", "2020-01-01"),
+            ("datetime", "2020-01-01T10:00:00Z", "2020-01-01T10:00:00"),
+            ("date", "2020-02-29", "2020-02-30"),
+            ("duration", "10 days", "10%"),
+            ("duration", "-1.5h", ""),
+            ("duration", "0", "80"),
+            ("byte", "YR==", ""),
+            ("byte", "YQ==", "YQ==\n"),
+            (
+                "uuid",
+                "123e4567e89b12d3a456426614174000",
+                "123e4567-e89b-12d3-a456-42661417400",
+            ),
+            (
+                "uuid4",
+                "123e4567-e89b-42d3-a456-426614174000",
+                "123e4567-e89b-12d3-a456-426614174000",
+            ),
+            ("mac", "01:23:45:67:89:ab", "01:23:45:67:89"),
+            ("mac", "0123.4567.89ab", "0123-4567-89ab"),
+            ("hexcolor", "#fff", "#ffff"),
+            ("rgbcolor", "rgb(1, 2, 255)", "rgb(1, 2, 256)"),
+            ("ssn", "111-22-3333", "111223333"),
+            ("ipv4", "010.0.0.1", "1.2.3"),
+            ("ipv6", "::1", "1.2.3.4"),
+            ("cidr", "10.0.0.0/8", "10.0.0.0/33"),
+            ("email", "a@b", "a"),
+            ("uri", "/a", "a"),
+            ("k8s-short-name", "a-b", "a.b"),
+            ("k8s-long-name", "a.b", "A.b"),
+        ] {
+            assert!(is_supported(format), "{format}");
+            assert!(holds(format, right), "{format} {right}");
+            assert!(!holds(format, wrong), "{format} {wrong}");
+        }
+        for format in ["", "password", "hostname", "int64", "unknown"] {
+            assert!(holds(format, "any string"), "{format}");
+        }
+        assert!(!is_supported("int64"));
+    }
 }

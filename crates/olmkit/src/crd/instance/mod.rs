@@ -120,6 +120,11 @@ pub fn check_created(schema: &Value, object: &Value, has_status: bool, work: &mu
     findings
 }
 
+/// Checks only the metadata of a custom resource.
+pub(crate) fn check_metadata(object: &Value) -> Vec<InstanceFinding> {
+    metadata::check(object)
+}
+
 /// Why the server rejects an object.
 fn refusals(schema: &Value, object: &Value, work: &mut Work) -> Vec<InstanceFinding> {
     let mut findings = Vec::new();
@@ -149,7 +154,7 @@ pub fn has_status(crd: &Value, version: &str) -> bool {
 pub(super) fn check_default(schema: &Value, value: &Value, is_object: bool, work: &mut Work) -> Vec<InstanceFinding> {
     let mut findings = unknown::check_value(schema, value, is_object);
     metadata::check_types(schema, value, is_object, "", &mut findings);
-    findings.extend(schema::check_value(schema, value, work));
+    findings.extend(schema::check_default(schema, value, work));
     if findings.is_empty() {
         findings.extend(rules::check_default(schema, value, is_object, work));
     }

@@ -3,7 +3,7 @@
 use olmkit_cel::GoRegex;
 use serde_json::{Map, Value};
 
-use super::range::{Range, impossible_bounds};
+use super::range::{self, Range};
 use super::{InstanceFault, InstanceFinding, REQUIRED, Work, flag, format, member};
 
 /// Fields that the API server checks itself, regardless of the schema.
@@ -11,7 +11,7 @@ const OWN: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Checks an object against its root schema.
 pub(super) fn check(schema: &Value, object: &Value, work: &mut Work) -> Vec<InstanceFinding> {
-    let mut checker = Checker::new(work);
+    let mut checker = Checker::new(Types::OfObjects, work);
     match object {
         Value::Object(fields) => {
             checker.object(schema, fields, &OWN, "");
@@ -22,21 +22,55 @@ pub(super) fn check(schema: &Value, object: &Value, work: &mut Work) -> Vec<Inst
     checker.findings
 }
 
-/// Checks a value against a schema below the root.
-pub(super) fn check_value(schema: &Value, value: &Value, work: &mut Work) -> Vec<InstanceFinding> {
-    let mut checker = Checker::new(work);
+/// Checks a default against its schema.
+pub(super) fn check_default(schema: &Value, value: &Value, work: &mut Work) -> Vec<InstanceFinding> {
+    let mut checker = Checker::new(Types::OfDefaults, work);
     checker.value(schema, value, "");
     checker.findings
 }
 
+/// The API server converts a schema in two ways: one for objects, one for defaults when the CRD is created.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Types {
+    /// `x-kubernetes-int-or-string` replaces the declared type, and unsupported formats are ignored.
+    OfObjects,
+    /// Only the declared type applies.
+    OfDefaults,
+}
+
+impl Types {
+    /// The types of a schema. Any value fits an empty list.
+    fn of(self, schema: &Value) -> &'static [&'static str] {
+        match self {
+            Self::OfObjects => range::types_of_objects(schema),
+            Self::OfDefaults => range::declared_types(schema),
+        }
+    }
+
+    /// The format of a schema, or an empty string.
+    fn format(self, schema: &Value) -> &str {
+        let name = schema.get("format").and_then(Value::as_str).unwrap_or_default();
+        let is_used = self == Self::OfDefaults
+            || match *self.of(schema) {
+                ["string"] | [] | [_, _] => format::is_supported(name),
+                ["integer"] => matches!(name, "int32" | "int64"),
+                ["number"] => matches!(name, "float" | "double"),
+                _ => false,
+            };
+        if is_used { name } else { "" }
+    }
+}
+
 struct Checker<'w> {
+    types: Types,
     findings: Vec<InstanceFinding>,
     work: &'w mut Work,
 }
 
 impl<'w> Checker<'w> {
-    fn new(work: &'w mut Work) -> Self {
+    fn new(types: Types, work: &'w mut Work) -> Self {
         Self {
+            types,
             findings: Vec::new(),
             work,
         }
@@ -46,7 +80,15 @@ impl<'w> Checker<'w> {
         if self.work.budget.step(1).is_err() {
             return;
         }
-        if value.is_null() && flag(schema, "nullable") {
+        // Of null, the server checks only the type and the enum, which no null fits.
+        if value.is_null() {
+            let has_enum = schema
+                .get("enum")
+                .and_then(Value::as_array)
+                .is_some_and(|allowed| !allowed.is_empty());
+            if (flag(schema, "nullable") || self.has_type(schema, value, pointer)) && has_enum {
+                self.fault(pointer, "must not be null, because the schema has an enum".to_owned());
+            }
             return;
         }
         if !self.has_type(schema, value, pointer) {
@@ -72,35 +114,31 @@ impl<'w> Checker<'w> {
     }
 
     fn has_type(&mut self, schema: &Value, value: &Value, pointer: &str) -> bool {
-        if flag(schema, "x-kubernetes-int-or-string") {
-            if is_integer(value) || value.is_string() {
-                return true;
-            }
-            self.fault(pointer, format!("must be an integer or a string, is {}", brief(value)));
-            return false;
-        }
-        let Some(wanted) = schema.get("type").and_then(Value::as_str) else {
+        let types = self.types.of(schema);
+        let format = self.types.format(schema);
+        if types.is_empty() && (format.is_empty() || value.is_null()) {
             return true;
-        };
-        let fits = match wanted {
+        }
+        let fits = types.iter().any(|wanted| match *wanted {
             "object" => value.is_object(),
             "array" => value.is_array(),
             "string" => value.is_string(),
             "boolean" => value.is_boolean(),
             "number" => value.is_number(),
-            "integer" => is_integer(value),
+            "integer" => range::is_integer(value),
             _ => true,
-        };
+        });
         // The server's validator ignores the type of a string or list if the schema has a format, except for numbers.
-        let has_format = schema
-            .get("format")
-            .and_then(Value::as_str)
-            .is_some_and(|name| !name.is_empty());
-        let is_open = has_format && !matches!(wanted, "number" | "integer");
+        let is_open = !format.is_empty() && !types.iter().any(|wanted| matches!(*wanted, "number" | "integer"));
         if fits || (is_open && (value.is_string() || value.is_array())) {
             return true;
         }
-        self.fault(pointer, format!("must be of type {wanted}, is {}", brief(value)));
+        let wanted = match *types {
+            [] => format!("fit the format {format} of a schema without type"),
+            [wanted] => format!("be of type {wanted}"),
+            _ => "be an integer or a string".to_owned(),
+        };
+        self.fault(pointer, format!("must {wanted}, is {}", brief(value)));
         false
     }
 
@@ -181,9 +219,8 @@ impl<'w> Checker<'w> {
                 format!("must match the pattern {pattern}, is {}", brief(&text.into())),
             );
         }
-        if let Some(name) = schema.get("format").and_then(Value::as_str)
-            && !format::holds(name, text)
-        {
+        let name = self.types.format(schema);
+        if !format::holds(name, text) {
             self.fault(
                 pointer,
                 format!("must have the format {name}, is {}", brief(&text.into())),
@@ -203,33 +240,38 @@ impl<'w> Checker<'w> {
     fn number(&mut self, schema: &Value, number: &serde_json::Number, pointer: &str) {
         let Some(value) = number.as_f64() else { return };
         let bound = |name: &str| schema.get(name).and_then(Value::as_f64);
-        for (keyword, bound, wanted) in impossible_bounds(schema) {
+        let types = self.types.of(schema);
+        let range = Range::new(types, self.types.format(schema));
+        for (keyword, bound, wanted) in range.impossible_bounds(schema, types) {
             self.findings.push(InstanceFinding {
                 pointer: pointer.to_owned(),
                 fault: InstanceFault::Impossible,
                 message: format!("cannot have a value: the {keyword} {bound} of its schema is not a {wanted}"),
             });
         }
+        // The server compares integers with the integer part of a bound that is in range.
+        let integer = number.as_i64();
+        let part = |bound: f64| if range.holds(bound) { integer_part(bound) } else { bound };
+        let compared = |bound: f64| if integer.is_some() { part(bound) } else { bound };
         if let Some(least) = bound("minimum") {
             let exclusive = flag(schema, "exclusiveMinimum");
-            if value < least || (exclusive && value <= least) {
+            if value < compared(least) || (exclusive && value <= compared(least)) {
                 let words = if exclusive { "greater than" } else { "at least" };
                 self.fault(pointer, format!("must be {words} {least}, is {number}"));
             }
         }
         if let Some(most) = bound("maximum") {
             let exclusive = flag(schema, "exclusiveMaximum");
-            if value > most || (exclusive && value >= most) {
+            if value > compared(most) || (exclusive && value >= compared(most)) {
                 let words = if exclusive { "less than" } else { "at most" };
                 self.fault(pointer, format!("must be {words} {most}, is {number}"));
             }
         }
         if let Some(step) = bound("multipleOf").filter(|step| *step > 0.0)
-            && ((value / step) - (value / step).round()).abs() > 1e-9
+            && !range::is_multiple(integer.filter(|_| range.holds(step)), value, step)
         {
             self.fault(pointer, format!("must be a multiple of {step}, is {number}"));
         }
-        let range = Range::of(schema);
         let is_exact = range == Range::Int64 && number.is_i64();
         if !is_exact && !range.holds(value) {
             self.fault(pointer, format!("must be a {}, is {number}", range.name()));
@@ -291,14 +333,28 @@ impl<'w> Checker<'w> {
     }
 }
 
-fn is_integer(value: &Value) -> bool {
-    value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+/// The integer part of a bound, as the API server computes it on amd64: bounds beyond 64 bits become the least integer.
+fn integer_part(bound: f64) -> f64 {
+    const LEAST: f64 = -9_223_372_036_854_775_808.0;
+    if (LEAST..-LEAST).contains(&bound) {
+        bound.trunc()
+    } else {
+        LEAST
+    }
 }
 
-fn equal(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
-        _ => a == b,
+/// Returns true if a value fits a member of an enum.
+fn equal(allowed: &Value, value: &Value) -> bool {
+    match (allowed, value) {
+        (Value::Number(allowed), Value::Number(value)) => {
+            let is_equal = allowed.as_f64() == value.as_f64();
+            // The server converts the value to the type of the allowed one.
+            #[expect(clippy::cast_possible_truncation, reason = "as the API server does")]
+            let is_part =
+                allowed.is_i64() && value.is_f64() && allowed.as_i64() == value.as_f64().map(|value| value as i64);
+            is_equal || is_part
+        }
+        _ => allowed == value,
     }
 }
 

@@ -60,6 +60,57 @@ fn values_must_fit_the_schema() {
     assert_eq!(found(json!({})), ["spec.size: is required"]);
 }
 
+/// Each row was asked of a real API server (Kubernetes 1.36).
+#[test]
+fn types_and_numbers_are_judged_as_by_the_server() {
+    let int_or_string = json!({"x-kubernetes-int-or-string": true, "type": "integer", "maximum": 1.5});
+    let date = json!({"x-kubernetes-preserve-unknown-fields": true, "format": "date"});
+    let unknown_format = json!({"x-kubernetes-preserve-unknown-fields": true, "format": "int64"});
+    let half = json!({"type": "number", "multipleOf": 0.5, "minimum": 1.5});
+    let negative = json!({"type": "integer", "multipleOf": -2});
+    let nullable = json!({"type": "string", "nullable": true, "enum": ["a", null]});
+    for (schema, value, words) in [
+        (&int_or_string, json!(1), ""),
+        (&int_or_string, json!(2), "must be at most 1.5"),
+        (&int_or_string, json!("abc"), ""),
+        (&date, json!(5), "must fit the format date"),
+        (&date, json!({"a": 1}), "must fit the format date"),
+        (&date, json!("2020-01-01"), ""),
+        (&unknown_format, json!(5), ""),
+        (&unknown_format, json!(true), ""),
+        (&half, json!(2), "must be a multiple of 0.5"),
+        (&half, json!(2.5), ""),
+        (
+            &negative,
+            json!(4),
+            "the multipleOf -2 of its schema is not a positive number",
+        ),
+        (&nullable, json!(null), "must not be null"),
+        (&nullable, json!("a"), ""),
+    ] {
+        let schema = json!({"type": "object", "properties": {"odd": schema}});
+        let object = json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "a"}, "odd": value});
+        let found: Vec<String> = check(&schema, &object).iter().map(ToString::to_string).collect();
+        let is_right = match words {
+            "" => found.is_empty(),
+            _ => found.len() == 1 && found[0].contains(words),
+        };
+        assert!(is_right, "{schema} {value}: {found:?}");
+    }
+}
+
+#[test]
+fn a_list_in_place_of_a_string_with_a_format_has_no_fields() {
+    let schema = json!({"type": "string", "format": "date-time"});
+    let found = |value: Value| check_default(&schema, &value, false, &mut Work::default());
+    assert_eq!(found(json!(["x"])), []);
+    let faults: Vec<InstanceFault> = found(json!([{"name": "x"}]))
+        .iter()
+        .map(|finding| finding.fault)
+        .collect();
+    assert_eq!(faults, [InstanceFault::Unknown]);
+}
+
 #[test]
 fn rules_hold_after_defaults_are_filled_in() {
     assert_eq!(found(json!({"size": 4})), Vec::<String>::new());

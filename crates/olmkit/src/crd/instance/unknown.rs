@@ -34,7 +34,8 @@ fn walk(
     let keeps = keeps || flag(schema, "x-kubernetes-preserve-unknown-fields");
     match value {
         Value::Array(items) => {
-            let Some(schema) = schema.get("items") else { return };
+            // A string with a format may be a list. Its items have no fields.
+            let schema = schema.get("items").unwrap_or(&Value::Null);
             for (at, item) in items.iter().enumerate() {
                 walk(
                     schema,

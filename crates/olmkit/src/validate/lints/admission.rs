@@ -47,7 +47,7 @@ define_rules! {
         id: "OBJ-3",
         severity: Severity::Warning,
         origin: Origin::Lint,
-        summary: "An object of a built-in kind should be valid.",
+        summary: "An object of a built-in kind should be valid, and the metadata of any object.",
         why: "OLM cannot create an object that the API server rejects, and the InstallPlan fails.",
         bad: "kind: ConfigMap\ndata: {replicas: 1}",
         good: "kind: ConfigMap\ndata: {replicas: \"1\"}",

@@ -27,12 +27,16 @@ define_rules! {
 }
 
 /// Prefixes of generated placeholders, in lowercase.
-const BEGINNINGS: [&str; 17] = [
+const BEGINNINGS: [&str; 22] = [
     "describe here ",
     "describe your operator",
     "description here",
     "enter a description",
+    "enter description",
+    "enter your description",
+    "insert a description",
     "insert description",
+    "insert your description",
     "add description",
     "add a description",
     "lorem ipsum",
@@ -40,6 +44,7 @@ const BEGINNINGS: [&str; 17] = [
     "your operator description",
     "replace this ",
     "write a description",
+    "write your description",
     "add your description",
     "description of your operator",
     "a description of your operator",
@@ -287,6 +292,7 @@ mod tests {
             "Your operator description goes here",
             "Lorem ipsum dolor sit amet",
             "Add your description here",
+            "Enter description here",
             "<description>",
             "N/A",
             "Test",

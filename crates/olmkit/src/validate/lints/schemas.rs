@@ -113,11 +113,18 @@ fn has_impossible_bounds(schema: &Value) -> bool {
 /// value in an object.
 fn bounds(crd: &Object, schema: &Value, (pointer, path): (&str, &str), checked: &mut Vec<Checked>) {
     for (keyword, bound, wanted) in impossible_bounds(schema) {
-        let message = format!(
-            "{}: the {keyword} {bound} is not a {wanted}: since Kubernetes 1.36 the API server rejects every value",
-            dotted(path)
-        );
-        let hint = "use a format that can hold the bound, such as int64 for 4294967295, or remove the bound";
+        let (effect, hint) = if keyword == "multipleOf" && bound <= 0.0 {
+            (
+                "the API server rejects every number",
+                "use a positive number, or remove multipleOf",
+            )
+        } else {
+            (
+                "since Kubernetes 1.36 the API server rejects every value",
+                "use a format that can hold the bound, such as int64 for 4294967295, or remove the bound",
+            )
+        };
+        let message = format!("{}: the {keyword} {bound} is not a {wanted}: {effect}", dotted(path));
         checked.push(
             Checked::new(&CRD_37, message)
                 .at(crd, &format!("{pointer}/{keyword}"))

@@ -256,6 +256,80 @@ const ROWS: &[(&str, &str)] = &[
         "{type: object, x-kubernetes-validations: [{rule: 'self.all(k, k in oldSelf)'}], additionalProperties: {type: string}}",
         "",
     ),
+    // Of defaults, the API server checks the declared type, not x-kubernetes-int-or-string.
+    ("{x-kubernetes-int-or-string: true, default: 1}", ""),
+    ("{x-kubernetes-int-or-string: true, default: true}", ""),
+    ("{x-kubernetes-int-or-string: true, type: number, default: 1.5}", ""),
+    ("{x-kubernetes-int-or-string: true, type: boolean, default: true}", ""),
+    ("{x-kubernetes-int-or-string: true, type: string, default: 10%}", ""),
+    (
+        "{x-kubernetes-int-or-string: true, type: integer, default: 10%}",
+        "must be of type integer",
+    ),
+    (
+        "{x-kubernetes-int-or-string: true, type: string, default: 1}",
+        "must be of type string",
+    ),
+    (
+        "{x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}], default: true}",
+        "under anyOf",
+    ),
+    (
+        "{type: object, properties: {a: {x-kubernetes-int-or-string: true, type: integer}}, default: {a: b}}",
+        "a: must be of type integer",
+    ),
+    // Without a type, only strings and lists fit a format.
+    (
+        "{x-kubernetes-preserve-unknown-fields: true, format: int64, default: 1}",
+        "must fit the format int64",
+    ),
+    (
+        "{x-kubernetes-preserve-unknown-fields: true, format: int64, default: a}",
+        "",
+    ),
+    // The server divides an integer by the integer part of multipleOf.
+    ("{type: integer, multipleOf: -2}", ""),
+    ("{type: integer, multipleOf: -2, default: 4}", "not a positive number"),
+    ("{type: integer, multipleOf: 0, default: 4}", "not a positive number"),
+    (
+        "{type: number, multipleOf: -0.5, default: 1.5}",
+        "not a positive number",
+    ),
+    ("{type: number, multipleOf: 0.5, default: 1.5}", ""),
+    (
+        "{type: number, multipleOf: 0.5, default: 3}",
+        "must be a multiple of 0.5",
+    ),
+    ("{type: number, multipleOf: 1.5, default: 2}", ""),
+    ("{type: string, multipleOf: -2, default: a}", ""),
+    ("{type: number, enum: [1, 2], default: 1.5}", ""),
+    ("{type: number, enum: [1, 2], default: 2.5}", ""),
+    ("{type: number, enum: [1, 2], default: 3.5}", "must be one of 1, 2"),
+    // Of null, only the type and the enum are checked.
+    (
+        "{type: array, items: {x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}, default: [null]}",
+        "",
+    ),
+    (
+        "{type: array, items: {type: string, nullable: true, enum: [a]}, default: [null]}",
+        "must not be null",
+    ),
+    (
+        "{type: string, format: duration, default: 80}",
+        "must be of type string",
+    ),
+    (
+        "{type: string, format: duration, default: '80'}",
+        "must have the format duration",
+    ),
+    ("{type: string, format: duration, default: 80 s}", ""),
+    (
+        "{type: string, format: date-time, default: '2020-01-01'}",
+        "must have the format date-time",
+    ),
+    ("{type: string, format: byte, default: ''}", "must have the format byte"),
+    ("{type: number, minimum: 1.5, default: 1}", ""),
+    ("{type: number, minimum: 1.5, default: 1.25}", "must be at least 1.5"),
     ("{type: string, description: 5}", "cannot read the definition"),
     ("{type: string, description: '5'}", ""),
     ("{type: string, format: true}", "cannot read the definition"),
@@ -299,6 +373,21 @@ fn the_root_of_a_schema_is_an_object() {
         (
             "        properties:\n          spec:",
             "        properties:\n          metadata: {type: object, properties: {labels: {type: object}}}\n          spec:",
+            "must not specify anything other than name and generateName",
+        ),
+        (
+            "        properties:\n          spec:",
+            "        properties:\n          metadata: {type: object, additionalProperties: false}\n          spec:",
+            "must not specify anything other than name and generateName",
+        ),
+        (
+            "        properties:\n          spec:",
+            "        properties:\n          metadata: {type: object, example: \"\"}\n          spec:",
+            "must not specify anything other than name and generateName",
+        ),
+        (
+            "        properties:\n          spec:",
+            "        properties:\n          metadata: {type: object, x-kubernetes-map-type: \"\"}\n          spec:",
             "must not specify anything other than name and generateName",
         ),
         (

@@ -103,13 +103,16 @@ fn object_fields(schema: &Value, level: Level, path: &Path<'_>, findings: &mut F
     }
 }
 
+/// Returns true if the root's `metadata` has more than names. Below some keywords, the server counts empty values too.
 fn says_too_much(metadata: &Value) -> bool {
     let fields = metadata.as_object().into_iter().flatten();
-    let own = ["type", "properties", "default"];
-    // For the server, empty lists of names are a restriction too.
-    let lists = ["required", "x-kubernetes-list-map-keys"];
-    let other_fields = fields
-        .filter(|(name, _)| !own.contains(&name.as_str()))
-        .any(|(name, value)| is_set(metadata, name) || (value.is_array() && lists.contains(&name.as_str())));
-    other_fields || properties(metadata).any(|(name, _)| !matches!(name.as_str(), "name" | "generateName"))
+    let has_keyword = fields
+        .filter(|(_, value)| !value.is_null())
+        .any(|(name, value)| match name.as_str() {
+            "type" | "properties" | "default" => false,
+            "additionalProperties" | "example" | "x-kubernetes-list-type" | "x-kubernetes-map-type" => true,
+            "required" | "x-kubernetes-list-map-keys" | "x-kubernetes-validations" => value.is_array(),
+            _ => is_set(metadata, name),
+        });
+    has_keyword || properties(metadata).any(|(name, _)| !matches!(name.as_str(), "name" | "generateName"))
 }
