@@ -84,7 +84,7 @@ const NOT_WRITTEN_WITH: Environment = Environment::Except(&[
 ]);
 /// Reading is a matter of seconds, also in the largest operator repositories.
 const READ_TIME: Duration = Duration::from_secs(300);
-/// Git reads some of its own files into memory as a whole. A link from one of them can lead to a device, such as /dev/zero.
+/// Git reads whole files of a repository into memory. A link from such a file can lead to a device, such as /dev/zero.
 const READ_MEMORY: u64 = 1 << 30;
 /// Files in a git directory that git reads before anything else. An archive can contain a pipe or a link to a device in their place.
 const GIT_FILES: [&str; 12] = [

@@ -243,7 +243,7 @@ fn follow(group: &mut Group, run: Run<'_>, end: Option<Instant>) -> io::Result<E
     }
 }
 
-/// A program that reads a device or a large file into memory ends with an error of its own.
+/// A program that reads a device or a large file into memory then reports an error and ends.
 #[cfg(target_os = "linux")]
 fn limit_memory(child: &Child, bytes: u64) -> io::Result<()> {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};

@@ -8,14 +8,14 @@ use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 
 use crate::limits;
 
-/// Returns true if a server says that it compressed an answer for the transfer. The client never asks for it, but some servers and
-/// proxies always do so.
+/// Returns true if a server's header reports that the answer is compressed for the transfer. The client never requests this, but some
+/// servers and proxies always compress.
 pub(super) fn is_gzip_encoded(headers: &HeaderMap) -> bool {
     let value = headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
     value.is_some_and(|value| matches!(value.trim().to_ascii_lowercase().as_str(), "gzip" | "x-gzip"))
 }
 
-/// The bytes of a document without the compression of the transfer, up to `limit` bytes. Bytes that are not gzip stay as they are.
+/// The bytes of a document without the compression of the transfer, up to `limit` bytes. Bytes that are not gzip are not changed.
 pub(super) fn decoded(bytes: Vec<u8>, limit: u64) -> Vec<u8> {
     let mut text = Vec::new();
     match MultiGzDecoder::new(bytes.as_slice()).take(limit).read_to_end(&mut text) {

@@ -46,7 +46,7 @@ impl Endpoint {
     }
 
     /// An address of this endpoint, with the endpoint's own host. Registries on this machine often call themselves `localhost`
-    /// if the client knows them as `127.0.0.1`, or the other way round. `None` for an address of another server.
+    /// if the client's name for them is `127.0.0.1`, or the other way round. `None` for an address of another server.
     pub fn own_address(&self, url: Url) -> Option<Url> {
         let own = Url::parse(&self.url("")).ok()?;
         if own.origin() == url.origin() {
