@@ -182,7 +182,7 @@ fn every_example_is_a_valid_command_line() {
             let own = own.split(" > ").next().unwrap_or_default();
             let words: Vec<String> = shlex(own);
             let output = Command::new("timeout")
-                .args(["60", env!("CARGO_BIN_EXE_olmkit")])
+                .args(["600", env!("CARGO_BIN_EXE_olmkit")])
                 .args(&words[1..])
                 .current_dir(directory.path())
                 .env_clear()
