@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 
 use crate::{
     api::v1alpha1::{FINALIZER, Memcached, MemcachedSpec, Workload},
+    observed::{Endpoints, Replicas, Seen, Server},
     operand,
-    replicas::Replicas,
-    resize::Limits,
-    status::{self, Endpoints, Seen, Server},
+    resize::{self, Limits},
+    status,
 };
 
 /// Name of the operator.
@@ -116,7 +116,7 @@ impl Reconciler for MemcachedReconciler {
         let (image, asked) = (image(memcached, context)?, asked(&memcached.spec));
         let is_set = memcached.spec.workload == Workload::StatefulSet;
         let name = memcached.name_any();
-        let kept = operand::keep_memory(memcached, &json!([image, asked]), || match is_set {
+        let kept = resize::keep_memory(memcached, &json!([image, asked]), || match is_set {
             true => Some(child::<StatefulSet>(context, &name)?.spec?.template),
             false => Some(child::<Deployment>(context, &name)?.spec?.template),
         });
@@ -374,29 +374,17 @@ mod tests {
             let context = Context::recording(&object).with(&serving::<Deployment>(2));
             context.with(&serving::<StatefulSet>(ready))
         };
-        let server = |name: &str, kind: &str| {
-            let owner =
-                json!({ "apiVersion": "apps/v1", "kind": kind, "name": "sample", "uid": "1", "controller": true });
-            let metadata = json!({ "name": name, "namespace": "cache", "labels": { "memcached_cr": "sample" },
-                "ownerReferences": [owner] });
-            Server::of(&serde_json::from_value(json!({ "metadata": metadata })).unwrap())
-                .unwrap()
-                .1
-        };
-        let found = |names: &[&str]| {
-            let endpoint =
-                |name: &&str| json!({ "addresses": ["10.0.0.1"], "targetRef": { "kind": "Pod", "name": name } });
-            let owner =
-                json!({ "apiVersion": "v1", "kind": "Service", "name": "sample", "uid": "1", "controller": true });
-            let endpoints: Vec<Value> = names.iter().map(endpoint).collect();
-            let slice = json!({ "metadata": { "namespace": "cache", "ownerReferences": [owner] }, "addressType": "IPv4",
-                "endpoints": endpoints });
-            Endpoints::of(&serde_json::from_value(slice).unwrap()).unwrap().1
+        let server = |name: &str| Server {
+            name: name.to_owned(),
+            workload: Workload::StatefulSet,
+            failure: None,
+            memory: None,
         };
         let with_servers = |context: Context<Memcached>, names: &[&str]| {
-            let context = context.with_observed(server("sample-0", "StatefulSet"));
-            let context = context.with_observed(server("sample-1", "StatefulSet"));
-            context.with_observed(found(names))
+            let context = context
+                .with_observed(server("sample-0"))
+                .with_observed(server("sample-1"));
+            context.with_observed(Endpoints(names.iter().map(|name| (*name).to_owned()).collect()))
         };
         let waiting = [0, 1, 0, 0, 0, 0];
         assert_eq!(migrates(&object, &begin(1)).await, waiting);

@@ -7,16 +7,16 @@
 //! | module | contents |
 //! |---|---|
 //! | [`api`] | the custom resource, from which the CRD is generated |
-//! | [`operand`] | the managed objects of a Memcached: pure functions |
 //! | [`controller`] | the reconciler and its permissions |
-//! | [`replicas`] | the numbers of a Deployment or StatefulSet |
+//! | [`operand`] | the managed objects of a Memcached: pure functions |
+//! | [`observed`] | the workloads, servers and endpoints that the operator sees |
 //! | [`status`] | the status of a Memcached: a pure function |
 //! | [`resize`] | the memory of running servers |
 //! | [`options`] | flags |
 pub mod api;
 pub mod controller;
+pub mod observed;
 pub mod operand;
 pub mod options;
-pub mod replicas;
 pub mod resize;
 pub mod status;

@@ -1,12 +1,15 @@
-//! Changes the memory of running servers.
-use std::{collections::HashMap, io, sync::Arc, time::Duration};
+//! Changes the memory of servers while they run.
+use std::{borrow::Cow, collections::HashMap, io, sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, stream};
+use k8s_openapi::api::core::v1::PodTemplateSpec;
 use kube_manager::{
+    drift::fingerprint,
     events::Severity,
     health::memory,
     reconcile::{Context, Error, Outcome},
 };
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::TcpStream,
@@ -16,8 +19,9 @@ use tokio::{
 
 use crate::{
     api::v1alpha1::{Memcached, MemcachedSpec},
-    operand,
-    status::{Server, failed},
+    observed::Server,
+    operand::{self, IN_PLACE},
+    status::failed,
 };
 
 /// Servers of a Memcached that change their memory at the same time.
@@ -28,6 +32,29 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Bytes of an answer.
 const ANSWER: u64 = 64 << 10;
+
+/// The Memcached from which the pod template follows. While `rest` stays, it has the memory of the `live` template, because a change of the
+/// template restarts the servers.
+pub fn keep_memory<'m>(
+    memcached: &'m Memcached,
+    rest: &Value,
+    live: impl FnOnce() -> Option<PodTemplateSpec>,
+) -> Cow<'m, Memcached> {
+    let mut kept = Cow::Borrowed(memcached);
+    if memcached.spec.resizes_in_place() {
+        let (rest, spec) = (fingerprint(rest), &mut kept.to_mut().spec);
+        let recorded = live().and_then(|live| live.metadata?.annotations?.remove(IN_PLACE));
+        let former = recorded.and_then(|recorded| serde_json::from_str(recorded.strip_prefix(&rest)?).ok());
+        if let Some(former) = former {
+            (spec.memory_limit_megabytes, spec.resources) = former;
+        }
+        let memory = json!([spec.memory_limit_megabytes, spec.resources]);
+        let pods = spec.pod_template.get_or_insert_default();
+        let annotations = pods.annotations.get_or_insert_default();
+        annotations.insert(IN_PLACE.to_owned(), format!("{rest}{memory}"));
+    }
+    kept
+}
 
 /// The memory for items of the servers, by container ID. A container that restarts has its former memory.
 #[derive(Default)]
@@ -46,13 +73,10 @@ impl Limits {
         let results: Vec<Result<bool, Error>> = changes.buffered(AT_ONCE).collect().await;
         let results = results.into_iter().collect::<Result<Vec<bool>, Error>>()?;
         let (all, done) = (results.len(), results.into_iter().filter(|is_done| *is_done).count());
-        let message = format!(
-            "{done} of {all} servers have {} MiB for items",
-            spec.memory_limit_megabytes
-        );
-        let failures = servers
-            .iter()
-            .filter_map(|server| server.memory.as_ref()?.failure.as_ref());
+        let items = spec.memory_limit_megabytes;
+        let message = format!("{done} of {all} servers have {items} MiB for items");
+        let memories = servers.iter().filter_map(|server| server.memory.as_ref());
+        let failures = memories.filter_map(|memory| memory.failure.as_ref());
         Ok(match done < all {
             true => failed(&message, failures).unwrap_or_else(|| Outcome::waiting("ResizingMemory", message)),
             false => Outcome::ready(),
@@ -77,10 +101,8 @@ impl Limits {
             if has_room && !is_set {
                 let result = timeout(PATIENCE, set_items(address, spec.container_port, items)).await;
                 let error = |error| {
-                    Error::new(
-                        "ResizeFailed",
-                        format!("cannot change the memory of pod {name}: {error}"),
-                    )
+                    let message = format!("cannot change the memory of pod {name}: {error}");
+                    Error::new("ResizeFailed", message)
                 };
                 result.unwrap_or_else(|late| Err(late.into())).map_err(error)?;
                 let mut known = self.0.lock().await;
@@ -145,11 +167,10 @@ async fn ask(server: &mut BufReader<TcpStream>, command: &str) -> io::Result<Str
 mod tests {
     use std::net::Ipv4Addr;
 
-    use serde_json::json;
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::operand::fixtures::memcached;
+    use crate::operand::{deployment, fixtures::memcached};
 
     /// A server that has two pages more than its limit, and releases one of them.
     async fn server(answer: &'static str) -> (i32, tokio::task::JoinHandle<Vec<String>>) {
@@ -221,5 +242,62 @@ mod tests {
         let context = Context::recording(&resizing);
         let outcome = Limits::default().apply(&resizing, &context).await.unwrap();
         assert!(outcome.is_ready());
+    }
+
+    /// The template of a Memcached with this spec and image, when `live` runs.
+    fn template(spec: &Value, image: &str, live: Option<&PodTemplateSpec>) -> PodTemplateSpec {
+        let mut spec = spec.clone();
+        spec["warmCache"] = json!("ResizeInPlace");
+        let memcached = memcached(&spec);
+        let kept = keep_memory(&memcached, &json!([image]), || live.cloned());
+        deployment(&kept, image).spec.unwrap().template
+    }
+
+    /// Memcached's option -m, and request and limit of the container.
+    fn memory(template: &PodTemplateSpec) -> [String; 3] {
+        let template = serde_json::to_value(template).unwrap();
+        let container = &template["spec"]["containers"][0];
+        let resources = &container["resources"];
+        let memory = [
+            &container["args"][1],
+            &resources["requests"]["memory"],
+            &resources["limits"]["memory"],
+        ];
+        memory.map(|text| text.as_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn a_change_of_the_memory_alone_does_not_change_the_template() {
+        let first = template(&json!({}), "m:1", None);
+        assert_eq!(memory(&first), ["64", "128Mi", "128Mi"]);
+        let grown = json!({ "memoryLimitMegabytes": 128, "resources": { "limits": { "memory": "1Gi" } } });
+        assert_eq!(template(&grown, "m:1", Some(&first)), first);
+        // An edit of the live template is reverted.
+        let mut edited = first.clone();
+        edited.spec.as_mut().unwrap().containers[0].args.as_mut().unwrap()[1] = "9".to_owned();
+        assert_eq!(template(&grown, "m:1", Some(&edited)), first);
+    }
+
+    #[test]
+    fn another_change_takes_the_memory_along() {
+        let grown = json!({ "memoryLimitMegabytes": 1024 });
+        let first = template(&json!({}), "m:1", None);
+        assert_eq!(
+            memory(&template(&grown, "m:2", Some(&first))),
+            ["1024", "1328Mi", "1328Mi"]
+        );
+        let cold = deployment(&memcached(&json!({})), "m:1").spec.unwrap().template;
+        assert_eq!(memory(&template(&grown, "m:1", Some(&cold)))[0], "1024");
+    }
+
+    #[test]
+    fn the_mode_needs_no_shell_and_no_volume() {
+        let pod = template(&json!({}), "m:1", None).spec.unwrap();
+        let command = pod.containers[0].command.as_deref();
+        assert_eq!((pod.volumes, command), (None, Some(&["memcached".to_owned()][..])));
+        assert!(
+            pod.containers[0].lifecycle.is_some(),
+            "a deleted server runs for a moment"
+        );
     }
 }

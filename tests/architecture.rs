@@ -25,7 +25,7 @@ const BASE: &[&[&str]] = &[&["object"], &["limits"], &["files", "temporary", "pr
 const OPERATOR: &[&[&str]] = &[
     &["api"],
     &["operand"],
-    &["replicas"],
+    &["observed"],
     &["status"],
     &["resize"],
     &["controller"],

@@ -1,4 +1,4 @@
-//! Renders `config/` from the types in `api`, the table in `permissions` and the settings in `config/package.yaml`.
+//! Renders `config/` from the types in `api`, the permissions of `controller` and the settings in `config/package.yaml`.
 
 use std::path::PathBuf;
 

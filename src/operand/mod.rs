@@ -1,28 +1,17 @@
 //! The managed objects of a Memcached: pure functions from the Memcached to its workload, Service, budget and list of servers.
 //! They contain only the fields that the operator manages. Other clients may set all others.
-mod binding;
-mod budget;
-mod deployment;
-mod memory;
-mod network_policy;
-mod pod;
-mod process;
-mod service;
-mod stateful_set;
+mod clients;
+mod container;
+mod workload;
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::{ResourceExt, api::ObjectMeta};
 
-pub use binding::{binding, binding_name, list_name, server_list, servers};
-pub use budget::{budget, has_budget};
-pub use deployment::deployment;
-pub use memory::{IN_PLACE, keep_memory};
-pub use network_policy::network_policy;
-pub use pod::{deadline_seconds, resources};
-pub use service::service;
-pub use stateful_set::stateful_set;
+pub use clients::{binding, binding_name, list_name, network_policy, server_list, servers, service};
+pub use container::resources;
+pub use workload::{budget, deadline_seconds, deployment, has_budget, stateful_set};
 
 use crate::api::v1alpha1::Memcached;
 
@@ -37,6 +26,10 @@ pub const OWNER: &str = "memcached_cr";
 
 /// The label selector of the pods of all Memcacheds.
 pub const SERVERS: &str = "app.kubernetes.io/managed-by=memcached-operator";
+
+/// The annotation of pods that change their memory in place: a fingerprint of everything else that their template follows from, and the
+/// memory with which they started.
+pub const IN_PLACE: &str = "cache.example.com/resize-in-place";
 
 /// The labels by which the workload, the Service and the budget select pods.
 ///
@@ -62,10 +55,9 @@ fn label_selector(labels: BTreeMap<String, String>) -> LabelSelector {
 
 /// The selector in the text form of `status.selector`.
 pub fn selector_text(memcached: &Memcached) -> String {
-    let pairs = selector(memcached)
-        .into_iter()
-        .map(|(key, value)| format!("{key}={value}"));
-    pairs.collect::<Vec<_>>().join(",")
+    let labels = selector(memcached).into_iter();
+    let pairs: Vec<String> = labels.map(|(key, value)| format!("{key}={value}")).collect();
+    pairs.join(",")
 }
 
 /// The labels of all objects and pods of a Memcached.
@@ -79,9 +71,14 @@ pub fn labels(memcached: &Memcached) -> BTreeMap<String, String> {
     selector(memcached).into_iter().chain(more).collect()
 }
 
+/// Metadata of an object with the name of the Memcached.
 fn metadata(memcached: &Memcached) -> ObjectMeta {
+    named(memcached, memcached.name_any())
+}
+
+fn named(memcached: &Memcached, name: String) -> ObjectMeta {
     ObjectMeta {
-        name: Some(memcached.name_any()),
+        name: Some(name),
         labels: Some(labels(memcached)),
         ..ObjectMeta::default()
     }

@@ -1,24 +1,14 @@
 //! `cache.example.com/v1alpha1`: the kind `Memcached`.
-mod disruption;
-mod pod_template;
-mod resources;
 mod rules;
+mod settings;
 mod status;
-mod tls;
-mod warm_cache;
-mod workload;
 
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-pub use disruption::DisruptionBudget;
-pub use pod_template::PodTemplate;
-pub use resources::Resources;
+pub use settings::{DisruptionBudget, PodTemplate, Resources, Tls, WarmCache, Workload};
 pub use status::{Binding, MemcachedStatus, Phase};
-pub use tls::Tls;
-pub use warm_cache::WarmCache;
-pub use workload::Workload;
 
 use crate::api::{
     ADVANCED, NUMBER, POD_COUNT, RESOURCE_REQUIREMENTS, SELECT_DEPLOYMENT, SELECT_RESIZE_IN_PLACE, SELECT_STATEFUL_SET,

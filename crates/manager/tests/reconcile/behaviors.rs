@@ -474,6 +474,30 @@ async fn a_rejected_child_is_not_tried_again_because_of_its_sibling() {
     running.stop().await;
 }
 
+/// The event Available follows when the object is available.
+#[tokio::test]
+async fn a_corrected_object_that_is_not_available_has_no_recovery() {
+    let world = World::new("closed").await;
+    let running = world.operator(1).await;
+    let rejected = ShopSpec {
+        extra: true,
+        closed: true,
+        label: Some("x".repeat(70)),
+        ..ShopSpec::default()
+    };
+    world.create("web", rejected).await;
+    world.condition("web", "Degraded", "True").await;
+    assert!(world.event("Failed").await.contains("metadata.labels"));
+    world.set("web", json!({ "label": "short" })).await;
+    let shop = world.condition("web", "Degraded", "False").await;
+    assert!(!conditions::is_true(&shop.status.unwrap().conditions, "Available"));
+    world.set("web", json!({ "closed": false })).await;
+    world.is_available("web").await;
+    assert_eq!(world.event("Available").await, "everything is ready");
+    assert_eq!(world.events("Recovered").await, Vec::<String>::new());
+    running.stop().await;
+}
+
 /// 130: the API server answers an apply without a change with a new version.
 #[tokio::test]
 async fn an_apply_that_changes_nothing_is_not_repeated() {

@@ -32,6 +32,9 @@ pub struct ShopSpec {
     /// Nothing is changed.
     #[serde(default)]
     pub paused: bool,
+    /// True if the shop is not available.
+    #[serde(default)]
+    pub closed: bool,
     /// A label that the API server rejects if it is too long.
     #[serde(default)]
     pub label: Option<String>,
@@ -49,6 +52,7 @@ impl Default for ShopSpec {
             size: 1,
             extra: false,
             paused: false,
+            closed: false,
             label: None,
             secret: None,
             bytes: 0,
@@ -116,7 +120,11 @@ impl Reconciler for Shops {
         context
             .apply_if(spec.extra, || labeled(&format!("{name}-extra"), &labels))
             .await?;
-        Ok(Outcome::ready().status(json!({ "size": spec.size })))
+        let outcome = match spec.closed {
+            true => Outcome::waiting("Closed", "the shop is closed").available(false, "spec.closed is true"),
+            false => Outcome::ready(),
+        };
+        Ok(outcome.status(json!({ "size": spec.size })))
     }
 
     async fn cleanup(&self, _: &Shop, _: &Context<Shop>) -> Result<Outcome, Error> {
