@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Reference;
 use super::compression::{Compression, Decoder};
-use super::digest::{Digest, DigestReader};
+use super::digest::{Algorithm, Digest, DigestReader};
 use super::error::Error;
 use super::json;
 use super::layout::{Image, Layout};
@@ -156,9 +156,27 @@ fn decompressed(layout: &Layout, layer: &Descriptor, diff_id: &Digest) -> Result
 
 /// Decompresses a layer and checks the digest of the result.
 fn check_diff_id(layout: &Layout, layer: &Descriptor, diff_id: &Digest, plain: &mut dyn Write) -> Result<(), Error> {
+    let actual = plain_digest(layout, layer, diff_id.algorithm(), plain)?;
+    if actual == *diff_id {
+        return Ok(());
+    }
+    Err(Error::Mismatch {
+        what: format!("layer {}", layer.digest),
+        expected: diff_id.clone(),
+        actual,
+    })
+}
+
+/// Decompresses a layer. The digest of the result.
+fn plain_digest(
+    layout: &Layout,
+    layer: &Descriptor,
+    algorithm: Algorithm,
+    plain: &mut dyn Write,
+) -> Result<Digest, Error> {
     let what = format!("layer {}", layer.digest);
     let mut stream = LayerReader::open(layout, layer, &unpacking_limits())?;
-    let mut reader = DigestReader::new(&mut stream, diff_id.algorithm());
+    let mut reader = DigestReader::new(&mut stream, algorithm);
     let copied = io::copy(&mut reader, plain);
     let (actual, _) = reader.finish();
     stream.verify()?;
@@ -167,14 +185,7 @@ fn check_diff_id(layout: &Layout, layer: &Descriptor, diff_id: &Digest, plain: &
         path: PathBuf::from(&what),
         source,
     })?;
-    if actual != *diff_id {
-        return Err(Error::Mismatch {
-            what,
-            expected: diff_id.clone(),
-            actual,
-        });
-    }
-    Ok(())
+    Ok(actual)
 }
 
 fn append<W: Write>(
@@ -400,25 +411,70 @@ impl Files {
     }
 }
 
-/// The layer for a file of an archive of `docker save`. Layers with a compression that has no media type are stored without it.
-fn docker_layer(layout: &Layout, file: &(Digest, u64, Compression), diff_id: &Digest) -> Result<Descriptor, Error> {
-    let (digest, size, compression) = file;
-    let layer = |kind| Descriptor::new(kind, digest.clone(), *size);
-    let layer = match compression {
-        Compression::None => layer(media_type::DOCKER_LAYER),
-        Compression::Gzip => layer(media_type::DOCKER_LAYER_GZIP),
-        Compression::Zstd => layer(media_type::DOCKER_LAYER_ZSTD),
-        Compression::Bzip2 | Compression::Xz => {
-            let mut blob = layout.blob_writer()?;
-            check_diff_id(layout, &layer(media_type::DOCKER_LAYER), diff_id, &mut blob)?;
-            let (digest, size) = layout.store(blob)?;
-            return Ok(Descriptor::new(media_type::DOCKER_LAYER, digest, size));
+/// The layers for the files of an archive of `docker save`. Each file is decompressed once, however often it is listed.
+#[derive(Default)]
+struct Layers(HashMap<(Digest, Algorithm), Result<(Descriptor, Digest), String>>);
+
+impl Layers {
+    /// The layer for a file. A compression that has no media type is removed.
+    fn get(
+        &mut self,
+        layout: &Layout,
+        file: &(Digest, u64, Compression),
+        diff_id: &Digest,
+    ) -> Result<Descriptor, Error> {
+        let (digest, size, compression) = file;
+        let kind = match compression {
+            Compression::None | Compression::Bzip2 | Compression::Xz => media_type::DOCKER_LAYER,
+            Compression::Gzip => media_type::DOCKER_LAYER_GZIP,
+            Compression::Zstd => media_type::DOCKER_LAYER_ZSTD,
+        };
+        let layer = Descriptor::new(kind, digest.clone(), *size);
+        let is_kept = !matches!(compression, Compression::Bzip2 | Compression::Xz);
+        if is_kept && layer.digest == *diff_id {
+            return Ok(layer);
         }
-    };
-    if layer.digest != *diff_id {
-        check_diff_id(layout, &layer, diff_id, &mut io::sink())?;
+        let what = format!("layer {digest}");
+        let key = (digest.clone(), diff_id.algorithm());
+        let (layer, actual) = match self.0.get(&key) {
+            Some(Ok(known)) => known.clone(),
+            Some(Err(reason)) => {
+                let reason = reason.clone();
+                return Err(Error::Refused { what, reason });
+            }
+            None => {
+                let read = Self::read(layout, &layer, is_kept, diff_id.algorithm());
+                let outcome = read.as_ref().map(Clone::clone).map_err(ToString::to_string);
+                self.0.insert(key, outcome);
+                read?
+            }
+        };
+        if actual == *diff_id {
+            return Ok(layer);
+        }
+        Err(Error::Mismatch {
+            what,
+            expected: diff_id.clone(),
+            actual,
+        })
     }
-    Ok(layer)
+
+    /// The layer, and the digest of its content.
+    fn read(
+        layout: &Layout,
+        layer: &Descriptor,
+        is_kept: bool,
+        algorithm: Algorithm,
+    ) -> Result<(Descriptor, Digest), Error> {
+        if is_kept {
+            let actual = plain_digest(layout, layer, algorithm, &mut io::sink())?;
+            return Ok((layer.clone(), actual));
+        }
+        let mut blob = layout.blob_writer()?;
+        let actual = plain_digest(layout, layer, algorithm, &mut blob)?;
+        let (digest, size) = layout.store(blob)?;
+        Ok((Descriptor::new(&layer.media_type, digest, size), actual))
+    }
 }
 
 /// The images of an archive of `docker save`.
@@ -460,8 +516,9 @@ pub(crate) fn read_docker_images(path: &Path, folder: &Path) -> Result<DockerIma
     let names = saved.iter().map(|image| image.repo_tags.as_ref().map_or(1, Vec::len));
     limited(path, "names", names.sum(), limits::NAMES)?;
     let (mut named, mut images, mut broken) = (Vec::new(), Vec::new(), None);
+    let mut known = Layers::default();
     for image in saved {
-        let descriptor = match read_saved(&image, &files, &layout, path) {
+        let descriptor = match read_saved(&image, &files, &mut known, &layout, path) {
             Ok(descriptor) => descriptor,
             Err(error) => {
                 broken.get_or_insert(error);
@@ -491,7 +548,13 @@ fn missing(what: &str, path: &Path) -> Error {
 }
 
 /// Writes the manifest of a saved image, whose files were read.
-fn read_saved(image: &Saved, files: &Files, layout: &Layout, path: &Path) -> Result<Descriptor, Error> {
+fn read_saved(
+    image: &Saved,
+    files: &Files,
+    known: &mut Layers,
+    layout: &Layout,
+    path: &Path,
+) -> Result<Descriptor, Error> {
     let names = image.layers.as_deref().unwrap_or_default();
     limited(path, "layers in one image", names.len(), limits::LAYERS)?;
     let file = |name: &str| files.get(name).ok_or_else(|| missing(name, path));
@@ -502,7 +565,7 @@ fn read_saved(image: &Saved, files: &Files, layout: &Layout, path: &Path) -> Res
     check_layer_count(what, names.len(), &document)?;
     let mut layers = Vec::new();
     for (name, diff_id) in names.iter().zip(&document.rootfs.diff_ids) {
-        layers.push(docker_layer(layout, file(name)?, diff_id)?);
+        layers.push(known.get(layout, file(name)?, diff_id)?);
     }
     let manifest = Manifest {
         schema_version: 2,
@@ -755,6 +818,33 @@ mod tests {
             assert_eq!(found, [true, false, false]);
             assert!(read.broken.unwrap().to_string().contains("gone"));
             assert!(read_docker(&path, &folder.path().join("all")).is_err());
+        }
+    }
+
+    #[test]
+    fn a_layer_is_decompressed_once_however_often_it_is_listed() {
+        let plain = archive(&[Entry::File("a", b"x")]);
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&plain).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::create_temporary(folder.path()).unwrap();
+        let mut known = Layers::default();
+        let diff_id = crate::sha256(&plain);
+        let wrong = crate::sha256(b"wrong");
+        for (bytes, compression, is_right) in [
+            (gzip.finish().unwrap(), Compression::Gzip, true),
+            (b"\x1f\x8bdamaged".to_vec(), Compression::Gzip, false),
+        ] {
+            let blob = layout.write_blob(media_type::DOCKER_LAYER_GZIP, &bytes).unwrap();
+            let file = (blob.digest.clone(), blob.size, compression);
+            assert_eq!(known.get(&layout, &file, &diff_id).is_ok(), is_right);
+            // Another decompression would need the blob.
+            fs::remove_file(layout.blob_path(&blob.digest)).unwrap();
+            let again = known.get(&layout, &file, &diff_id);
+            assert_eq!(again.as_ref().is_ok_and(|layer| *layer == blob), is_right);
+            let error = known.get(&layout, &file, &wrong).unwrap_err();
+            assert_eq!(matches!(error, Error::Mismatch { .. }), is_right, "{error}");
+            assert!(!error.to_string().contains("No such file"), "{error}");
         }
     }
 

@@ -1,19 +1,16 @@
 //! Differences between two images: settings, labels, files.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::io;
+use std::path::PathBuf;
 
 use serde::Serialize;
-
-use olmkit::temporary::Directory;
 
 use super::digest::{Algorithm, Digest, DigestReader};
 use super::error::Error;
 use super::layout::{Image, Layout};
 use super::spec::RunConfig;
-use super::unpack::{Limits, unpack};
+use super::unpack::{Item, Limits, for_each_path};
 
 /// One difference. A side that has nothing there is `None`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -49,38 +46,29 @@ fn facts(layout: &Layout, image: &Image) -> Result<BTreeMap<String, String>, Err
         "platform".to_owned(),
         format!("{}/{}", image.config.os, image.config.architecture),
     );
-    let folder = Directory::new("diff").map_err(Error::file("create", &std::env::temp_dir()))?;
-    unpack(layout, image, folder.path(), &[], &Limits::default())?;
-    for entry in walkdir::WalkDir::new(folder.path()).min_depth(1) {
-        let entry = entry.map_err(|error| Error::File {
+    for_each_path(layout, image, &Limits::default(), |names, item| {
+        let description = describe(item).map_err(|source| Error::File {
             action: "read",
-            path: folder.path().to_owned(),
-            source: error.into(),
+            path: names.first().map(PathBuf::from).unwrap_or_default(),
+            source,
         })?;
-        let below = entry.path().strip_prefix(folder.path()).unwrap_or(entry.path());
-        facts.insert(format!("file /{}", below.display()), describe(entry.path())?);
-    }
+        let named = names.iter().map(|name| (format!("file /{name}"), description.clone()));
+        facts.extend(named);
+        Ok(())
+    })?;
     Ok(facts)
 }
 
-fn describe(path: &Path) -> Result<String, Error> {
-    let metadata = fs::symlink_metadata(path).map_err(Error::file("read", path))?;
-    if metadata.is_symlink() {
-        let target = fs::read_link(path).map_err(Error::file("read", path))?;
-        return Ok(format!("link to {}", target.display()));
-    }
-    if metadata.is_dir() {
-        return Ok("directory".to_owned());
-    }
-    let file = File::open(path).map_err(Error::file("read", path))?;
-    let mut reader = DigestReader::new(file, Algorithm::Sha256);
-    std::io::copy(&mut reader, &mut std::io::sink()).map_err(Error::file("read", path))?;
-    let (digest, size): (Digest, u64) = reader.finish();
-    let executable = if metadata.permissions().mode() & 0o111 != 0 {
-        ", executable"
-    } else {
-        ""
+fn describe(item: Item<'_>) -> io::Result<String> {
+    let (executable, content) = match item {
+        Item::Directory => return Ok("directory".to_owned()),
+        Item::Link(target) => return Ok(format!("link to {}", target.display())),
+        Item::File { executable, content } => (executable, content),
     };
+    let mut reader = DigestReader::new(content, Algorithm::Sha256);
+    io::copy(&mut reader, &mut io::sink())?;
+    let (digest, size): (Digest, u64) = reader.finish();
+    let executable = if executable { ", executable" } else { "" };
     Ok(format!("{size} bytes, {digest}{executable}"))
 }
 

@@ -13,7 +13,7 @@ use super::layout::{Image, Layout, position};
 use super::registry::{Client, Platforms};
 use super::spec::{Descriptor, Platform};
 use super::store::Store;
-use super::unpack::{LayerEntry, Limits, Unpacked, for_each_entry, unpack};
+use super::unpack::{LayerEntry, Limits, Unpacked, for_each_entry, unpack, unpack_reachable};
 use super::{InvalidReference, Reference};
 
 /// A location of an image.
@@ -117,6 +117,11 @@ impl Fetched {
             selection,
             &Limits::default(),
         )
+    }
+
+    /// Unpacks a part of the image for a platform. See [`unpack_reachable`].
+    pub fn unpack_reachable(&self, platform: &Platform, target: &Path, names: &[&str]) -> Result<Unpacked, Error> {
+        unpack_reachable(&self.layout, &self.image(platform)?, target, names, &Limits::default())
     }
 
     /// Visits the entries of each layer of the image for a platform. See [`for_each_entry`].

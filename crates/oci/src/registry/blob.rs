@@ -180,10 +180,19 @@ impl Peer<'_> {
             if encoded && matches!(interruption, Interruption::Ended) {
                 let raw = std::mem::replace(&mut hasher, Hasher::new(blob.digest.algorithm())).finish();
                 // Some stores label gzip layers so. The bytes themselves are the blob then.
-                if raw != blob.digest {
-                    (file, hasher) = decode(&file, blob, layout)?;
-                } else {
+                if raw == blob.digest && position == blob.size {
                     return layout.persist(file, &blob.digest).map_err(Error::from);
+                }
+                (file, hasher, position) = match decode(&file, blob, layout)? {
+                    Ok(decoded) => decoded,
+                    Err(error) => {
+                        let problem = format!("it labels the answer as gzip, and the content is damaged: {error}");
+                        return Err(self.protocol(&action, problem));
+                    }
+                };
+                if position != blob.size {
+                    let problem = format!("the blob has another size than the {} bytes in its manifest", blob.size);
+                    return Err(self.protocol(&action, problem));
                 }
                 break;
             }
@@ -326,6 +335,10 @@ impl Peer<'_> {
             };
             match self.upload_session(&upload, session, &mut failures).await? {
                 Outcome::Done => return Ok(()),
+                Outcome::TooLarge if requests == Requests::One => {
+                    let problem = "413: the blob is too large for one request, and the registry rejects several";
+                    return Err(self.protocol(action, problem.to_owned()));
+                }
                 Outcome::TooLarge if chunk.is_none_or(|chunk| chunk > FALLBACK_CHUNK) && !fell_back => {
                     fell_back = true;
                     let host = &self.endpoint.host;
@@ -644,24 +657,31 @@ fn encoded_size(size: u64) -> u64 {
     size.saturating_add(size / 512).saturating_add(4096)
 }
 
-/// The content of a blob that a server compressed for the transfer, and its digest.
-fn decode(encoded: &File, blob: &Descriptor, layout: &Layout) -> Result<(File, Hasher), Error> {
-    let failed = crate::Error::file("decompress", encoded.path());
+/// The content of a blob that a server compressed for the transfer, with the digest and size of the content, or the reason
+/// why the answer cannot be decompressed.
+fn decode(
+    encoded: &File,
+    blob: &Descriptor,
+    layout: &Layout,
+) -> Result<std::io::Result<(File, Hasher, u64)>, crate::Error> {
     let source = olmkit::limits::open(encoded.path()).map_err(crate::Error::file("read", encoded.path()))?;
+    // One byte more shows that the content is too long.
     let mut content = MultiGzDecoder::new(BufReader::new(source)).take(blob.size.saturating_add(1));
     let mut file = layout.temporary()?;
     let mut hasher = Hasher::new(blob.digest.algorithm());
+    let mut size = 0;
     let mut buffer = vec![0; READ_SIZE];
     loop {
         match content.read(&mut buffer) {
-            Ok(0) => return Ok((file, hasher)),
+            Ok(0) => return Ok(Ok((file, hasher, size))),
             Ok(count) => {
                 let bytes = buffer.get(..count).unwrap_or_default();
                 hasher.update(bytes);
+                size += count as u64;
                 file.write_all(bytes)
                     .map_err(crate::Error::file("write", file.path()))?;
             }
-            Err(error) => return Err(failed(error).into()),
+            Err(error) => return Ok(Err(error)),
         }
     }
 }

@@ -28,7 +28,10 @@ impl Peer<'_> {
             .await?;
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
         let digest = header("docker-content-digest").and_then(|text| text.parse::<Digest>().ok());
-        let size = header(CONTENT_LENGTH.as_str()).and_then(|text| text.parse().ok());
+        // The length of a compressed answer is not the size of the manifest.
+        let is_encoded = is_gzip_encoded(response.headers());
+        let size = header(CONTENT_LENGTH.as_str()).filter(|_| !is_encoded);
+        let size = size.and_then(|text| text.parse().ok());
         let kind = header(CONTENT_TYPE.as_str()).map(str::to_owned);
         // A pinned reference has one digest, whatever the server answers; GET checks the content against it.
         let digest = digest.filter(|digest| !version.contains(':') || *version == digest.to_string());
@@ -78,6 +81,7 @@ impl Peer<'_> {
         // Media types are compared without case.
         let header = header.map(|header| header.split(';').next().unwrap_or(header).trim().to_ascii_lowercase());
         let is_encoded = is_gzip_encoded(response.headers());
+        let too_large = || self.protocol(&action, format!("the manifest has more than {DOCUMENT_BYTES} bytes"));
         let mut bytes = Vec::new();
         while let Some(chunk) = response
             .chunk()
@@ -86,11 +90,14 @@ impl Peer<'_> {
         {
             bytes.extend_from_slice(&chunk);
             if bytes.len() as u64 > DOCUMENT_BYTES {
-                return Err(self.protocol(&action, format!("the manifest has more than {DOCUMENT_BYTES} bytes")));
+                return Err(too_large());
             }
         }
         if is_encoded {
-            bytes = decoded(bytes, DOCUMENT_BYTES);
+            bytes = decoded(bytes, DOCUMENT_BYTES + 1);
+            if bytes.len() as u64 > DOCUMENT_BYTES {
+                return Err(too_large());
+            }
         }
         let asked = version.parse::<Digest>().ok();
         let mut hasher = Hasher::new(asked.as_ref().map_or(Algorithm::Sha256, Digest::algorithm));

@@ -17,7 +17,7 @@ pub use limits::Limits;
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::error::Error;
 use super::layout::{Image, Layout};
@@ -53,6 +53,47 @@ pub fn unpack(
     let tree = read_tree(layout, image, limits)?;
     let plan = write::Plan::new(&tree, &image.manifest.layers, selection, limits)?;
     plan.write(layout, image, target, limits)
+}
+
+/// Unpacks the files and directories with these names, with everything below them and all that links in them lead to. A
+/// program that reads these names finds the same as after unpacking everything: [`unpack`] replaces links by their targets
+/// instead. Names that lead up (`..`) and names that the image does not have are skipped.
+///
+/// # Errors
+/// As of [`unpack`].
+pub fn unpack_reachable(
+    layout: &Layout,
+    image: &Image,
+    target: &Path,
+    names: &[&str],
+    limits: &Limits,
+) -> Result<Unpacked, Error> {
+    let tree = read_tree(layout, image, limits)?;
+    let plan = write::Plan::reachable(&tree, &image.manifest.layers, names, limits)?;
+    plan.write(layout, image, target, limits)
+}
+
+/// A part of an image that [`for_each_path`] visits.
+pub(crate) enum Item<'i> {
+    Directory,
+    /// The relative path to its target.
+    Link(PathBuf),
+    File {
+        executable: bool,
+        content: &'i mut dyn Read,
+    },
+}
+
+/// Calls `visit` for all that [`unpack`] would write, and writes nothing. A file with several names is visited once.
+pub(crate) fn for_each_path(
+    layout: &Layout,
+    image: &Image,
+    limits: &Limits,
+    visit: impl FnMut(&[String], Item<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let tree = read_tree(layout, image, limits)?;
+    let plan = write::Plan::reachable(&tree, &image.manifest.layers, &[""], limits)?;
+    plan.for_each_path(layout, image, limits, visit)
 }
 
 /// The regular files of a tar archive with their clean paths. Everything else is left out. For untrusted archives that fit

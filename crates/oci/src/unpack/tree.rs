@@ -226,6 +226,11 @@ impl Tree {
         self.nodes.get(path)
     }
 
+    /// The name of a node as the tree stores it.
+    pub(super) fn name(&self, path: &str) -> Option<&str> {
+        self.nodes.get_key_value(path).map(|(name, _)| name.as_str())
+    }
+
     /// Follows links from a name to a file or directory, inside the image: an absolute target starts at the image's
     /// root and `..` does not lead out of it. The empty name is the root.
     pub(super) fn resolve(&self, path: &str, limits: &Limits) -> Option<String> {

@@ -10,11 +10,12 @@ use super::decompress::LayerReader;
 use super::entries;
 use super::limits::Limits;
 use super::tree::{Node, Place, Tree};
-use super::{Error, Unpacked};
+use super::{Error, Item, Unpacked};
 use crate::layout::{Image, Layout};
 use crate::spec::Descriptor;
 
 /// The entries to write. All paths are relative to the target.
+#[derive(Default)]
 pub(super) struct Plan {
     directories: BTreeSet<String>,
     /// Content and the names it gets.
@@ -33,15 +34,9 @@ struct Output {
 
 impl Plan {
     pub(super) fn new(tree: &Tree, layers: &[Descriptor], selection: &[&str], limits: &Limits) -> Result<Self, Error> {
-        let mut plan = Self {
-            directories: BTreeSet::new(),
-            files: BTreeMap::new(),
-            links: BTreeMap::new(),
-            left_out: Vec::new(),
-            names: 0,
-        };
+        let mut plan = Self::default();
         if selection.is_empty() {
-            plan.take_all(tree, limits)?;
+            plan.take_reachable(tree, &[""], limits)?;
         }
         for wanted in selection {
             let name: Vec<&str> = wanted
@@ -52,6 +47,19 @@ impl Plan {
                 plan.take(tree, &real, &name.join("/"), limits, limits.links)?;
             }
         }
+        plan.check_sizes(layers, limits)?;
+        Ok(plan)
+    }
+
+    /// The plan for the files and directories with these names, with everything below them and all that their links lead to.
+    pub(super) fn reachable(
+        tree: &Tree,
+        layers: &[Descriptor],
+        names: &[&str],
+        limits: &Limits,
+    ) -> Result<Self, Error> {
+        let mut plan = Self::default();
+        plan.take_reachable(tree, names, limits)?;
         plan.check_sizes(layers, limits)?;
         Ok(plan)
     }
@@ -99,19 +107,50 @@ impl Plan {
         Ok(())
     }
 
-    fn take_all(&mut self, tree: &Tree, limits: &Limits) -> Result<(), Error> {
-        for name in tree.below("") {
-            match tree.get(name) {
-                Some(Node::Symlink(_)) => match tree.resolve(name, limits) {
-                    Some(real) => {
-                        self.links.insert(name.to_owned(), real);
-                    }
-                    None => self.left_out.push(name.to_owned()),
-                },
-                _ => self.take_node(tree, name, name, limits)?,
+    /// Adds names with everything below them. Links are kept, and their targets are added in the same way.
+    fn take_reachable(&mut self, tree: &Tree, names: &[&str], limits: &Limits) -> Result<(), Error> {
+        let mut pending: Vec<String> = names.iter().rev().filter_map(|name| plain(name)).collect();
+        let mut taken: BTreeSet<&str> = BTreeSet::new();
+        // Directories of which everything is taken.
+        let mut complete: BTreeSet<String> = BTreeSet::new();
+        while let Some(name) = pending.pop() {
+            if complete.contains("") || above(&name).any(|directory| complete.contains(directory)) {
+                continue;
             }
+            let link = above(&name).find(|above| matches!(tree.get(above), Some(Node::Symlink(_))));
+            if let Some(link) = link.and_then(|link| tree.name(link)) {
+                if taken.insert(link) {
+                    self.take_link(tree, link, limits);
+                }
+                if let (Some(real), Some(rest)) = (self.links.get(link), name.strip_prefix(link)) {
+                    pending.push(format!("{real}{rest}").trim_start_matches('/').to_owned());
+                }
+                continue;
+            }
+            for name in tree.name(&name).into_iter().chain(tree.below(&name)) {
+                if !taken.insert(name) {
+                    continue;
+                }
+                if matches!(tree.get(name), Some(Node::Symlink(_))) {
+                    pending.extend(self.take_link(tree, name, limits));
+                } else {
+                    self.take_node(tree, name, name, limits)?;
+                }
+            }
+            complete.insert(name);
         }
         Ok(())
+    }
+
+    /// Adds a link. Returns its target, or `None` if it leads nowhere.
+    fn take_link(&mut self, tree: &Tree, name: &str, limits: &Limits) -> Option<String> {
+        let Some(real) = tree.resolve(name, limits) else {
+            self.left_out.push(name.to_owned());
+            return None;
+        };
+        self.directories.extend(parent(name).map(str::to_owned));
+        self.links.insert(name.to_owned(), real.clone());
+        Some(real)
     }
 
     /// Adds a name with everything below it. Links are replaced by their targets, which may be outside the
@@ -149,7 +188,7 @@ impl Plan {
                 reason,
             });
         }
-        let parent = output.rsplit_once('/').map(|(parent, _)| parent);
+        let parent = parent(output);
         match tree.get(name) {
             Some(Node::File {
                 place,
@@ -195,6 +234,44 @@ impl Plan {
             left_out: self.left_out.clone(),
             ..Unpacked::default()
         };
+        self.for_each_file(layout, image, limits, |output, content| {
+            write_file(target, output, content, &mut report)
+        })?;
+        for (name, real) in &self.links {
+            let path = target.join(name);
+            symlink(relative(name, real), &path).map_err(Error::file("create", &path))?;
+        }
+        Ok(report)
+    }
+
+    /// Calls `visit` for each directory, file and link. Nothing is written.
+    pub(super) fn for_each_path(
+        &self,
+        layout: &Layout,
+        image: &Image,
+        limits: &Limits,
+        mut visit: impl FnMut(&[String], Item<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        for directory in &self.directories {
+            visit(std::slice::from_ref(directory), Item::Directory)?;
+        }
+        for (name, real) in &self.links {
+            visit(std::slice::from_ref(name), Item::Link(relative(name, real)))?;
+        }
+        self.for_each_file(layout, image, limits, |output, content| {
+            let executable = output.executable;
+            visit(&output.names, Item::File { executable, content })
+        })
+    }
+
+    /// Calls `visit` for each file with its content.
+    fn for_each_file(
+        &self,
+        layout: &Layout,
+        image: &Image,
+        limits: &Limits,
+        mut visit: impl FnMut(&Output, &mut dyn Read) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         for (index, layer) in image.manifest.layers.iter().enumerate() {
             let number = index as u32;
             let wanted = |entry: u32| self.files.get(&Place { layer: number, entry });
@@ -212,16 +289,12 @@ impl Plan {
             let mut reader = LayerReader::open(layout, layer, limits)?;
             entries::for_each(&mut reader, limits, &what, |entry, _, content| {
                 match wanted(u32::try_from(entry).unwrap_or(u32::MAX)) {
-                    Some(output) => write_file(target, output, content, &mut report),
+                    Some(output) => visit(output, content),
                     None => Ok(()),
                 }
             })?;
         }
-        for (name, real) in &self.links {
-            let path = target.join(name);
-            symlink(relative(name, real), &path).map_err(Error::file("create", &path))?;
-        }
-        Ok(report)
+        Ok(())
     }
 }
 
@@ -290,4 +363,20 @@ fn relative(link: &str, target: &str) -> PathBuf {
     }
     path.push(target);
     path
+}
+
+fn parent(name: &str) -> Option<&str> {
+    name.rsplit_once('/').map(|(parent, _)| parent)
+}
+
+/// The directories above a name, from the highest one, and the name.
+fn above(name: &str) -> impl Iterator<Item = &str> {
+    let ends = name.match_indices('/').map(|(end, _)| end);
+    ends.chain([name.len()]).filter_map(|end| name.get(..end))
+}
+
+/// A name without empty parts. `None` if it leads up.
+fn plain(name: &str) -> Option<String> {
+    let parts: Vec<&str> = name.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    (!parts.contains(&"..")).then(|| parts.join("/"))
 }

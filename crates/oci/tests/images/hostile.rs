@@ -11,7 +11,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use olmkit_oci::layout::Image;
 use olmkit_oci::spec::{Descriptor, ImageConfig, Manifest, Platform, RootFs, RunConfig, media_type};
-use olmkit_oci::unpack::{Limits, Unpacked, unpack};
+use olmkit_oci::unpack::{Limits, Unpacked, unpack, unpack_reachable};
 use olmkit_oci::{Error, Layout};
 use tempfile::TempDir;
 
@@ -315,6 +315,97 @@ fn names_that_no_one_asked_for_do_not_matter() {
     let all = Trap::new();
     all.unpack(&[bytes], &[]).unwrap();
     assert_eq!(all.files().len(), 3, "{:?}", all.files());
+}
+
+/// An image with a catalog among many other files.
+fn catalog() -> Vec<u8> {
+    let names: Vec<String> = (0..1000)
+        .map(|number| format!("usr/lib/d{}/{number}", number % 7))
+        .collect();
+    let mut entries: Vec<Raw> = names.iter().map(|name| file(name, "x")).collect();
+    entries.extend([
+        file("opt/real/a.yaml", "a"),
+        file("opt/real/deep/b.yaml", "b"),
+        file("srv/shared/c.yaml", "c"),
+        file("srv/unused", "d"),
+        link(b'2', "configs", "/opt/link"),
+        link(b'2', "opt/link", "real"),
+        link(b'2', "opt/real/file.yaml", "../../srv/shared/c.yaml"),
+        link(b'2', "opt/real/directory", "/srv/shared"),
+        link(b'2', "opt/real/loop", "loop"),
+        link(b'2', "opt/real/up", ".."),
+        link(b'1', "opt/real/same.yaml", "usr/lib/d0/0"),
+    ]);
+    tar(&entries)
+}
+
+#[test]
+fn only_reachable_files_are_written() {
+    let trap = Trap::new();
+    let image = trap.image(&[catalog()]);
+    let whole = trap.folder.path().join("target/whole");
+    let part = trap.folder.path().join("target/part");
+    let limits = Limits::default();
+    unpack(&trap.layout, &image, &whole, &[], &limits).unwrap();
+    let names = ["configs", "manifests", "usr/lib/../../etc"];
+    let unpacked = unpack_reachable(&trap.layout, &image, &part, &names, &limits).unwrap();
+    trap.check_contained();
+    assert_eq!(unpacked.files, 4);
+    assert_eq!(unpacked.left_out, ["opt/real/loop"]);
+    // A reader finds the same below the name.
+    let found = |root: &Path| -> BTreeMap<PathBuf, Option<PathBuf>> {
+        let links = walk(&root.join("opt")).into_iter();
+        let relative = |path: &Path| path.strip_prefix(root).unwrap().to_owned();
+        links.map(|path| (relative(&path), fs::read_link(&path).ok())).collect()
+    };
+    assert_eq!(found(&part), found(&whole));
+    for name in [
+        "configs/a.yaml",
+        "configs/file.yaml",
+        "configs/directory/c.yaml",
+        "configs/up/real/deep/b.yaml",
+    ] {
+        assert_eq!(
+            fs::read(part.join(name)).unwrap(),
+            fs::read(whole.join(name)).unwrap(),
+            "{name}"
+        );
+    }
+    let entries = walk(&part).len();
+    assert!(entries < 25, "{entries}");
+}
+
+#[test]
+fn the_root_reaches_everything() {
+    let trap = Trap::new();
+    let image = trap.image(&[catalog()]);
+    for name in ["", "/", "./"] {
+        let target = tempfile::tempdir().unwrap();
+        let unpacked = unpack_reachable(&trap.layout, &image, target.path(), &[name], &Limits::default()).unwrap();
+        assert_eq!(unpacked.files, 1005);
+    }
+}
+
+#[test]
+fn links_within_reachable_files_end_soon() {
+    let trap = Trap::new();
+    let deep: Vec<String> = (1..45).map(|depth| vec!["d"; depth].join("/")).collect();
+    let names: Vec<String> = (0..deep.len()).map(|number| format!("start/{number}")).collect();
+    let targets: Vec<String> = deep.iter().map(|name| format!("/{name}")).collect();
+    let mut entries: Vec<Raw> = names
+        .iter()
+        .zip(&targets)
+        .map(|(name, target)| link(b'2', name, target))
+        .collect();
+    let files: Vec<String> = (0..100)
+        .map(|number| format!("{}/{number}", deep.last().unwrap()))
+        .collect();
+    entries.extend(files.iter().map(|name| file(name, "x")));
+    entries.push(link(b'2', "start/root", "/"));
+    let image = trap.image(&[tar(&entries)]);
+    let unpacked = unpack_reachable(&trap.layout, &image, &trap.target(), &["start"], &Limits::default()).unwrap();
+    trap.check_contained();
+    assert_eq!(unpacked.files, 100);
 }
 
 #[test]

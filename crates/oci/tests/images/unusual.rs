@@ -170,6 +170,88 @@ async fn answers_that_a_server_compresses_are_read() {
 }
 
 #[tokio::test]
+async fn a_compressed_answer_is_limited_and_its_errors_name_the_blob() {
+    // The first one becomes more than 100 times larger.
+    for (content, wanted) in [
+        (gzip(&vec![0; 1 << 18]), "another size"),
+        (gzip(b"short"), "another size"),
+        (b"\x1f\x8b damaged".to_vec(), "content is damaged"),
+        (gzip(&[7; 500]).get(..20).unwrap().to_vec(), "content is damaged"),
+    ] {
+        let layer = vec![7; 500];
+        let digest = sha256(&layer).to_string();
+        let registry = Registry::changing(|_| None, {
+            let digest = digest.clone();
+            move |request, answer| {
+                if request.path.ends_with(&digest) {
+                    answer.1.push(("Content-Encoding", "gzip".to_owned()));
+                    answer.2 = content.clone();
+                }
+            }
+        });
+        let more = json!({"layers": [descriptor(media_type::OCI_LAYER, &layer)]});
+        let manifest = registry.image(&more).1;
+        registry.add("a/b", &["v1"], MANIFEST, &manifest);
+        registry.add_blob(&layer);
+        let (client, _folder) = client(&json!({}), |_| {});
+        let error = pull(&client, &format!("{}/a/b:v1", registry.host)).await.unwrap_err();
+        let error = error.to_string();
+        for wanted in [wanted, &registry.host, "a/b", &digest] {
+            assert!(error.contains(wanted), "{wanted:?}: {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_compressed_manifest_has_its_own_size() {
+    let registry = Registry::changing(
+        |_| None,
+        |request, answer| {
+            if request.path.contains("/manifests/") && answer.0 == 200 {
+                answer.1.push(("Docker-Content-Digest", sha256(&answer.2).to_string()));
+                answer.1.push(("Content-Encoding", "gzip".to_owned()));
+                answer.2 = gzip(&answer.2);
+            }
+        },
+    );
+    let manifest = registry.add_image();
+    let (client, _folder) = client(&json!({}), |_| {});
+    let name = format!("{}/a/b:v1", registry.host).parse().unwrap();
+    let resolved = client.resolve(&name).await.unwrap();
+    assert_eq!(
+        (resolved.size, resolved.digest),
+        (manifest.len() as u64, sha256(&manifest))
+    );
+    registry.add("a/b", &["large"], MANIFEST, &[b' '; (8 << 20) + 2]);
+    let name = format!("{}/a/b:large", registry.host).parse().unwrap();
+    let error = client.resolve(&name).await.unwrap_err().to_string();
+    assert!(error.contains("more than 8388608 bytes"), "{error}");
+}
+
+#[tokio::test]
+async fn a_registry_that_rejects_pieces_and_large_requests_is_named() {
+    let target = Registry::start(|request| {
+        let status = match request.method.as_str() {
+            "PATCH" => 405,
+            "PUT" if request.body.len() >= LARGE => 413,
+            _ => return None,
+        };
+        answer(status)
+    });
+    let source = Registry::plain();
+    let layer = vec![7; LARGE];
+    let manifest = source
+        .image(&json!({"layers": [descriptor(media_type::OCI_LAYER, &layer)]}))
+        .1;
+    source.add("a/b", &["v1"], MANIFEST, &manifest);
+    source.add_blob(&layer);
+    let (client, _folder) = client(&json!({}), |_| {});
+    let (from, to) = (format!("{}/a/b:v1", source.host), format!("{}/c/d:v1", target.host));
+    let error = copy(&client, &from, &to).await.unwrap_err().to_string();
+    assert!(error.contains("413: the blob is too large for one request"), "{error}");
+}
+
+#[tokio::test]
 async fn a_gzip_layer_that_is_labeled_so_is_the_blob_itself() {
     let registry = Registry::changing(
         |_| None,

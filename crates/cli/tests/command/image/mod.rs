@@ -25,15 +25,18 @@ impl Desk {
 
     /// Runs a command line that is split at spaces.
     fn run(&self, line: &str) -> Output {
-        assert_cmd::Command::cargo_bin("olmkit")
-            .unwrap()
+        self.command(line).output().unwrap()
+    }
+
+    fn command(&self, line: &str) -> assert_cmd::Command {
+        let mut command = assert_cmd::Command::cargo_bin("olmkit").unwrap();
+        command
             .args(line.split_whitespace())
             .env_remove("SOURCE_DATE_EPOCH")
             .env("OLMKIT_IMAGE_STORE", self.path("store"))
             .env("HOME", self.0.path())
-            .current_dir(self.0.path())
-            .output()
-            .unwrap()
+            .current_dir(self.0.path());
+        command
     }
 
     fn succeed(&self, line: &str) -> String {
@@ -101,6 +104,34 @@ fn differences_are_printed_and_exit_with_one() {
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
         "label channel\n  - (absent)\n  + stable\n"
+    );
+}
+
+#[test]
+fn images_are_compared_without_writing_files() {
+    let desk = Desk::new();
+    fs::write(desk.path("one"), "1").unwrap();
+    fs::write(desk.path("two"), "2").unwrap();
+    for name in ["one", "two"] {
+        desk.succeed(&format!(
+            "image build files -t {name}:v1 --add {name}:/content/file -o oci:{name}"
+        ));
+    }
+    let output = desk
+        .command("image diff oci:one oci:two")
+        .env("TMPDIR", desk.path("absent"))
+        .output()
+        .unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(1),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let differences = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        differences.starts_with("file /content/file\n  - 1 bytes, sha256:"),
+        "{differences}"
     );
 }
 
