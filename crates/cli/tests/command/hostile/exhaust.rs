@@ -206,8 +206,15 @@ fn brackets_in_the_files_of_a_repository() {
             write(folder.path(), "operators/demo/ci.yaml", "updateGraph: replaces-mode\n");
             let text = "[".repeat(count) + &"]".repeat(count);
             write(folder.path(), &format!("operators/demo/{name}"), &text);
-            let said = bounded(folder.path(), "repo check --repo . --operator demo --bundle 0.0.1");
-            assert!(said.contains("nested deeper than"), "{name}: {said:.2000}");
+            let said = bounded(
+                folder.path(),
+                "repo check --repo . --operator demo --bundle 0.0.1 -o concise",
+            );
+            let found = format!("operators/demo/{name}:1:501: error");
+            assert!(
+                said.contains(&found) && said.contains("exceeded max depth of 500"),
+                "{name}: {said:.2000}"
+            );
         }
     }
 }
