@@ -83,6 +83,10 @@ if [ -z "$(ls -A "corpus/$target")" ]; then
         { printf '\0'; tar -C "$bundle" -cf - .; } > "$seed-layer"
         { printf '\1'; tar -C "$bundle" -czf - .; } > "$seed-gzip"
         { printf '\3'; tar -C "$bundle" -cf - .; } > "$seed-archive"
+        # Archives may be compressed. Their first bytes say how.
+        for program in gzip bzip2 xz zstd; do
+          ! command -v "$program" > /dev/null || { printf '\3'; tar -C "$bundle" -cf - . | "$program" -c; } > "$seed-archive-$program"
+        done
       done
       # Links and sparse files in each format, plain and as Zstandard, which is fourth.
       links=$(mktemp -d)

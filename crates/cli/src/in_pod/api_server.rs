@@ -387,4 +387,25 @@ mod tests {
         let error = credentials(&account(json!({"command": "false"}))).unwrap_err();
         assert!(error.to_string().contains("exit status: 1"), "{error}");
     }
+
+    #[test]
+    fn an_answer_of_a_plugin_is_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("answer");
+        let largest = usize::try_from(limits::CREDENTIAL_ANSWER.get()).unwrap();
+        let (before, after) = (r#"{"status":{"token":""#, r#""}}"#);
+        for (more, is_refused) in [(0, false), (1, true)] {
+            let token = "x".repeat(largest + more - before.len() - after.len());
+            std::fs::write(&path, format!("{before}{token}{after}")).unwrap();
+            let exec = json!({"exec": {"command": "cat", "args": [path], "interactiveMode": "Never"}});
+            let found = credentials(&serde_json::from_value(exec).unwrap());
+            match found {
+                Ok(_) => assert!(!is_refused),
+                Err(error) => assert!(
+                    is_refused && error.to_string().contains("its answer is"),
+                    "{more}: {error}"
+                ),
+            }
+        }
+    }
 }

@@ -1,8 +1,9 @@
-//! Checks permissions, pins and tokens in the GitHub workflows and in `action.yml`.
+//! Checks permissions, pins and tokens in the GitHub workflows and in `action.yml`, and runs the action's check.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
+use test_support::demo_bundle;
 
 /// All workflows and the action, with their paths.
 fn documents() -> Vec<(PathBuf, Value)> {
@@ -82,12 +83,13 @@ fn nothing_is_compiled_beside_a_token() {
     let mut privileged = Vec::new();
     for (path, document) in documents() {
         for (name, job) in jobs(&document) {
+            // crates.io trusts the workflow, so no job needs a stored token.
+            let text = job.to_string();
+            assert!(!text.contains("secrets"), "{}: {name} has a secret", path.display());
             let writes = job["permissions"]
                 .as_object()
                 .is_some_and(|permissions| permissions.values().any(|kind| kind == "write"));
             if !writes {
-                let text = job.to_string();
-                assert!(!text.contains("secrets."), "{}: {name} has a secret", path.display());
                 continue;
             }
             privileged.push(name.to_owned());
@@ -115,4 +117,53 @@ fn nothing_is_compiled_beside_a_token() {
     }
     privileged.sort();
     assert_eq!(privileged, ["crates", "publish"]);
+}
+
+/// The author of a pull request writes the comments and may choose the name of the bundle.
+#[test]
+fn a_bundle_turns_no_finding_of_the_action_off() {
+    let action = documents().into_iter().find(|(path, _)| path.ends_with("action.yml"));
+    let action = action.unwrap().1;
+    let step = steps(&action["runs"]).iter().find(|step| step["id"] == "validate");
+    let script = step.unwrap()["run"].as_str().unwrap();
+    let root = tempfile::tempdir().unwrap();
+    let olmkit = assert_cmd::cargo::cargo_bin("olmkit");
+    let mut search = vec![olmkit.parent().unwrap().to_owned()];
+    search.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap()));
+    for name in ["bundle", "--help"] {
+        let wrong = "minKubeVersion: v1.25 # olmkit: ignore-file CSV-17 known";
+        demo_bundle::copy(
+            root.path(),
+            name,
+            &[(demo_bundle::CSV, "minKubeVersion: 1.25.0", wrong)],
+        );
+        let run = |program: &str, arguments: &[&str]| {
+            std::process::Command::new(program)
+                .args(arguments)
+                .current_dir(root.path())
+                .env("PATH", std::env::join_paths(&search).unwrap())
+                .env("RUNNER_TEMP", root.path())
+                .env("GITHUB_OUTPUT", root.path().join("output"))
+                .env("ARGUMENTS", "--short")
+                .env("BUNDLE", name)
+                .output()
+                .unwrap()
+        };
+        let of_csv_17 = |sarif: &[u8]| {
+            let sarif: Value = serde_json::from_slice(sarif).unwrap();
+            let results = sarif["runs"][0]["results"].as_array().unwrap().iter();
+            let of_rule = results.filter(|result| result["ruleId"] == "CSV-17");
+            of_rule
+                .map(|result| result.get("suppressions").is_some())
+                .collect::<Vec<_>>()
+        };
+        let with = run("olmkit", &["bundle", "validate", "-o", "sarif", "--", name]);
+        assert_eq!(of_csv_17(&with.stdout), [true], "{with:?}");
+        let output = run("bash", &["-euo", "pipefail", "-c", script]);
+        assert!(output.status.success(), "{output:?}");
+        let sarif = std::fs::read(root.path().join("olmkit.sarif")).unwrap();
+        assert_eq!(of_csv_17(&sarif), [false], "{name}");
+        let outputs = std::fs::read_to_string(root.path().join("output")).unwrap();
+        assert!(outputs.ends_with("status=1\n"), "{outputs}");
+    }
 }

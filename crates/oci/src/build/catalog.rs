@@ -57,3 +57,64 @@ pub fn with_index(mut recipe: Recipe, name: &str, index: Vec<u8>) -> Result<Reci
     recipe.config.cmd.push(format!("--cache-dir={CACHE}"));
     Ok(recipe)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Readers of the catalog skip the same directories: see `olmkit_catalog::walk`.
+    #[test]
+    fn only_directories_of_a_running_olmkit_are_left_out() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "schema: olm.package\nname: a\n").unwrap();
+        };
+        for path in [
+            "catalog/.olmkit-file.yaml",
+            "catalog/.olmkit-foreign/catalog.yaml",
+            "catalog/.olmkit-left/lock",
+            "catalog/.olmkit-left/catalog.yaml",
+            "catalog/.olmkit-used/lock",
+            "catalog/.olmkit-used/catalog.yaml",
+            "catalog/other/lock",
+            "catalog/other/catalog.yaml",
+            "helper",
+        ] {
+            write(path);
+        }
+        let held = ["catalog/.olmkit-used/lock", "catalog/other/lock"].map(|path| {
+            let lock = fs::File::open(root.path().join(path)).unwrap();
+            lock.lock().unwrap();
+            lock
+        });
+        let files = || {
+            let (catalog, helper) = (root.path().join("catalog"), root.path().join("helper"));
+            let recipe = catalog_recipe(&catalog, &helper, Platform::host(), 0).unwrap();
+            let layer = &recipe.layers.last().unwrap().1;
+            let files = layer.paths().filter_map(|path| path.strip_prefix("configs/"));
+            files.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let all = [
+            ".olmkit-file.yaml",
+            ".olmkit-foreign",
+            ".olmkit-foreign/catalog.yaml",
+            ".olmkit-left",
+            ".olmkit-left/catalog.yaml",
+            ".olmkit-left/lock",
+            ".olmkit-used",
+            ".olmkit-used/catalog.yaml",
+            ".olmkit-used/lock",
+            "other",
+            "other/catalog.yaml",
+            "other/lock",
+        ];
+        let expected: Vec<&str> = all.into_iter().filter(|path| !path.contains("used")).collect();
+        assert_eq!(files(), expected);
+        drop(held);
+        assert_eq!(files(), all);
+    }
+}

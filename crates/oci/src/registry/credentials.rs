@@ -551,6 +551,37 @@ mod tests {
         assert!(error.contains("entry r.io") && error.contains("log in"), "{error}");
     }
 
+    #[tokio::test]
+    async fn an_answer_of_a_helper_is_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = file(&folder, "config.json", r#"{"credsStore":"test"}"#);
+        let mut credentials = Credentials::from_paths(vec![path]).unwrap();
+        credentials.launcher = Launcher::new([("PATH".into(), folder.path().into())]);
+        let largest = usize::try_from(limits::CREDENTIAL_ANSWER.get()).unwrap();
+        assert_eq!(largest, 64 << 10);
+        for (more, is_refused) in [(0, false), (1, true)] {
+            let (before, after) = (r#"{"Username":"u","Secret":""#, r#""}"#);
+            let secret = "x".repeat(largest + more - before.len() - after.len());
+            let answer = file(&folder, "answer", &format!("{before}{secret}{after}"));
+            let script = file(&folder, "script", &format!("#!/bin/sh\nexec /bin/cat {answer:?}\n"));
+            // Another process writes the program: a file that we hold open cannot be executed.
+            let mut install = std::process::Command::new("install");
+            let install = install.args(["-m", "755"]).arg(script);
+            let goal = folder.path().join("docker-credential-test");
+            assert!(install.arg(goal).status().unwrap().success());
+            match credentials.find("r.io", "a").await {
+                Ok(found) => assert!(
+                    !is_refused && found.is_some_and(|found| found.secret == Secret::Password(secret)),
+                    "{more}"
+                ),
+                Err(error) => assert!(
+                    is_refused && error.to_string().contains("its answer is"),
+                    "{more}: {error}"
+                ),
+            }
+        }
+    }
+
     #[test]
     fn the_usual_places_follow_the_environment() {
         let places = usual_places(|name| match name {

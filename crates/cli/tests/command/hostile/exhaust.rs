@@ -113,6 +113,112 @@ fn definitions_with_countless_values() {
     }
 }
 
+/// A CRD whose version has this schema for `spec`.
+fn definition_of(plural: &str, spec: &serde_json::Value) -> String {
+    let schema = serde_json::json!({"type": "object", "properties": {"spec": spec}});
+    format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: {plural}.example.com}}\nspec:\n  \
+         group: example.com\n  scope: Namespaced\n  names: {{kind: K{plural}, plural: {plural}, singular: {plural}, listKind: L{plural}}}\n  \
+         versions:\n  - {{name: v1, served: true, storage: true, schema: {{openAPIV3Schema: {schema}}}}}\n"
+    )
+}
+
+#[test]
+fn defaults_with_costly_rules_in_countless_definitions() {
+    let folder = tempfile::tempdir().unwrap();
+    demo_bundle::copy(folder.path(), "bundle", &[]);
+    let list = serde_json::json!({
+        "type": "array", "maxItems": 200, "items": {"type": "string", "maxLength": 3}, "default": vec!["x"; 200],
+        "x-kubernetes-validations": [{"rule": "self.all(a, self.all(b, a == b || a != b))"}],
+    });
+    let lists: serde_json::Map<_, _> = (0..12).map(|number| (format!("a{number}"), list.clone())).collect();
+    let spec = serde_json::json!({"type": "object", "properties": lists});
+    for number in 0..400 {
+        let plural = format!("w{number}");
+        let path = format!("bundle/manifests/{plural}.yaml");
+        write(folder.path(), &path, &definition_of(&plural, &spec));
+    }
+    let said = bounded(folder.path(), "bundle validate bundle --short");
+    let found = said.matches("are not checked against patterns and rules").count();
+    assert_eq!(found, 1, "{said:.2000}");
+}
+
+#[test]
+fn examples_with_costly_rules() {
+    let folder = tempfile::tempdir().unwrap();
+    demo_bundle::copy(folder.path(), "bundle", &[]);
+    let list = serde_json::json!({
+        "type": "array", "maxItems": 100, "items": {"type": "string", "maxLength": 100},
+        "x-kubernetes-validations": [{"rule": "self.all(a, self.all(b, a == b || a != b))"}],
+    });
+    let spec = serde_json::json!({"type": "object", "properties": {"items": list}});
+    write(folder.path(), "bundle/manifests/ws.yaml", &definition_of("ws", &spec));
+    let items = vec!["x".repeat(99); 100];
+    let example = |number: usize| {
+        let metadata = serde_json::json!({"name": format!("a{number}")});
+        serde_json::json!({"apiVersion": "example.com/v1", "kind": "Kws", "metadata": metadata, "spec": {"items": items}})
+    };
+    let examples: Vec<_> = (0..400).map(example).collect();
+    let path = folder.path().join("bundle").join(demo_bundle::CSV);
+    let text = fs::read_to_string(&path).unwrap();
+    let csv = olmkit::yaml::parse(text.as_bytes()).unwrap().to_json();
+    let mut csv = csv.unwrap();
+    csv["metadata"]["annotations"]["alm-examples"] = serde_json::Value::Array(examples).to_string().into();
+    fs::write(&path, csv.to_string()).unwrap();
+    let said = bounded(folder.path(), "bundle validate bundle --short");
+    assert!(said.contains("more examples are not checked"), "{said:.2000}");
+}
+
+#[test]
+fn rights_of_countless_groups_resources_and_verbs() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = |prefix: &str| {
+        let names: Vec<String> = (0..600).map(|number| format!("{prefix}{number}")).collect();
+        names.join(", ")
+    };
+    demo_bundle::copy(folder.path(), "old", &[]);
+    demo_bundle::copy(folder.path(), "new", &[]);
+    let path = folder.path().join("new").join(demo_bundle::CSV);
+    let mut csv = olmkit::yaml::parse(&fs::read(&path).unwrap())
+        .unwrap()
+        .to_json()
+        .unwrap();
+    let rule = format!(
+        "{{apiGroups: [{}], resources: [{}], verbs: [{}]}}",
+        names("g"),
+        names("r"),
+        names("v")
+    );
+    let rule = olmkit::yaml::parse(rule.as_bytes()).unwrap().to_json().unwrap();
+    csv["spec"]["install"]["spec"]["clusterPermissions"] =
+        serde_json::json!([{"serviceAccountName": "x", "rules": [rule]}]);
+    fs::write(&path, csv.to_string()).unwrap();
+    let said = bounded(folder.path(), "bundle diff old new");
+    assert!(said.contains("--limit compared-permissions=VALUE"), "{said:.2000}");
+}
+
+#[test]
+fn brackets_in_the_files_of_a_repository() {
+    for name in ["ci.yaml", "0.0.1/release-config.yaml"] {
+        for count in [78_000, 4 << 20] {
+            let folder = tempfile::tempdir().unwrap();
+            demo_bundle::copy(folder.path(), "operators/demo/0.0.1", &[]);
+            write(folder.path(), "operators/demo/ci.yaml", "updateGraph: replaces-mode\n");
+            let text = "[".repeat(count) + &"]".repeat(count);
+            write(folder.path(), &format!("operators/demo/{name}"), &text);
+            let said = bounded(
+                folder.path(),
+                "repo check --repo . --operator demo --bundle 0.0.1 -o concise",
+            );
+            let found = format!("operators/demo/{name}:1:501: error");
+            assert!(
+                said.contains(&found) && said.contains("exceeded max depth of 500"),
+                "{name}: {said:.2000}"
+            );
+        }
+    }
+}
+
 #[test]
 fn countless_definitions_versions_and_rules() {
     let folder = tempfile::tempdir().unwrap();

@@ -360,22 +360,39 @@ fn a_hidden_part_of_a_catalog_is_validated_like_the_rest() {
     let root = directory.path();
     write(
         &root.join("catalog/.olmkit-x/catalog.yaml"),
-        "schema: olm.channel\npackage: other\nname: a\n",
+        "schema: olm.channel\npackage: other\nname: inside\n",
     );
     write(
         &root.join("catalog/.olmkit-y.yaml"),
         "schema: olm.package\nname: hidden\n",
     );
-    write(&root.join("catalog/.olmkit-z/lock"), "");
-    let output = run(root, &["catalog", "render", "catalog"]);
-    let text = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-    // A lock without a holder is a file of the catalog, and no YAML document with a schema.
-    std::fs::remove_dir_all(root.join("catalog/.olmkit-z")).unwrap();
-    let output = run(root, &["catalog", "render", "catalog"]);
-    let rendered = String::from_utf8_lossy(&output.stdout).into_owned();
+    // A lock without a holder does not hide a directory.
+    let lock = root.join("catalog/.olmkit-x/lock");
+    write(&lock, "");
+    write(&root.join("catalog/.indexignore"), "lock\n");
+    let rendered = || {
+        let output = run(root, &["catalog", "render", "catalog"]);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let validated = || {
+        let output = run(root, &["catalog", "validate", "catalog"]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+    };
+    let (text, findings) = (rendered(), validated());
+    assert!(text.contains("inside") && text.contains("hidden"), "{text}");
     assert!(
-        rendered.contains("\"other\"") || rendered.contains("other"),
-        "{text}{rendered}"
+        findings.contains(".olmkit-x/catalog.yaml") && findings.contains(".olmkit-y.yaml"),
+        "{findings}"
     );
-    assert!(rendered.contains("hidden"), "{rendered}");
+    // The directory of a running olmkit, which an image does not contain either.
+    let held = std::fs::File::open(&lock).unwrap();
+    held.lock().unwrap();
+    let (text, findings) = (rendered(), validated());
+    assert!(!text.contains("inside") && text.contains("hidden"), "{text}");
+    assert!(
+        !findings.contains(".olmkit-x") && findings.contains(".olmkit-y.yaml"),
+        "{findings}"
+    );
 }

@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use self::finding::{BadValue, Findings};
 use self::internal::{Crd, Names, texts};
+use crate::crd::instance::Work;
 use crate::yaml::{Error, Node};
 use olmkit_go::structs::decode;
 
@@ -92,8 +93,14 @@ pub fn validate_decoded(crd: &Value, version: ApiVersion) -> Vec<CrdFinding> {
 /// The API server's findings for the schemas of a decoded CRD: structural form, defaults, list types, and CEL rules
 /// with their cost. operator-sdk reports none of them.
 pub fn validate_schemas(crd: &Value, version: ApiVersion) -> Vec<CrdFinding> {
+    validate_schemas_within(crd, version, &mut Work::default())
+}
+
+/// As [`validate_schemas`], for one of many CRDs, whose defaults share the budget `work`. When it is exhausted, defaults
+/// count as valid for patterns and rules.
+pub(crate) fn validate_schemas_within(crd: &Value, version: ApiVersion, work: &mut Work) -> Vec<CrdFinding> {
     let mut findings = Findings::default();
-    schema::check(&Crd::new(crd, version), &mut findings);
+    schema::check(&Crd::new(crd, version), work, &mut findings);
     findings.0
 }
 

@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use crate::bundle::Object;
-use crate::crd::instance::{dotted, impossible_bounds};
-use crate::crd::validation::{ApiVersion, validate_schemas};
+use crate::crd::instance::{Work, dotted, impossible_bounds};
+use crate::crd::validation::{ApiVersion, validate_schemas_within};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::pointer_part;
 use crate::validate::checked::Checked;
@@ -52,6 +52,7 @@ const SHOWN: usize = 10;
 
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let mut checked = Vec::new();
+    let mut work = Work::default();
     for crd in context.bundle.crds().filter(|crd| crd.version() == "v1") {
         let Some(typed) = &crd.typed else { continue };
         // operator-sdk reads a number as text where text belongs. The server, which gets JSON, does not.
@@ -64,7 +65,13 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
             let hint = "write the value in quotes";
             checked.push(Checked::new(&CRD_30, message).at(crd, &misfit.pointer).hint(hint));
         }
-        let findings = validate_schemas(typed, ApiVersion::V1);
+        let had_work = !work.is_exhausted();
+        let findings = validate_schemas_within(typed, ApiVersion::V1, &mut work);
+        if had_work && work.is_exhausted() {
+            let message = "defaults here and in the CRDs that follow are not checked against patterns and rules, which take too long";
+            let place = Checked::new(&CRD_30, message).at(crd, "/spec/versions");
+            checked.push(place.severity(Severity::Info));
+        }
         for finding in findings.iter().take(SHOWN) {
             let message = format!("the API server rejects the schema: {}", finding.message);
             checked.push(Checked::new(&CRD_30, message).at(crd, &pointer(&finding.field)));

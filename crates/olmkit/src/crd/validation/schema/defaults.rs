@@ -11,13 +11,13 @@ use crate::crd::validation::finding::Findings;
 const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Checks all defaults of the schema of a version.
-pub(super) fn check(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
+pub(super) fn check(schema: &Value, path: &Path<'_>, work: &mut Work, findings: &mut Findings) {
     for (name, below) in properties(schema) {
         if OBJECT_FIELDS.contains(&name.as_str()) {
             forbid(below, name, &Path::Property(path, name), findings);
         }
     }
-    check_below(schema, path, Place::Object, &mut Work::default(), findings);
+    check_below(schema, path, Place::Object, work, findings);
 }
 
 fn forbid(schema: &Value, name: &str, path: &Path<'_>, findings: &mut Findings) {
@@ -40,7 +40,6 @@ enum Place {
     Other,
 }
 
-/// All defaults of a schema share one budget.
 fn check_below(schema: &Value, path: &Path<'_>, place: Place, work: &mut Work, findings: &mut Findings) {
     if let Some(default) = schema.get("default") {
         let mut faults = instance::check_default(schema, default, place == Place::Object, work);

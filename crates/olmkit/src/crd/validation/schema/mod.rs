@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use self::path::Path;
 use super::finding::{BadValue, Findings};
 use super::internal::{Crd, Shared};
+use crate::crd::instance::Work;
 
 /// Schema fields with one schema.
 const ONE: [&str; 2] = ["items", "not"];
@@ -24,7 +25,7 @@ const POINTERS: [&str; 3] = ["default", "example", "externalDocs"];
 const LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// Checks the schemas of all versions.
-pub(super) fn check(crd: &Crd, findings: &mut Findings) {
+pub(super) fn check(crd: &Crd, work: &mut Work, findings: &mut Findings) {
     let status = |shared: &Shared| {
         shared
             .subresources
@@ -32,19 +33,19 @@ pub(super) fn check(crd: &Crd, findings: &mut Findings) {
             .is_some_and(|own| own.get("status").is_some())
     };
     let any_status = status(&crd.spec.shared) || crd.spec.versions.iter().any(|version| status(&version.own));
-    check_root(&crd.spec.shared, "spec.validation", any_status, findings);
+    check_root(&crd.spec.shared, "spec.validation", any_status, (work, findings));
     for (at, version) in crd.spec.versions.iter().enumerate() {
         let has_status = status(&version.own) || status(&crd.spec.shared);
         check_root(
             &version.own,
             &format!("spec.versions[{at}].schema"),
             has_status,
-            findings,
+            (work, findings),
         );
     }
 }
 
-fn check_root(shared: &Shared, path: &str, has_status: bool, findings: &mut Findings) {
+fn check_root(shared: &Shared, path: &str, has_status: bool, (work, findings): (&mut Work, &mut Findings)) {
     let Some(schema) = shared
         .validation
         .as_ref()
@@ -77,7 +78,7 @@ fn check_root(shared: &Shared, path: &str, has_status: bool, findings: &mut Find
     // Defaults and rules presume a sound schema, as in the API server.
     if findings.0.len() == before {
         if has_defaults {
-            defaults::check(schema, path, findings);
+            defaults::check(schema, path, work, findings);
         }
         if has_rules {
             rules::check(schema, path, findings);
