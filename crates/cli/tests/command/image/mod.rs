@@ -114,11 +114,11 @@ fn images_are_compared_without_writing_files() {
     fs::write(desk.path("two"), "2").unwrap();
     for name in ["one", "two"] {
         desk.succeed(&format!(
-            "image build files -t {name}:v1 --add {name}:/content/file -o oci:{name}"
+            "image build files -t {name}:v1 --add {name}:/content/file -o oci:layout-{name}"
         ));
     }
     let output = desk
-        .command("image diff oci:one oci:two")
+        .command("image diff oci:layout-one oci:layout-two")
         .env("TMPDIR", desk.path("absent"))
         .output()
         .unwrap();
