@@ -156,8 +156,8 @@ pub(crate) fn is_document(media_type: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::index::empty_index;
     use super::*;
+    use crate::layout::index::empty_index;
     use crate::spec::{Index, Platform, media_type};
 
     #[test]
