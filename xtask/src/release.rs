@@ -436,6 +436,29 @@ mod tests {
     }
 
     #[test]
+    fn cargo_binstall_finds_the_archive_of_each_released_target() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let workflow = std::fs::read_to_string(root.join(".github/workflows/release.yml")).unwrap();
+        let manifest = std::fs::read_to_string(root.join("crates/cli/Cargo.toml")).unwrap();
+        let targets: Vec<&str> = workflow
+            .lines()
+            .filter_map(|line| line.split_once("{ target: ")?.1.split_once(','))
+            .map(|(target, _)| target)
+            .collect();
+        assert_eq!(targets.len(), 3, "{targets:?}");
+        for target in targets {
+            let (system, architecture) = platform(target).unwrap();
+            let name = format!("olmkit-{{ version }}-{system}-{architecture}");
+            let settings = format!(
+                "[package.metadata.binstall.overrides.{target}]\n\
+                 pkg-url = \"{{ repo }}/releases/download/v{{ version }}/{name}.tar.gz\"\n\
+                 bin-dir = \"{name}/{{ bin }}{{ binary-ext }}\"\n"
+            );
+            assert!(manifest.contains(&settings), "{settings}");
+        }
+    }
+
+    #[test]
     fn platforms_have_the_names_of_images() {
         assert_eq!(platform("x86_64-unknown-linux-gnu"), Some(("linux", "amd64")));
         assert_eq!(platform("aarch64-apple-darwin"), Some(("darwin", "arm64")));
