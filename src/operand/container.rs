@@ -353,9 +353,10 @@ mod tests {
         fs::write(&memcached, format!("#!/bin/sh\n{program}\n")).unwrap();
         fs::set_permissions(&memcached, fs::Permissions::from_mode(0o755)).unwrap();
         let path = format!("{}:{}", root.display(), std::env::var("PATH").unwrap_or_default());
-        let mut shell = Command::new("/bin/sh");
+        // A shell cannot trap signals that it ignores from its start, as under nohup.
+        let mut shell = Command::new("env");
         shell
-            .args(["-c", &script, MEMCACHED, "-m", "64"])
+            .args(["--default-signal=HUP", "/bin/sh", "-c", &script, MEMCACHED, "-m", "64"])
             .env("PATH", path)
             .current_dir(root);
         let mut child = shell.spawn().unwrap();

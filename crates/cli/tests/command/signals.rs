@@ -40,8 +40,10 @@ impl Waiting {
                       mv \"$VALIDATOR_PIDS.new\" \"$VALIDATOR_PIDS\"\nwait\n";
         fs::write(&program, script).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-        let child = Command::new("sh")
-            .args(["-c", &format!("{prefix}exec \"$@\""), "sh"])
+        // Under nohup, or in the background of a shell, the test itself ignores signals, and its children would too.
+        let child = Command::new("env")
+            .args(["--default-signal=HUP,INT,TERM", "sh", "-c"])
+            .args([&format!("{prefix}exec \"$@\""), "sh"])
             .arg(assert_cmd::cargo::cargo_bin("olmkit"))
             .args(["bundle", "validate", "demo", "--alpha-select-external", "./program"])
             .current_dir(directory.path())
