@@ -23,7 +23,7 @@ fi
 versions=$(printf '%s' "$answer" | { grep -oE '"name": *"[0-9]+\.[0-9]+\.[0-9]+-alpine"' || true; } |
   { grep -oE '[0-9]+\.[0-9]+\.[0-9]+' || true; } | sort -uV)
 [ -n "$versions" ] || { echo "operand-image.sh: $tags has no tag such as $current-alpine" >&2; exit 2; }
-newer=$(printf '%s\n%s\n' "$versions" "$current" | sort -uV | sed "1,/^${current//./\\.}\$/d")
+newer=$(printf '%s\n%s\n' "$versions" "$current" | sort -uV | awk -v current="$current" 'found; $0 == current { found = 1 }')
 if [ -n "$newer" ]; then
   echo "the default image is memcached:$current-alpine; newer versions: $(echo $newer)"
   exit 1
