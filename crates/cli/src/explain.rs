@@ -27,12 +27,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     writeln!(
         out,
-        "{} ({})\n{}\n\n{}\n\n{}\nsince olmkit {}\n{}",
+        "{} ({})\n{}\n\n{}\n\n{}\nfix available: {}\nsince olmkit {}\n{}",
         rule.id,
         rule.severity,
         rule.summary,
         rule.why,
         standing(rule.origin),
+        olmkit::fix::flags(rule.id).unwrap_or("no"),
         rule.since,
         rule.page()
     )?;
@@ -71,6 +72,6 @@ pub fn standing(origin: Origin) -> &'static str {
         }
         Origin::Pipeline("preflight") => "preflight rule, decides the result of `repo check --suite preflight`",
         Origin::Pipeline(_) => "hosted pipeline rule, decides the result of `repo check`",
-        _ => "olmkit lint, never changes the result of operator-sdk or opm",
+        _ => "olmkit lint, never changes the result (except OPM-1)",
     }
 }

@@ -1,6 +1,6 @@
 //! `docs/reference/rules/`: a page for each family of rules, with the descriptions of `olmkit explain`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use olmkit::diagnostics::{Family, Rule};
@@ -17,7 +17,7 @@ fn the_reference_of_rules_is_current() {
         let family = rule.family();
         let page = pages.entry(family).or_insert_with(|| {
             format!(
-                "# {}\n\nType: {}. `olmkit explain RULE` prints the same text. This page is generated.\n",
+                "# {}\n\nType: {}. `olmkit explain RULE` prints one rule. This page is generated.\n",
                 family.title(),
                 standing(rule.origin)
             )
@@ -43,6 +43,28 @@ See also: [validate bundles](../../guides/validate.md), [validate catalogs](../.
     check("reference/rules/README.md", &index);
 }
 
+/// The tables of fixes in the guide name the rules that have one.
+#[test]
+fn the_guide_lists_the_rules_with_fixes() {
+    let guide = include_str!("../../../../docs/guides/validate.md");
+    let (_, tables) = guide.split_once("| safe fix | finding |").unwrap();
+    let (tables, _) = tables.split_once("\n## ").unwrap();
+    let cells = tables
+        .lines()
+        .filter_map(|line| line.trim_end_matches(" |").rsplit_once("| "));
+    let listed: BTreeSet<&str> = cells
+        .flat_map(|(_, rules)| rules.split(", "))
+        .filter(|rule| rules::find(rule).is_some())
+        .collect();
+    let fixed: BTreeSet<&str> = rules::all()
+        .iter()
+        .map(|rule| rule.id)
+        .filter(|rule| olmkit::fix::flags(rule).is_some())
+        .collect();
+    assert_eq!(fixed.len(), 10, "{fixed:?}");
+    assert_eq!(listed, fixed);
+}
+
 fn describe(rule: &Rule, page: &mut String) {
     writeln!(
         page,
@@ -53,6 +75,9 @@ fn describe(rule: &Rule, page: &mut String) {
         prose(rule.why)
     )
     .unwrap();
+    if let Some(flags) = olmkit::fix::flags(rule.id) {
+        writeln!(page, "\nFix available: {flags}.").unwrap();
+    }
     if let Some(proof) = &rule.proof {
         let (by, version, effect) = (
             proof.by.name(),

@@ -34,6 +34,21 @@ pub struct Options {
     pub scorecard: bool,
 }
 
+/// The flags that fix findings of a rule, or `None` if the rule has no fix.
+#[must_use]
+pub fn flags(rule: &str) -> Option<&'static str> {
+    match rule {
+        "CSV-17" | "FMT-7" => Some("`bundle validate --fix`"),
+        "CAP-1" | "CAT-1" | "FMT-6" => {
+            Some("`bundle validate --fix`, with `--unsafe-fixes` if the new value is a guess")
+        }
+        "CSV-10" | "POD-4" => Some("`bundle validate --fix --unsafe-fixes`"),
+        "SC-7" | "SC-8" => Some("`scorecard --fix`"),
+        "SC-5" => Some("`scorecard --fix --unsafe-fixes`"),
+        _ => None,
+    }
+}
+
 /// A fix that was applied, or could be.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fix {

@@ -155,7 +155,10 @@ fn unreadable(context: &Context<'_>, object: &Object) -> Option<Checked> {
     if root.as_os_str().is_empty() {
         return None;
     }
-    let error = render::directory(root, "bundle").err()?;
+    let error = render::directory(root, "bundle").err()?.to_string();
+    // opm adds the whole document, and a mark in it. The finding has a place instead.
+    let error = error.lines().next().unwrap_or_default();
+    let error = error.split(" at offset ").next().unwrap_or_default();
     let message = format!("`catalog render` cannot read the bundle: {error}");
     let hint = "fix the type of the value: a string that looks like a number or a boolean needs quotes";
     let misfit = misfits(&object.value, "ClusterServiceVersion", false)
