@@ -68,16 +68,36 @@ async fn dashboards_of_kubebuilder_find_their_metrics() {
     }
 }
 
-/// Every metric that an alert asks for is served by an operator that leads and has reconciled something.
-#[tokio::test]
-async fn alerts_ask_for_metrics_that_exist() {
+/// The rules of the PrometheusRule.
+fn rules() -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("monitoring/prometheus_rule.yaml");
     let rule: Value = serde_yaml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let groups = rule["spec"]["groups"].as_array().unwrap();
-    let rules: Vec<&Value> = groups
-        .iter()
-        .flat_map(|group| group["rules"].as_array().unwrap())
-        .collect();
+    let rules = groups.iter().flat_map(|group| group["rules"].as_array().unwrap());
+    rules.cloned().collect()
+}
+
+#[test]
+fn each_alert_links_to_its_runbook() {
+    let page = include_str!("../../docs/memcached/runbooks.md");
+    let rules = rules();
+    for rule in &rules {
+        let alert = rule["alert"].as_str().unwrap();
+        assert!(page.contains(&format!("\n## {alert}\n")), "no section about {alert}");
+        let address = format!(
+            "{}/blob/main/docs/memcached/runbooks.md#{}",
+            env!("CARGO_PKG_REPOSITORY"),
+            alert.to_lowercase()
+        );
+        assert_eq!(rule["annotations"]["runbook_url"], address);
+    }
+    assert_eq!(rules.len(), page.matches("\n## ").count(), "each section has an alert");
+}
+
+/// Every metric that an alert asks for is served by an operator that leads and has reconciled something.
+#[tokio::test]
+async fn alerts_ask_for_metrics_that_exist() {
+    let rules = rules();
     let asked: BTreeSet<String> = rules
         .iter()
         .flat_map(|rule| metrics(rule["expr"].as_str().unwrap()))

@@ -3,10 +3,11 @@ use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ResourceQuota, Service},
 };
+use kube::Resource;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube_manager::conditions::{AVAILABLE, DEGRADED};
 use memcached_operator::api::v1alpha1::{FINALIZER, Memcached, Phase};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::lab::{Lab, UNAVAILABLE, condition, create, eventually, image, value};
 
@@ -166,6 +167,20 @@ async fn an_image_that_cannot_be_pulled_is_named_at_once() {
         degraded.message
     );
     assert_eq!(condition(&memcached, AVAILABLE).status, "False");
+    // `kubectl get memcacheds -o wide` shows the cause.
+    let path = format!("{}/sample", Memcached::url_path(&(), Some(&lab.namespace)));
+    let request = http::Request::get(path)
+        .header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+        .body(Vec::new())
+        .unwrap();
+    let table: Value = lab.client.request(request).await.unwrap();
+    let columns = table["columnDefinitions"].as_array().unwrap();
+    let cell = |name: &str| {
+        let column = columns.iter().position(|column| column["name"] == name).unwrap();
+        table["rows"][0]["cells"][column].as_str().unwrap()
+    };
+    assert_eq!(cell("Reason"), "ImagePullBackOff");
+    assert!(cell("Message").contains(UNAVAILABLE), "{}", cell("Message"));
 
     lab.change("sample", json!({ "image": "memcached:1.6" })).await;
     lab.running("sample").await;

@@ -152,7 +152,8 @@ mod tests {
     fn long_images_are_shortened() {
         let mut status = waiting("InvalidImageName");
         status["containerStatuses"][0]["image"] = "x".repeat(1 << 20).into();
-        assert_eq!(failure(status).unwrap().1.len(), 2048);
+        let (reason, message) = failure(status).unwrap();
+        assert_eq!((reason.as_str(), message.len()), ("InvalidImageName", 2048));
     }
 
     #[test]
@@ -163,6 +164,7 @@ mod tests {
         ready["conditions"] = json!([condition("Ready", "True")]);
         assert_eq!(failure(ready), None);
         let unscheduled = failure(json!({ "conditions": [condition("PodScheduled", "False")] })).unwrap();
+        assert_eq!(unscheduled.0, "Unschedulable");
         assert_eq!(unscheduled.1, "pod a: not scheduled: 0/1 nodes are available");
     }
 }

@@ -421,7 +421,9 @@ mod tests {
         let deployment = |replicas: &str| format!("      deployments: [{{name: manager, spec: {{{replicas}}}}}]\n");
         let config = ("ConfigMap", "config", "data: {a: b}\n");
         let role = ("ClusterRole", "viewer", "rules: []\n");
-        let old = bundle("shop.v1.0.0", &deployment(""), &[config, role, ("Service", "old", "")]);
+        let removed = ("ConfigMap", "removed", "data: {a: b}\n");
+        let objects = [config, role, removed, ("Service", "old", "")];
+        let old = bundle("shop.v1.0.0", &deployment(""), &objects);
         let new = bundle(
             "store.v1.0.0",
             &deployment("replicas: 0"),
@@ -431,13 +433,22 @@ mod tests {
         assert_eq!(summary.gained, ["ClusterServiceVersion store.v1.0.0"]);
         assert_eq!(
             summary.lost,
-            ["ClusterServiceVersion shop.v1.0.0", "ClusterRole viewer", "Service old"]
+            [
+                "ClusterServiceVersion shop.v1.0.0",
+                "ClusterRole viewer",
+                "ConfigMap removed",
+                "Service old"
+            ]
         );
         assert_eq!(
             summary.changed,
             ["ConfigMap config", "Deployment manager: 1 -> 0 replicas"]
         );
-        let other = bundle("shop.v1.0.0", "      deployments: [{name: other}]\n", &[config, role]);
+        let other = bundle(
+            "shop.v1.0.0",
+            "      deployments: [{name: other}]\n",
+            &[config, role, removed],
+        );
         let moved = super::summary(&old, &other).unwrap();
         assert_eq!(
             (moved.gained, moved.lost),
@@ -446,11 +457,7 @@ mod tests {
                 vec!["Service old".to_owned(), "Deployment manager".to_owned()]
             )
         );
-        let explicit = bundle(
-            "shop.v1.0.0",
-            &deployment("replicas: 1"),
-            &[config, role, ("Service", "old", "")],
-        );
+        let explicit = bundle("shop.v1.0.0", &deployment("replicas: 1"), &objects);
         assert!(super::summary(&old, &explicit).unwrap().is_empty(), "1 is the default");
     }
 

@@ -75,7 +75,9 @@ fn roles_that_the_operator_may_hand_out_stay_objects_in_strict_mode() {
         "{OPERATOR}---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {{name: binder}}\n\
          rules: [{{apiGroups: [rbac.authorization.k8s.io], resources: [rolebindings], verbs: [get, create]}}]\n---\n\
          apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {{name: broker}}\n\
-         rules: [{{apiGroups: [''], resources: [nodes], verbs: [get]}}]\n{}{}",
+         rules: [{{apiGroups: [''], resources: [nodes], verbs: [get]}}]\n---\n\
+         apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {{name: handed-out}}\n\
+         rules: [{{apiGroups: [''], resources: [services], verbs: [get]}}]\n{}{}",
         binding("binder"),
         binding("broker"),
     );
@@ -90,10 +92,12 @@ fn roles_that_the_operator_may_hand_out_stay_objects_in_strict_mode() {
     );
     assert!(!said(&output).contains("ClusterRole binder"), "{}", said(&output));
     assert!(!directory.path(&file("broker")).exists(), "as operator-sdk");
+    assert!(directory.path(&file("handed-out")).exists(), "no account has it yet");
     let output = directory.generate(&["--strict"], &input);
     assert!(output.status.success(), "{}", said(&output));
     assert!(directory.path(&file("broker")).exists());
     assert!(!directory.path(&file("binder")).exists());
+    assert!(directory.path(&file("handed-out")).exists());
     let rules = directory.csv()["spec"]["install"]["spec"]["clusterPermissions"].to_string();
     assert!(rules.contains("nodes") && rules.contains("rolebindings"), "{rules}");
 }
