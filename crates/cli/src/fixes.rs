@@ -123,15 +123,11 @@ impl Review {
         if fixed.only_unsafe.is_empty() {
             return Self::default();
         }
-        let unsafe_fixes = true;
-        let all = fix(
-            tree,
-            &source.shown,
-            Options {
-                unsafe_fixes,
-                ..options
-            },
-        );
+        let options = Options {
+            unsafe_fixes: true,
+            ..options
+        };
+        let all = fix(tree, &source.shown, options);
         let mut review = Self {
             given_up: all.given_up.clone(),
             ..Self::default()

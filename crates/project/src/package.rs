@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::Error;
-use olmkit_base::files::Directory;
+use olmkit_base::files::{self, Directory};
 use olmkit_base::limits;
 
 /// A link on the operator's page.
@@ -175,7 +175,8 @@ impl Package {
     pub fn load_below(directory: &Directory, path: &Path) -> Result<Self, Error> {
         let root = directory.path();
         Self::read(&root.join(path), |path| {
-            let relative = without_parents(path.strip_prefix(root).unwrap_or(path));
+            // A directory resolves no `..`.
+            let relative = files::join(Path::new(""), path.strip_prefix(root).unwrap_or(path));
             directory.read(&relative, &limits::SETTINGS_FILE)
         })
     }
@@ -229,20 +230,6 @@ impl Package {
     pub(crate) fn icon(&self) -> Option<(&'static str, &[u8])> {
         Some((media_type(self.icon.as_deref()?)?, self.icon_content.as_deref()?))
     }
-}
-
-/// `config/../icon.svg` as `icon.svg`. A directory resolves no `..`.
-fn without_parents(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir if matches!(plain.components().next_back(), Some(Component::Normal(_))) => {
-                plain.pop();
-            }
-            other => plain.push(other),
-        }
-    }
-    plain
 }
 
 fn media_type(file: &str) -> Option<&'static str> {

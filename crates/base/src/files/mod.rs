@@ -9,7 +9,7 @@ mod stage;
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::temporary;
 
@@ -50,6 +50,23 @@ fn state(unrestored: Option<&Unrestored>) -> String {
             format!("and cannot restore the former files: {error}. They are in {kept}")
         }
     }
+}
+
+/// A path relative to a directory, in its shortest form: `config` and `../icon.svg` give `icon.svg`. Reads no files, so links count as
+/// ordinary directories.
+#[must_use]
+pub fn join(directory: &Path, path: &Path) -> PathBuf {
+    let mut joined = directory.to_owned();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if joined.file_name().is_some() => {
+                joined.pop();
+            }
+            part => joined.push(part),
+        }
+    }
+    joined
 }
 
 /// Writes one file by renaming a synced temporary one. Its permissions are kept. A file with this content is not

@@ -289,12 +289,13 @@ fn received(from: Option<Receiver<io::Result<Vec<u8>>>>, end: Option<Instant>) -
 mod tests {
     use super::*;
 
-    /// The pause lets us set the limit, which the second program inherits.
+    /// The shell waits for its limit, which the second program inherits.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_program_that_takes_too_much_memory_fails() {
-        let script = "sleep 1; dd if=/dev/zero of=/dev/null bs=400M count=1 2> /dev/null && echo whole || echo failed";
-        let mut run = shell(script);
+        let script = "dd if=/dev/zero of=/dev/null bs=400M count=1 2> /dev/null && echo whole || echo failed";
+        let limited = format!("while [ $(ulimit -d) != 102400 ]; do sleep 0.01; done; {script}");
+        let mut run = shell(&limited);
         run.memory = Some(100 << 20);
         assert_eq!(launcher().run(run).unwrap().output, b"failed\n");
         assert_eq!(launcher().run(shell(script)).unwrap().output, b"whole\n");

@@ -1,12 +1,13 @@
 //! Finds the source files of kustomize's output, which does not contain them.
 
 use std::collections::HashMap;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::input::{self, Input, Origin};
 use super::{Document, Error, Notice, Weight};
+use olmkit_base::files;
 use olmkit_base::limits;
 use olmkit_base::object::shell_word;
 use olmkit_yaml as yaml;
@@ -152,7 +153,7 @@ impl Places {
         for field in ["resources", "bases", "components"] {
             let listed = settings.get(field).and_then(Value::as_array);
             for resource in listed.into_iter().flatten().filter_map(Value::as_str) {
-                let path = join(folder, resource);
+                let path = files::join(folder, Path::new(resource));
                 self.visits += 1;
                 if self.visits > limits::BUNDLE_FILES.count() {
                     return;
@@ -180,21 +181,6 @@ impl Places {
             self.objects.entry(key(&document, own)).or_default().push(place);
         }
     }
-}
-
-/// A path relative to a directory, in its shortest form.
-fn join(folder: &Path, path: &str) -> PathBuf {
-    let mut joined = folder.to_owned();
-    for part in Path::new(path).components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir if joined.file_name().is_some() => {
-                joined.pop();
-            }
-            part => joined.push(part),
-        }
-    }
-    joined
 }
 
 /// The settings in a kustomization file, which may omit its kind.

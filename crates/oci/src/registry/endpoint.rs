@@ -47,7 +47,7 @@ impl Endpoint {
 
     /// An address of this endpoint, with the endpoint's own host. Registries on this machine often call themselves `localhost`
     /// if the client's name for them is `127.0.0.1`, or the other way round. `None` for an address of another server.
-    pub fn own_address(&self, url: Url) -> Option<Url> {
+    pub fn own_address(&self, mut url: Url) -> Option<Url> {
         let own = Url::parse(&self.url("")).ok()?;
         if own.origin() == url.origin() {
             return Some(url);
@@ -57,7 +57,6 @@ impl Endpoint {
         if !is_loopback(own_host) || !is_loopback(host) || own.scheme() != url.scheme() || !is_same_port {
             return None;
         }
-        let mut url = url.clone();
         url.set_host(Some(own_host)).ok()?;
         Some(url)
     }

@@ -162,6 +162,11 @@ fn links_inside_still_work() {
     assert!(text.contains("findings") && !text.contains(LEADS_OUT), "{text}");
 }
 
+fn make_pipe(path: &Path) {
+    let status = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+    assert!(status.success());
+}
+
 fn git(root: &Path, arguments: &[&str]) {
     let output = std::process::Command::new("git")
         .args([
@@ -232,13 +237,7 @@ fn pipes_are_refused_wherever_a_file_is_expected() {
         let path = root.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         let _ = std::fs::remove_file(&path);
-        assert!(
-            std::process::Command::new("mkfifo")
-                .arg(&path)
-                .status()
-                .unwrap()
-                .success()
-        );
+        make_pipe(&path);
     };
     pipe("baseline.json");
     let baseline = ["bundle", "validate", "bundle", "--baseline", "baseline.json"];
@@ -320,13 +319,7 @@ fn commands_for_a_project_read_no_outside_file_and_no_pipe() {
         symlink(directory.path().join(outside), &path).unwrap();
         refused(&project, command, LEADS_OUT);
         std::fs::remove_file(&path).unwrap();
-        assert!(
-            std::process::Command::new("mkfifo")
-                .arg(&path)
-                .status()
-                .unwrap()
-                .success()
-        );
+        make_pipe(&path);
         refused(&project, command, "not a regular file");
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, before).unwrap();
@@ -342,13 +335,7 @@ fn a_base_that_is_a_pipe_is_not_waited_for() {
     let root = directory.path();
     let base = root.join("config/manifests/bases/hello.clusterserviceversion.yaml");
     std::fs::create_dir_all(base.parent().unwrap()).unwrap();
-    assert!(
-        std::process::Command::new("mkfifo")
-            .arg(&base)
-            .status()
-            .unwrap()
-            .success()
-    );
+    make_pipe(&base);
     let output = run(root, &["bundle", "validate", "bundle", "--fix"]);
     assert!(output.status.code().is_some(), "{output:?}");
 }

@@ -33,19 +33,20 @@ pub(super) fn check(crd: &Crd, work: &mut Work, findings: &mut Findings) {
             .is_some_and(|own| own.get("status").is_some())
     };
     let any_status = status(&crd.spec.shared) || crd.spec.versions.iter().any(|version| status(&version.own));
-    check_root(&crd.spec.shared, "spec.validation", any_status, (work, findings));
+    check_root(&crd.spec.shared, "spec.validation", any_status, work, findings);
     for (at, version) in crd.spec.versions.iter().enumerate() {
         let has_status = status(&version.own) || status(&crd.spec.shared);
         check_root(
             &version.own,
             &format!("spec.versions[{at}].schema"),
             has_status,
-            (work, findings),
+            work,
+            findings,
         );
     }
 }
 
-fn check_root(shared: &Shared, path: &str, has_status: bool, (work, findings): (&mut Work, &mut Findings)) {
+fn check_root(shared: &Shared, path: &str, has_status: bool, work: &mut Work, findings: &mut Findings) {
     let Some(schema) = shared
         .validation
         .as_ref()
