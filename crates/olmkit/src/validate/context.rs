@@ -1,27 +1,37 @@
 //! Input of the rules.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use serde_json::Value;
 
 use super::options::Options;
 use crate::bundle::{Bundle, Object};
+use crate::crd::instance::Work;
 
 pub use super::csv_view::{Csv, field, items, strings};
 
 /// A bundle with its ClusterServiceVersion at hand.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Context<'a> {
     /// The bundle.
     pub bundle: &'a Bundle,
     /// The options.
     pub options: &'a Options,
+    /// The remaining budget for patterns and CEL rules, which all CRDs, examples and stored examples of the bundle share.
+    pub work: RefCell<Work>,
 }
 
 /// The schemas of the bundle's CRDs by name and version.
 pub type Schemas<'a> = HashMap<(&'a str, &'a str), &'a Value>;
 
 impl<'a> Context<'a> {
+    /// A bundle with a whole budget.
+    pub fn new(bundle: &'a Bundle, options: &'a Options) -> Self {
+        let work = RefCell::default();
+        Self { bundle, options, work }
+    }
+
     /// The CustomResourceDefinitions by their names. The first one of a name counts.
     pub fn crds_by_name(&self) -> HashMap<&'a str, &'a Object> {
         let mut crds = HashMap::new();

@@ -105,10 +105,7 @@ pub fn validate(reading: &Reading, options: &Options) -> Outcome {
         return of_olm_v1(reading, release, options);
     }
     let mut outcome = loaded(reading);
-    let context = Context {
-        bundle: &reading.bundle,
-        options,
-    };
+    let context = Context::new(&reading.bundle, options);
     if outcome.fatal.is_none()
         && default_rules(&context, &mut outcome)
         && optional_rules(&context, &options.selector, &mut outcome)
@@ -125,10 +122,7 @@ pub fn validate(reading: &Reading, options: &Options) -> Outcome {
 /// operator-sdk's result for each of several selections of optional validators, without lints. The unconditional rules
 /// run once.
 pub fn validate_selections(reading: &Reading, options: &Options, selectors: &[Selector]) -> Vec<Outcome> {
-    let context = Context {
-        bundle: &reading.bundle,
-        options,
-    };
+    let context = Context::new(&reading.bundle, options);
     let mut always = loaded(reading);
     let is_sound = always.fatal.is_none() && default_rules(&context, &mut always);
     let of = |selector: &Selector| {
@@ -154,10 +148,7 @@ fn loaded(reading: &Reading) -> Outcome {
 
 /// The result of OLM v1, and the lints that also apply to it.
 fn of_olm_v1(reading: &Reading, release: crate::olmv1::Release, options: &Options) -> Outcome {
-    let context = Context {
-        bundle: &reading.bundle,
-        options,
-    };
+    let context = Context::new(&reading.bundle, options);
     let mut checked = olm_v1::check(&context, release);
     if options.lints && reading.fatal.is_none() {
         checked.extend(lints::check(&context).into_iter().filter(olm_v1::concerns));
@@ -221,7 +212,7 @@ pub(crate) fn bundle_format(bundle: &Bundle) -> format::Format {
 /// The validators that scorecard runs: those of `bundle validate` without the one for the
 /// kinds of objects.
 pub(crate) fn scorecard_rules(bundle: &Bundle, options: &Options) -> Vec<Checked> {
-    let context = Context { bundle, options };
+    let context = Context::new(bundle, options);
     let mut groups = vec![csv::check(&context)];
     groups.extend(crds::check(&context));
     groups.push(bundle::check(&context));

@@ -141,6 +141,25 @@ fn defaults_with_costly_rules_in_countless_definitions() {
     let said = bounded(folder.path(), "bundle validate bundle --short");
     let found = said.matches("are not checked against patterns and rules").count();
     assert_eq!(found, 1, "{said:.2000}");
+    // The definitions have used the whole budget. Nothing is left for examples, also for those of the earlier bundle.
+    write_examples(folder.path(), |number| {
+        let kind = format!("Kw{number}");
+        serde_json::json!({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"name": "a"}, "spec": {}})
+    });
+    let said = bounded(folder.path(), "bundle validate bundle --against bundle --short");
+    assert!(said.contains("400 more examples are not checked"), "{said:.4000}");
+    assert!(said.contains("400 examples of demo"), "{said:.4000}");
+}
+
+/// Writes 400 examples into the bundle.
+fn write_examples(folder: &Path, example: impl Fn(usize) -> serde_json::Value) {
+    let path = folder.join("bundle").join(demo_bundle::CSV);
+    let text = fs::read_to_string(&path).unwrap();
+    let csv = olmkit::yaml::parse(text.as_bytes()).unwrap().to_json();
+    let mut csv = csv.unwrap();
+    let examples: Vec<_> = (0..400).map(example).collect();
+    csv["metadata"]["annotations"]["alm-examples"] = serde_json::Value::Array(examples).to_string().into();
+    fs::write(&path, csv.to_string()).unwrap();
 }
 
 #[test]
@@ -154,17 +173,10 @@ fn examples_with_costly_rules() {
     let spec = serde_json::json!({"type": "object", "properties": {"items": list}});
     write(folder.path(), "bundle/manifests/ws.yaml", &definition_of("ws", &spec));
     let items = vec!["x".repeat(99); 100];
-    let example = |number: usize| {
+    write_examples(folder.path(), |number| {
         let metadata = serde_json::json!({"name": format!("a{number}")});
         serde_json::json!({"apiVersion": "example.com/v1", "kind": "Kws", "metadata": metadata, "spec": {"items": items}})
-    };
-    let examples: Vec<_> = (0..400).map(example).collect();
-    let path = folder.path().join("bundle").join(demo_bundle::CSV);
-    let text = fs::read_to_string(&path).unwrap();
-    let csv = olmkit::yaml::parse(text.as_bytes()).unwrap().to_json();
-    let mut csv = csv.unwrap();
-    csv["metadata"]["annotations"]["alm-examples"] = serde_json::Value::Array(examples).to_string().into();
-    fs::write(&path, csv.to_string()).unwrap();
+    });
     let said = bounded(folder.path(), "bundle validate bundle --short");
     assert!(said.contains("more examples are not checked"), "{said:.2000}");
 }

@@ -60,7 +60,8 @@ impl fmt::Display for InstanceFinding {
     }
 }
 
-/// The budget of the checks of all objects of a bundle, and the patterns that they share.
+/// The budget of the checks of all CRDs and objects of a bundle, and the patterns that they share.
+#[derive(Debug)]
 pub struct Work {
     budget: Budget,
     /// Compiled patterns. None where only Go can judge, or where the budget is exhausted.

@@ -80,7 +80,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
         return Vec::new();
     };
     let mut found = Vec::new();
-    let mut work = Work::default();
+    let mut work = context.work.borrow_mut();
     let crds = context.crds_by_kind();
     let place = InAnnotation::of(context, csv.object);
     for (at, example) in list.items().iter().enumerate() {

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::bundle::Object;
-use crate::crd::instance::{Work, dotted, impossible_bounds};
+use crate::crd::instance::{dotted, impossible_bounds};
 use crate::crd::validation::{ApiVersion, validate_schemas_within};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::pointer_part;
@@ -52,7 +52,7 @@ const SHOWN: usize = 10;
 
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let mut checked = Vec::new();
-    let mut work = Work::default();
+    let mut work = context.work.borrow_mut();
     for crd in context.bundle.crds().filter(|crd| crd.version() == "v1") {
         let Some(typed) = &crd.typed else { continue };
         // operator-sdk reads a number as text where text belongs. The server, which gets JSON, does not.

@@ -249,9 +249,19 @@ fn from(context: &Context<'_>, csv: &Csv<'_>, earlier: &Earlier) -> Vec<Checked>
             }
         }
     }
-    let mut work = Work::default();
-    for example in &earlier.examples {
+    let mut work = context.work.borrow_mut();
+    for (at, example) in earlier.examples.iter().enumerate() {
         findings.extend(stored(&by_kind, example, earlier, &mut work));
+        if work.is_exhausted() {
+            let left = earlier.examples.len() - at;
+            let message = format!(
+                "{left} examples of {} are not checked against patterns and rules, which take too long",
+                earlier.name
+            );
+            let checked = Checked::new(&EX_4, message).severity(Severity::Info);
+            findings.push(checked.at(csv.object, "/spec/replaces"));
+            break;
+        }
     }
     findings
 }
@@ -402,7 +412,7 @@ fn stored(crds: &Crds<'_>, example: &Value, earlier: &Earlier, work: &mut Work) 
         let schema = instance::schema_of_version(old, version).and_then(|(schema, _)| schema);
         same && schema.is_none_or(|schema| refusal(schema, example, work).is_none())
     });
-    let fault = refusal(schema?, example, work).filter(|_| was_fine)?;
+    let fault = refusal(schema?, example, work).filter(|_| was_fine && !work.is_exhausted())?;
     let at = typed
         .pointer("/spec/versions")
         .and_then(Value::as_array)
