@@ -138,6 +138,44 @@ fn imports_of_the_cluster_crate_have_no_cycle() {
     assert!(cycle.is_empty(), "import cycles between {}", cycle.join(", "));
 }
 
+/// A file may import from the `mod.rs` files above it, as all files import from the root of the crate. All other imports have one
+/// direction.
+#[test]
+fn files_of_a_crate_do_not_import_each_other() {
+    // A rule of a kind of object continues the walk over the values below it.
+    const RECURSIVE: [&[&str]; 2] = [&["admission", "rules"], &["admission", "walk"]];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for source in sources(root) {
+        let mut graph = imports(&source);
+        for (module, used) in &mut graph {
+            used.retain(|other| !module.starts_with(other) && !other.starts_with(module));
+        }
+        count += graph.len();
+        let cycle = cyclic(&graph);
+        let names = cycle.iter().filter(|module| {
+            let is_known = RECURSIVE.iter().any(|known| module.iter().take(2).eq(known.iter()));
+            !is_known
+        });
+        let names: Vec<String> = names.map(name).collect();
+        if !names.is_empty() {
+            wrong.push(format!("{}: {}", source.display(), names.join(", ")));
+        }
+    }
+    assert!(count > 500, "{count} files");
+    assert!(wrong.is_empty(), "files that import each other:\n{}", wrong.join("\n"));
+}
+
+/// The source directories: this package, all crates, and the programs for development.
+fn sources(root: &Path) -> Vec<PathBuf> {
+    let crates = std::fs::read_dir(root.join("crates")).unwrap();
+    let mut found: Vec<PathBuf> = crates.map(|entry| entry.unwrap().path().join("src")).collect();
+    found.extend(["src", "xtask/src", "dev/node/src"].map(|folder| root.join(folder)));
+    found.sort();
+    found
+}
+
 /// One style for all crates: CONTRIBUTING.md describes it.
 #[test]
 fn files_follow_one_style() {

@@ -23,7 +23,7 @@ pub fn read(value: &Value<'_>, origin: Origin) -> Result<Blob, String> {
         DEPRECATIONS => {
             Blob::Deprecation(deprecation(value, origin).map_err(|error| format!("parse deprecation: {error}"))?)
         }
-        "" => return Err(format!("object '{}{}", json_line(value), super::load::MISSING_SCHEMA)),
+        "" => return Err(format!("object '{}{}", json_line(value), MISSING_SCHEMA)),
         _ => Blob::Custom(Custom {
             schema: meta.schema,
             package: meta.package,
@@ -297,3 +297,6 @@ pub fn check_objects(bundle: &Bundle) -> Result<(), String> {
     }
     Ok(())
 }
+
+/// The end of opm's message about a blob without a schema.
+pub(super) const MISSING_SCHEMA: &str = "' is missing root schema field";

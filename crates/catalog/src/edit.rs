@@ -8,7 +8,6 @@ use olmkit_go::strconv::quote;
 use olmkit_yaml::{self as yaml, Node};
 
 use super::model::{Bundle, ChannelEntry};
-use super::placement::{Above, Placement};
 use super::text::stream;
 
 /// Why a catalog cannot be changed.
@@ -39,6 +38,26 @@ pub struct Edges {
     pub skips: Vec<String>,
     /// Version range it skips.
     pub skip_range: String,
+}
+
+/// A change to the entry of the next higher version, which makes the new entry reachable or skipped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Above {
+    /// This entry now replaces the new one.
+    Replaces(String),
+    /// This entry now skips the new one.
+    Skips(String),
+}
+
+/// The position of a new bundle in one channel.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// The upgrade edges of the new entry.
+    pub edges: Edges,
+    /// The change to another entry, if the new bundle does not become the head.
+    pub above: Option<Above>,
+    /// The newest entry above which the new bundle becomes the head although its version is lower.
+    pub lowers: Option<String>,
 }
 
 /// A document of the source.

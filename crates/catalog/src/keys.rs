@@ -2,7 +2,7 @@
 
 use olmkit_go::json::names_field;
 
-use super::model::{BUNDLE, CHANNEL, DEPRECATIONS, PACKAGE};
+use super::model::{BUNDLE, CHANNEL, DEPRECATIONS, PACKAGE, UnknownKey};
 use super::text::Value;
 use olmkit_base::limits;
 use olmkit_base::object::pointer_part;
@@ -119,19 +119,6 @@ static PROPERTY_TYPES: [(&str, &Shape); 12] = [
     ("olm.label", &Any),
     ("olm.label.required", &Any),
 ];
-
-/// A key that its blob's schema does not have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnknownKey {
-    /// JSON pointer to its value.
-    pub pointer: String,
-    /// The key.
-    pub key: String,
-    /// The key of the schema that was probably meant.
-    pub meant: Option<&'static str>,
-    /// True if the key is correct, and its value is the misspelled type of a property.
-    pub is_type: bool,
-}
 
 /// The unknown keys of a blob, none for a custom schema.
 pub fn unknown(schema: &str, value: &Value<'_>) -> Vec<UnknownKey> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::blob;
+use super::blob::{self, MISSING_SCHEMA};
 use super::keys;
 use super::meta;
 use super::model::{Blob, Catalog, Origin};
@@ -66,9 +66,6 @@ pub(super) fn short(message: &str) -> Cow<'_, str> {
         None => Cow::Borrowed(message),
     }
 }
-
-/// The end of opm's message about a blob without a schema.
-pub(super) const MISSING_SCHEMA: &str = "' is missing root schema field";
 
 impl Error {
     /// The error in opm's wording, which names no file.

@@ -5,8 +5,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::keys::UnknownKey;
-
 /// Schema of a package blob.
 pub const PACKAGE: &str = "olm.package";
 /// Schema of a channel blob.
@@ -246,4 +244,17 @@ impl FromIterator<Blob> for Catalog {
         }
         catalog
     }
+}
+
+/// A key that its blob's schema does not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownKey {
+    /// JSON pointer to its value.
+    pub pointer: String,
+    /// The key.
+    pub key: String,
+    /// The key of the schema that was probably meant.
+    pub meant: Option<&'static str>,
+    /// True if the key is correct, and its value is the misspelled type of a property.
+    pub is_type: bool,
 }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use super::edit::{Edges, Error};
+use super::edit::{Above, Edges, Error, Placement};
 use super::graph;
 use super::model::{Bundle, Catalog, ChannelEntry};
 use super::property;
@@ -16,26 +16,6 @@ pub enum NewEdges {
     Given(Edges),
     /// Computed from the versions in each channel.
     ByVersion,
-}
-
-/// A change to the entry of the next higher version, which makes the new entry reachable or skipped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Above {
-    /// This entry now replaces the new one.
-    Replaces(String),
-    /// This entry now skips the new one.
-    Skips(String),
-}
-
-/// The position of a new bundle in one channel.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Placement {
-    /// The upgrade edges of the new entry.
-    pub edges: Edges,
-    /// The change to another entry, if the new bundle does not become the head.
-    pub above: Option<Above>,
-    /// The newest entry above which the new bundle becomes the head although its version is lower.
-    pub lowers: Option<String>,
 }
 
 /// The upgrade edges that a ClusterServiceVersion names. A file-based catalog takes its edges from channel entries only.

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use super::edit;
+use super::edit::Placement;
 use super::model::{Blob, Bundle, Catalog};
-use super::placement::{NewEdges, Placement, place};
+use super::placement::{NewEdges, place};
 use super::{load, order, validate, walk, write};
 use olmkit_base::object::shell_word;
 use olmkit_base::{files, limits};

@@ -22,12 +22,8 @@ pub fn run(args: &Args, is_operator_sdk: bool) -> anyhow::Result<ExitCode> {
     print(args, super::Cli::command(), name)
 }
 
-/// Prints the script for opm.
-pub fn run_as_opm(args: &Args) -> anyhow::Result<ExitCode> {
-    print(args, super::opm::Opm::command(), "opm")
-}
-
-fn print(args: &Args, mut command: Command, name: &str) -> anyhow::Result<ExitCode> {
+/// Prints the script for a command line.
+pub fn print(args: &Args, mut command: Command, name: &str) -> anyhow::Result<ExitCode> {
     // The generator panics where it cannot write, as when the reader has seen enough.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, name, &mut script);

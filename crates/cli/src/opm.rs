@@ -145,7 +145,7 @@ impl Opm {
             Command::Migrate(args) => migrate::run(&args, Output::Json),
             Command::Index(Index::Add(args)) => index_add::run(&args),
             Command::Generate(Generate::Dockerfile(args)) => dockerfile::run(&args),
-            Command::Completion(args) => completion::run_as_opm(&args),
+            Command::Completion(args) => completion::print(&args, Opm::command(), "opm"),
             Command::Version => {
                 println!("{}", super::version::opm());
                 Ok(ExitCode::SUCCESS)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 pub use crate::api::Api;
 
 use crate::layout::{Places, type_path};
-use crate::project_file::{Image, ProjectFile, Resource};
+use crate::project_file::{ProjectFile, Resource};
 use crate::{Error, Report, Tree, collisions, external, layout, modules, names, record, texts};
 
 /// Adds a kind, or a version of a kind, to the project in a directory.
@@ -67,7 +67,7 @@ fn check(file: &ProjectFile, api: &Api) -> Result<Resource, Error> {
     let plural = api.plural.clone().unwrap_or_else(|| names::plural_of(&api.kind));
     names::plural(&plural)?;
     if let Some(image) = &api.image {
-        check_image(image)?;
+        image.check()?;
         if !api.namespaced || !api.resource || api.controller == Some(false) {
             let needs = "deploy-image writes a kind with a namespace, its types and its reconciler";
             return Err(Error::Usage(needs.to_owned()));
@@ -138,48 +138,6 @@ fn check(file: &ProjectFile, api: &Api) -> Result<Resource, Error> {
         None => layout::types_file(file, &resource, kind),
     };
     Ok(resource)
-}
-
-/// The image settings are written into Rust sources and a Deployment.
-pub(crate) fn check_image(image: &Image) -> Result<(), Error> {
-    let wrong = |what: &'static str, value: &str, reason: &str| {
-        Err(Error::Name {
-            what,
-            value: value.to_owned(),
-            reason: reason.to_owned(),
-        })
-    };
-    if image.image.is_empty() || image.image.len() > 512 || !image.image.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return wrong(
-            "--image",
-            &image.image,
-            "expected an image such as docker.io/library/memcached:1.6",
-        );
-    }
-    if image.container_command.chars().any(char::is_control) {
-        return wrong(
-            "--image-container-command",
-            &image.container_command,
-            "control characters are not possible",
-        );
-    }
-    let port = &image.container_port;
-    if !port.is_empty()
-        && !port
-            .parse::<u16>()
-            .is_ok_and(|number| number > 0 && number.to_string() == *port)
-    {
-        return wrong("--image-container-port", port, "expected a number from 1 to 65535");
-    }
-    let user = &image.run_as_user;
-    if !user.is_empty()
-        && !user
-            .parse::<u32>()
-            .is_ok_and(|number| number > 0 && number.to_string() == *user)
-    {
-        return wrong("--run-as-user", user, "expected the number of a user that is not root");
-    }
-    Ok(())
 }
 
 fn types(tree: &mut Tree, file: &ProjectFile, resource: &Resource, force: bool) -> Result<(), Error> {

@@ -64,12 +64,15 @@ pub(crate) fn resource(file: &ProjectFile, api: &Api) -> Result<Option<Resource>
         ),
         None => {
             let path = given.path.clone().unwrap_or_default();
-            (group(&api.group, given.domain.as_deref())?, rust_path(&path)?)
+            (
+                names::external_group(&api.group, given.domain.as_deref())?,
+                names::rust_path(&path)?,
+            )
         }
     };
     let module = given.module.clone().unwrap_or_default();
     if !module.is_empty() {
-        dependency(&module)?;
+        names::dependency(&module)?;
     }
     let resource = Resource {
         group,
@@ -95,65 +98,11 @@ pub(crate) fn resource(file: &ProjectFile, api: &Api) -> Result<Option<Resource>
     Ok(Some(resource))
 }
 
-pub(crate) fn group(short: &str, domain: Option<&str>) -> Result<String, Error> {
-    let full = match (short, domain.unwrap_or_default()) {
-        ("", domain) => domain.to_owned(),
-        (short, "") => short.to_owned(),
-        (short, domain) => format!("{short}.{domain}"),
-    };
-    match full.split('.').all(names::is_label) {
-        true => Ok(full),
-        false => Err(Error::Name {
-            what: "--group",
-            value: full,
-            reason: "a group has small letters, digits, inner hyphens and dots, such as cert-manager.io".to_owned(),
-        }),
-    }
-}
-
-/// A path of modules, written into a source.
-pub(crate) fn rust_path(path: &str) -> Result<String, Error> {
-    match syn::parse_str::<syn::Path>(path) {
-        Ok(parsed) if parsed.segments.iter().all(|segment| segment.arguments.is_none()) && !path.contains(' ') => {
-            Ok(path.to_owned())
-        }
-        _ => Err(Error::Name {
-            what: "--external-api-path",
-            value: path.to_owned(),
-            reason: "expected the Rust module of the type, such as crate::external::cert_manager".to_owned(),
-        }),
-    }
-}
-
-/// Name and version of a dependency. They go into Cargo.toml.
-pub(crate) fn dependency(module: &str) -> Result<(&str, &str), Error> {
-    let is_name = |name: &str| {
-        !name.is_empty()
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-    };
-    let is_version = |version: &str| {
-        !version.is_empty()
-            && version
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'+'))
-    };
-    match module.split_once('@') {
-        Some((name, version)) if is_name(name) && is_version(version) => Ok((name, version)),
-        _ => Err(Error::Name {
-            what: "--external-api-module",
-            value: module.to_owned(),
-            reason: "expected NAME@VERSION of a crate".to_owned(),
-        }),
-    }
-}
-
 /// The line in Cargo.toml.
 fn line(resource: &Resource) -> Result<Option<(String, String)>, Error> {
     match &resource.foreign {
         Some(foreign) if !foreign.module.is_empty() => {
-            let (name, version) = dependency(&foreign.module)?;
+            let (name, version) = names::dependency(&foreign.module)?;
             Ok(Some((name.to_owned(), format!("{name} = \"{version}\"\n"))))
         }
         _ => Ok(None),

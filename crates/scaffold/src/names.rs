@@ -337,6 +337,61 @@ pub fn display(name: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// The whole group of a kind of another project.
+pub(crate) fn external_group(short: &str, domain: Option<&str>) -> Result<String, Error> {
+    let full = match (short, domain.unwrap_or_default()) {
+        ("", domain) => domain.to_owned(),
+        (short, "") => short.to_owned(),
+        (short, domain) => format!("{short}.{domain}"),
+    };
+    match full.split('.').all(is_label) {
+        true => Ok(full),
+        false => Err(Error::Name {
+            what: "--group",
+            value: full,
+            reason: "a group has small letters, digits, inner hyphens and dots, such as cert-manager.io".to_owned(),
+        }),
+    }
+}
+
+/// A path of modules, written into a source.
+pub(crate) fn rust_path(path: &str) -> Result<String, Error> {
+    match syn::parse_str::<syn::Path>(path) {
+        Ok(parsed) if parsed.segments.iter().all(|segment| segment.arguments.is_none()) && !path.contains(' ') => {
+            Ok(path.to_owned())
+        }
+        _ => Err(Error::Name {
+            what: "--external-api-path",
+            value: path.to_owned(),
+            reason: "expected the Rust module of the type, such as crate::external::cert_manager".to_owned(),
+        }),
+    }
+}
+
+/// Name and version of a dependency. They go into Cargo.toml.
+pub(crate) fn dependency(module: &str) -> Result<(&str, &str), Error> {
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    let is_version = |version: &str| {
+        !version.is_empty()
+            && version
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'+'))
+    };
+    match module.split_once('@') {
+        Some((name, version)) if is_name(name) && is_version(version) => Ok((name, version)),
+        _ => Err(Error::Name {
+            what: "--external-api-module",
+            value: module.to_owned(),
+            reason: "expected NAME@VERSION of a crate".to_owned(),
+        }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::{Error, Tree, create_api, external, names};
+use crate::{Error, Tree, names};
 
 /// Name of the file.
 pub const NAME: &str = "PROJECT";
@@ -133,6 +133,50 @@ pub struct Image {
     /// The number of the user. Empty for the image's own.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub run_as_user: String,
+}
+
+impl Image {
+    /// The image settings are written into Rust sources and a Deployment.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let wrong = |what: &'static str, value: &str, reason: &str| {
+            Err(Error::Name {
+                what,
+                value: value.to_owned(),
+                reason: reason.to_owned(),
+            })
+        };
+        if self.image.is_empty() || self.image.len() > 512 || !self.image.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return wrong(
+                "--image",
+                &self.image,
+                "expected an image such as docker.io/library/memcached:1.6",
+            );
+        }
+        if self.container_command.chars().any(char::is_control) {
+            return wrong(
+                "--image-container-command",
+                &self.container_command,
+                "control characters are not possible",
+            );
+        }
+        let port = &self.container_port;
+        if !port.is_empty()
+            && !port
+                .parse::<u16>()
+                .is_ok_and(|number| number > 0 && number.to_string() == *port)
+        {
+            return wrong("--image-container-port", port, "expected a number from 1 to 65535");
+        }
+        let user = &self.run_as_user;
+        if !user.is_empty()
+            && !user
+                .parse::<u32>()
+                .is_ok_and(|number| number > 0 && number.to_string() == *user)
+        {
+            return wrong("--run-as-user", user, "expected the number of a user that is not root");
+        }
+        Ok(())
+    }
 }
 
 impl ProjectFile {
@@ -527,12 +571,12 @@ fn check_resource(resource: &Resource) -> Result<(), Error> {
         Some(foreign) => {
             names::kind_of_others(&resource.kind)?;
             if !resource.group.is_empty() {
-                external::group(&resource.group, None)?;
+                names::external_group(&resource.group, None)?;
             }
             if !foreign.module.is_empty() {
-                external::dependency(&foreign.module)?;
+                names::dependency(&foreign.module)?;
             }
-            external::rust_path(&resource.path)?;
+            names::rust_path(&resource.path)?;
         }
         None => {
             names::kind(&resource.kind)?;
@@ -557,7 +601,7 @@ fn check_resource(resource: &Resource) -> Result<(), Error> {
     for spoke in &resource.webhooks.spokes {
         names::version(spoke)?;
     }
-    resource.image.as_ref().map_or(Ok(()), create_api::check_image)
+    resource.image.as_ref().map_or(Ok(()), Image::check)
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {

@@ -6,7 +6,7 @@ use std::{env, fs};
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
-use crate::run::{Cluster, Namespace, Run};
+use crate::run::{Cluster, Namespace, PACKAGE, Run};
 
 /// Permissions that today's operator needs and the released bundle lacks: API group, resources, verbs.
 const ADDED_PERMISSIONS: [(&str, &str, &str); 5] = [
@@ -40,7 +40,7 @@ pub enum Catalog {
 
 impl Package {
     /// The package's name.
-    pub const NAME: &'static str = "memcached-operator";
+    pub const NAME: &'static str = PACKAGE;
 
     /// Copies the committed files. The local node reads each image from its own registry, whatever the image's name is. For another
     /// cluster, the images get the prefix in `REGISTRY`.

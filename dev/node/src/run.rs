@@ -9,7 +9,9 @@ use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 
 use crate::command::{Invocation, Log};
-use crate::package::Package;
+
+/// The name of the operator's package.
+pub const PACKAGE: &str = "memcached-operator";
 
 /// The cluster that a run uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -284,7 +286,7 @@ impl Namespace<'_> {
 
     /// Waits until the version is installed, and no other one.
     pub fn installed(&self, version: &str) -> anyhow::Result<()> {
-        let name = format!("{}.v{version}", Package::NAME);
+        let name = format!("{PACKAGE}.v{version}");
         self.run.until(180, "Succeeded", || self.csv_phase(&name))?;
         self.run
             .until(180, &name, || self.get("csv", "{.items[*].metadata.name}"))
@@ -292,11 +294,11 @@ impl Namespace<'_> {
 
     /// `cleanup` removes the package, and finds nothing when it runs again.
     pub fn cleaned_up(&self) -> anyhow::Result<()> {
-        let words = format!("cleanup {}", Package::NAME);
+        let words = format!("cleanup {PACKAGE}");
         self.kit(&words).run()?;
         let again = self.kit(&words).finish()?;
         ensure!(again.code == 0, "exit code {} of the second cleanup", again.code);
-        contains(&again.text(), &format!("package {} is not installed", Package::NAME))
+        contains(&again.text(), &format!("package {PACKAGE} is not installed"))
     }
 
     /// The phase of the sample, and its number of ready servers.

@@ -23,8 +23,10 @@ mod kustomization;
 mod losses;
 mod metadata;
 mod notice;
+mod origin;
 pub mod present;
 mod project_file;
+mod sources;
 mod strict;
 mod typed;
 mod unknown_fields;
@@ -36,10 +38,11 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 pub use digests::{DigestMap, Digests, pin, read_digest_map};
-pub use input::{Document, Input, Origin};
+pub use input::{Document, Input};
 pub use job::{Job, Target};
 pub use metadata::Metadata;
 pub use notice::{Notice, Weight};
+pub use origin::Origin;
 pub use project_file::{ProjectFile, SCAFFOLD};
 
 /// operator-sdk's name in the annotations of a bundle. The default mode writes the same, because the value names the

@@ -18,6 +18,7 @@ pub(crate) mod upgrades;
 use std::borrow::Cow;
 use std::path::Path;
 
+use super::blob;
 use super::load;
 use super::model::{Catalog, Origin};
 use olmkit_base::limits;
@@ -162,7 +163,7 @@ pub fn loaded(catalog: Result<&Catalog, &load::Error>) -> Verdict {
 fn load_failure(error: &load::Error) -> Verdict {
     let opm_text = error.opm_text();
     let mut problem = Problem::error(&LOAD, load::short(&opm_text), &Origin::default());
-    if opm_text.ends_with(load::MISSING_SCHEMA) {
+    if opm_text.ends_with(blob::MISSING_SCHEMA) {
         problem = problem.hint("add `schema`: olm.package, olm.channel, olm.bundle or olm.deprecations");
     }
     if let load::Error::Document { file, line, .. } = error {

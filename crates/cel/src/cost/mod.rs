@@ -10,7 +10,7 @@ mod size;
 use std::collections::HashMap;
 
 use crate::ast::{Binary, Expr, Literal, Node, Select};
-use crate::check::Notes;
+use crate::check::{Notes, key};
 use crate::library::signature::type_named;
 use crate::types::{Shape, Type};
 use path::Path;
@@ -72,11 +72,6 @@ struct Coster<'c> {
     known: HashMap<usize, Known>,
     /// Variables of macros, the innermost last.
     scope: Vec<(String, Known)>,
-}
-
-/// Identifies a node: nodes do not move between the check and the estimate.
-pub(crate) fn key(node: &Node) -> usize {
-    std::ptr::from_ref(node).addr()
 }
 
 impl Coster<'_> {

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use olmkit::catalog::difference::{self, Kind, PackageChange};
-use olmkit::catalog::edit::Edges;
-use olmkit::catalog::placement::{Above, NewEdges, csv_edges};
+use olmkit::catalog::edit::{Above, Edges};
+use olmkit::catalog::placement::{NewEdges, csv_edges};
 use olmkit::catalog::render::reference::{ImageTemplate, Options, is_bundle, render};
 use olmkit::catalog::render::{migrate, touch_up};
 use olmkit::catalog::source::{self, NewChannels};

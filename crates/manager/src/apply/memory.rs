@@ -1,9 +1,5 @@
 //! The memory of an applied object.
-use std::{
-    collections::HashMap,
-    hash::{DefaultHasher, Hash, Hasher},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use serde_json::Value;
 use tokio::time::Instant;
@@ -12,7 +8,7 @@ use super::{
     compare::Difference,
     error::{Error, ErrorKind},
     fields::Path,
-    prepare::Desired,
+    prepare::{Desired, hash},
 };
 use crate::{compressed::Compressed, worker::Failure as _};
 
@@ -61,12 +57,6 @@ impl Contest {
     fn is_over(&self) -> bool {
         self.last.elapsed() > CALM.max(self.pause() * 2)
     }
-}
-
-pub fn hash(value: &Value) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.to_string().hash(&mut hasher);
-    hasher.finish()
 }
 
 fn uid(object: &Value) -> u64 {

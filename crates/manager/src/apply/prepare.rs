@@ -1,5 +1,8 @@
 //! The desired object in the form that is sent.
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 use k8s_openapi::ByteString;
 use kube::api::ApiResource;
@@ -9,7 +12,6 @@ use super::{
     compare,
     error::Error,
     fields::{Fields, Path},
-    memory,
     schema::{Kind, Merge, Node, Schema},
 };
 
@@ -53,7 +55,7 @@ impl Desired {
         }
         compare::strip_nulls(schema, schema.root(), &mut body);
         Ok(Self {
-            hash: memory::hash(&body),
+            hash: hash(&body),
             body,
             names_version,
         })
@@ -245,6 +247,12 @@ fn remove_colliding(schema: &Schema, node: Option<&Node>, desired: &Value, targe
         }
         _ => {}
     }
+}
+
+pub fn hash(value: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.to_string().hash(&mut hasher);
+    hasher.finish()
 }
 
 #[cfg(test)]

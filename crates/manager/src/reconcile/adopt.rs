@@ -4,7 +4,7 @@ use kube::{
     api::{DynamicObject, ListParams},
 };
 
-use super::{Error, Object, run::Shared, store::Child};
+use super::{Error, Object, shared::Shared, store::Child};
 
 /// Fails if `child` would get a new owner, and this owner is being deleted.
 ///

@@ -25,9 +25,9 @@ use super::{
     Applied, Change, Conflict, Error, ErrorKind, FieldChange, Object, Outcome, adopt,
     observe::Observed,
     recording::Recording,
-    run::{self, Shared},
+    run,
+    shared::Shared,
     store::{MANAGED_BY, OWNER, Store, owner_annotation},
-    taken,
 };
 use crate::{
     ObjectKey,
@@ -278,7 +278,9 @@ impl<K: Object> Context<K> {
             .apply_keeping(&store.resource, desired, store.get(&key), immutable)
             .await;
         if report.as_ref().is_err_and(|error| error.kind() == ErrorKind::Taken) {
-            taken::watch(shared, &store.resource, &key, ObjectKey::of(self.object.as_ref()));
+            let owner = ObjectKey::of(self.object.as_ref());
+            let (client, queue) = (&shared.client, &shared.queue);
+            shared.taken.watch(client, queue, &store.resource, &key, owner);
         }
         self.applied_to(store, &key, report?)
     }

@@ -64,6 +64,7 @@ mod observe;
 mod outcome;
 mod recording;
 mod run;
+mod shared;
 mod status;
 mod store;
 mod taken;
@@ -84,10 +85,11 @@ pub use controller::{AddController, Controller};
 pub use kube_grants::{Grant, Scope};
 pub use object::object;
 pub use outcome::Outcome;
-pub(crate) use run::{Shared, reconcile};
+pub(crate) use run::{leave_alone, reconcile};
+pub(crate) use shared::Shared;
 pub(crate) use store::Secrets;
 pub(crate) use taken::Taken;
-pub(crate) use unreadable::{Unreadable, leave_alone};
+pub(crate) use unreadable::Unreadable;
 pub(crate) use written::Written;
 
 /// A kind that can be reconciled, applied or watched. It is implemented for each kind whose Rust type is known.

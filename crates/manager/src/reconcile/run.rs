@@ -1,37 +1,26 @@
 //! One reconcile from its beginning to its status.
-use std::{
-    any::{Any, TypeId},
-    collections::HashMap,
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
-    Api, Client, Resource as _,
-    api::{ApiResource, DynamicObject, Patch, PatchParams},
+    Resource as _,
+    api::{DynamicObject, Patch, PatchParams},
 };
 use serde_json::Value;
 
 use super::{
     Context, Error, ErrorKind, Object, Outcome, Reconciler,
+    shared::Shared,
     status::{self, Found},
-    store::{Secrets, Store},
-    taken::Taken,
-    unreadable::Unreadable,
-    written::Written,
+    unreadable,
 };
-#[cfg(feature = "olm")]
-use crate::health::Ready;
 use crate::{
     ObjectKey,
-    apply::{Applier, Conflict, StatusChange, set},
-    cache::Cache,
+    apply::{Conflict, StatusChange, set},
     conditions::{self, AVAILABLE, DEGRADED},
-    events::{Event, Publisher, Severity},
+    events::{Event, Severity},
     finalizer,
     manager::Scope as _,
-    queue::WorkQueue,
-    rollout::Slots,
     worker::{Done, Failure as _},
 };
 
@@ -46,92 +35,6 @@ const CLEANUP: Duration = Duration::from_secs(10);
 
 /// A report in the middle of a reconcile must not delay it longer.
 const REPORT: Duration = Duration::from_secs(2);
-
-/// State that all reconciles of a controller share.
-pub struct Shared<K: Object> {
-    pub client: Client,
-    pub applier: Arc<Applier>,
-    pub events: Publisher,
-    pub objects: Cache<K>,
-    pub queue: Arc<WorkQueue<ObjectKey>>,
-    pub stores: HashMap<TypeId, Arc<Store>>,
-    pub observed: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
-    pub secrets: Option<Arc<Secrets>>,
-    pub finalizer: Option<&'static str>,
-    /// New objects get the finalizer.
-    pub adds_finalizer: bool,
-    pub writes_status: bool,
-    pub slots: Option<Arc<Slots>>,
-    pub resource: ApiResource,
-    /// Versions of the objects that this process wrote.
-    pub written: Written,
-    pub unreadable: Unreadable,
-    pub taken: Taken,
-    #[cfg(feature = "olm")]
-    pub rollouts: crate::olm::Rollouts,
-}
-
-impl<K: Object> Shared<K> {
-    pub fn store<C: Object>(&self) -> Option<&Store> {
-        self.stores.get(&TypeId::of::<C>()).map(Arc::as_ref)
-    }
-
-    /// The object needs its slot of the rollout budget no longer.
-    pub fn release(&self, key: &ObjectKey) {
-        if let Some(slots) = &self.slots {
-            self.wake(slots.release(key));
-        }
-    }
-
-    /// Reconciles objects that may begin their rollout.
-    pub fn wake(&self, keys: Vec<ObjectKey>) {
-        keys.into_iter().for_each(|key| self.queue.add(key));
-    }
-
-    /// Forgets an object that was deleted or is being deleted.
-    pub fn forget(&self, key: &ObjectKey) {
-        self.release(key);
-        #[cfg(feature = "olm")]
-        self.rollouts.note(key, false);
-    }
-
-    /// Tells OLM whether a rollout that a user asked for is in progress.
-    #[cfg(feature = "olm")]
-    fn note_rollout(&self, key: &ObjectKey, outcome: Option<&Outcome>) {
-        let waits = outcome.is_some_and(|outcome| !outcome.paused && matches!(outcome.ready, Ready::Waiting { .. }));
-        let failed = outcome.is_some_and(Outcome::is_failed);
-        let slots = self.slots.as_ref();
-        let is_by_user = slots.is_some_and(|slots| slots.is_by_user(key, failed));
-        self.rollouts.note(key, waits && is_by_user);
-    }
-
-    pub fn api(&self, key: &ObjectKey) -> Api<DynamicObject> {
-        match K::Scope::NAMESPACED {
-            true => Api::namespaced_with(self.client.clone(), &key.namespace, &self.resource),
-            false => Api::all_with(self.client.clone(), &self.resource),
-        }
-    }
-
-    fn event(&self, object: &K, severity: Severity, reason: &'static str, note: String) {
-        self.events.queue(
-            object,
-            Event {
-                severity,
-                reason,
-                action: "Reconcile",
-                note,
-            },
-        );
-    }
-
-    /// The API server answered `object` to a write.
-    fn wrote(&self, object: &Value) -> Option<Arc<K>> {
-        let object: K = serde_json::from_value(object.clone()).ok()?;
-        self.written.note(object.meta().resource_version.clone());
-        self.objects.written(&object, object.clone());
-        Some(Arc::new(object))
-    }
-}
 
 /// Reconciles `object`.
 pub async fn reconcile<R: Reconciler>(
@@ -467,4 +370,45 @@ impl<K: Object> Namespaced for K {
     fn is_namespaced() -> bool {
         K::Scope::NAMESPACED
     }
+}
+
+/// Reports an unreadable object, and removes the finalizer of one that is being deleted: the operator cannot clean up after it, and
+/// must not keep it for ever.
+pub async fn leave_alone<K: Object>(
+    shared: &Shared<K>,
+    key: &ObjectKey,
+    found: unreadable::Found,
+) -> Result<Done, Error> {
+    let unreadable::Found { metadata, error } = found;
+    let is_on = |own: &&str| metadata.finalizers.iter().flatten().any(|known| known == own);
+    if let Some(own) = shared.finalizer.filter(is_on)
+        && metadata.deletion_timestamp.is_some()
+    {
+        let patch = Patch::Merge(finalizer::without(own, &metadata));
+        let removed = shared
+            .api(key)
+            .patch_metadata(&key.name, &PatchParams::default(), &patch)
+            .await;
+        removed.map_err(|error| Error::request(format!("remove the finalizer of {} {key}", K::kind(&())), error))?;
+        return Ok(Done::wrote(1, "unreadable: removed the finalizer"));
+    }
+    let regarding = ObjectReference {
+        api_version: Some(K::api_version(&()).into_owned()),
+        kind: Some(K::kind(&()).into_owned()),
+        namespace: Some(key.namespace.clone()).filter(|namespace| !namespace.is_empty()),
+        name: Some(key.name.clone()),
+        uid: metadata.uid,
+        ..ObjectReference::default()
+    };
+    let note = format!(
+        "this version of the operator cannot read the object and leaves it alone: {error}. Upgrade the operator, or correct the field"
+    );
+    let event = Event {
+        severity: Severity::Warning,
+        reason: "Unreadable",
+        action: "Reconcile",
+        note,
+    };
+    shared.events.queue_about(regarding, event);
+    Ok(Done::nothing("unreadable"))
 }

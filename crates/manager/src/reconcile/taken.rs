@@ -7,13 +7,12 @@ use std::{
 };
 
 use kube::{
-    Api,
+    Api, Client,
     api::{ApiResource, DynamicObject},
     runtime::wait,
 };
 
-use super::{Object, run::Shared};
-use crate::ObjectKey;
+use crate::{ObjectKey, queue::WorkQueue};
 
 /// At most this many are watched at the same time. The reconciles that need the others are retried.
 const MOST: usize = 64;
@@ -22,33 +21,40 @@ const MOST: usize = 64;
 const LIMIT: Duration = Duration::from_mins(10);
 
 /// The objects that are watched, by kind and key.
-#[derive(Default)]
-pub struct Taken(Mutex<HashSet<(String, ObjectKey)>>);
+#[derive(Clone, Default)]
+pub struct Taken(Arc<Mutex<HashSet<(String, ObjectKey)>>>);
 
 impl Taken {
     fn change<T>(&self, change: impl FnOnce(&mut HashSet<(String, ObjectKey)>) -> T) -> T {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
 
-/// Reconciles `owner` when the object `key`, which has the name of its child, is deleted.
-pub fn watch<K: Object>(shared: &Arc<Shared<K>>, resource: &ApiResource, key: &ObjectKey, owner: ObjectKey) {
-    let entry = (format!("{}/{}", resource.group, resource.kind), key.clone());
-    let is_new = |all: &mut HashSet<_>| all.len() < MOST && all.insert(entry.clone());
-    if !shared.taken.change(is_new) {
-        return;
-    }
-    let objects: Api<DynamicObject> = match key.namespace.as_str() {
-        "" => Api::all_with(shared.client.clone(), resource),
-        namespace => Api::namespaced_with(shared.client.clone(), namespace, resource),
-    };
-    let (shared, name) = (Arc::clone(shared), key.name.clone());
-    tokio::spawn(async move {
-        let is_deleted = |object: Option<&DynamicObject>| object.is_none();
-        let deleted = tokio::time::timeout(LIMIT, wait::await_condition(objects, &name, is_deleted)).await;
-        shared.taken.change(|all| all.remove(&entry));
-        if matches!(deleted, Ok(Ok(_))) {
-            shared.queue.add(owner);
+    /// Adds `owner` to the queue when the object `key`, which has the name of its child, is deleted.
+    pub fn watch(
+        &self,
+        client: &Client,
+        queue: &Arc<WorkQueue<ObjectKey>>,
+        resource: &ApiResource,
+        key: &ObjectKey,
+        owner: ObjectKey,
+    ) {
+        let entry = (format!("{}/{}", resource.group, resource.kind), key.clone());
+        let is_new = |all: &mut HashSet<_>| all.len() < MOST && all.insert(entry.clone());
+        if !self.change(is_new) {
+            return;
         }
-    });
+        let objects: Api<DynamicObject> = match key.namespace.as_str() {
+            "" => Api::all_with(client.clone(), resource),
+            namespace => Api::namespaced_with(client.clone(), namespace, resource),
+        };
+        let (taken, queue, name) = (self.clone(), Arc::clone(queue), key.name.clone());
+        tokio::spawn(async move {
+            let is_deleted = |object: Option<&DynamicObject>| object.is_none();
+            let deleted = tokio::time::timeout(LIMIT, wait::await_condition(objects, &name, is_deleted)).await;
+            taken.change(|all| all.remove(&entry));
+            if matches!(deleted, Ok(Ok(_))) {
+                queue.add(owner);
+            }
+        });
+    }
 }

@@ -14,7 +14,7 @@ use super::answer::{body_text, said};
 use super::credentials::{Credential, Secret};
 use super::error::Error;
 use super::loopback::is_loopback;
-use super::transport::Peer;
+use super::peer::Peer;
 use crate::json;
 use crate::limits::{REDIRECTS, TOKEN_BYTES};
 

@@ -12,8 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
 use super::answer::is_gzip_encoded;
 use super::error::Error;
+use super::peer::Peer;
 use super::progress::Transfer;
-use super::transport::Peer;
 use super::{certificates, retry};
 use crate::digest::Hasher;
 use crate::layout::Layout;

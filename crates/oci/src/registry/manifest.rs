@@ -4,7 +4,7 @@ use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 
 use super::answer::{decoded, is_gzip_encoded};
 use super::error::Error;
-use super::transport::Peer;
+use super::peer::Peer;
 use crate::digest::{Algorithm, Digest, Hasher};
 use crate::limits::DOCUMENT_BYTES;
 use crate::spec::{Descriptor, check_unambiguous, media_type, media_type_of};

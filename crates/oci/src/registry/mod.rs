@@ -16,6 +16,7 @@ mod endpoint;
 pub(crate) mod error;
 mod loopback;
 mod manifest;
+mod peer;
 mod progress;
 mod proxies;
 mod pull;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::error::Error;
-use super::transport::Peer;
+use super::peer::Peer;
 use super::{Client, Reference};
 use crate::digest::Digest;
 use crate::json;

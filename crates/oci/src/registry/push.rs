@@ -4,9 +4,9 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use olmkit::object::UntrustedText;
 
 use super::error::Error;
+use super::peer::Peer;
 use super::progress::Transfer;
 use super::pull::AT_ONCE;
-use super::transport::Peer;
 use super::{Client, Reference};
 use crate::digest::Algorithm;
 use crate::layout::Layout;

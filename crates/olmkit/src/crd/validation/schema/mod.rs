@@ -5,6 +5,7 @@ mod defaults;
 mod extensions;
 mod nested;
 mod path;
+mod pattern;
 mod rules;
 mod structural;
 

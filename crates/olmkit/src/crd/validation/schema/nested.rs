@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::path::Path;
-use super::{LISTS, is_set, properties, structural};
+use super::{LISTS, is_set, pattern, properties};
 use crate::crd::validation::finding::Findings;
 
 /// Checks the alternatives of a schema. At the root, the structure must declare the fields that they name. The server
@@ -45,7 +45,7 @@ fn alternatives(schema: &Value, skeleton: Option<&Value>, skips: Skips, path: &P
 
 fn alternative(schema: &Value, skeleton: Option<&Value>, skips: Skips, path: &Path<'_>, findings: &mut Findings) {
     alternatives(schema, skeleton, skips, path, findings);
-    structural::pattern(schema, path, findings);
+    pattern::check(schema, path, findings);
     const EMPTY: [&str; 5] = [
         "type",
         "title",

@@ -1,10 +1,9 @@
 //! Checks that a schema is structural: a type at every level, and no types below `allOf` and the like.
 
-use olmkit_cel::{Failure, GoRegex};
 use serde_json::Value;
 
 use super::path::Path;
-use super::{Level, flag, is_set, nested, properties, text};
+use super::{Level, flag, is_set, nested, pattern, properties, text};
 use crate::crd::validation::finding::{BadValue, Findings};
 
 /// Checks a schema. Those below it are checked on their own.
@@ -19,7 +18,7 @@ pub(super) fn check(schema: &Value, level: Level, path: &Path<'_>, findings: &mu
             }
         }
     }
-    pattern(schema, path, findings);
+    pattern::check(schema, path, findings);
     nested::check(schema, level == Level::Root, path, findings);
     object_fields(schema, level, path, findings);
 }
@@ -65,16 +64,6 @@ fn collections(schema: &Value, level: Level, path: &Path<'_>, findings: &mut Fin
         let problem = "must not be empty if x-kubernetes-embedded-resource is true without \
                        x-kubernetes-preserve-unknown-fields";
         findings.required(&format!("{path}.properties"), problem);
-    }
-}
-
-/// The pattern of a string must be a Go regular expression.
-pub(super) fn pattern(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
-    let pattern = text(schema, "pattern");
-    // If only Go can decide, nothing is reported.
-    if let Err(Failure::Error(reason)) = GoRegex::check(pattern) {
-        let problem = format!("must be a valid regular expression, but isn't: {reason}");
-        findings.invalid(&format!("{path}.pattern"), BadValue::text(pattern), problem);
     }
 }
 

@@ -2,8 +2,6 @@
 
 use serde_json::Value;
 
-use super::needs::RBAC_3;
-use crate::validate::checked::Checked;
 use crate::validate::context::{Context, Csv, field, items, strings};
 
 pub(super) const NAMESPACED: &str = "/spec/install/spec/permissions";
@@ -26,8 +24,8 @@ pub(super) fn rules<'v>(csv: &Csv<'v>) -> Vec<(String, &'v str, &'v Value)> {
 /// At most this many comparisons of words in rules: some seconds.
 const COMPARISONS: usize = 100_000_000;
 
-/// A finding if the rules are too many to compare each with all others, and with the bundle's APIs.
-pub(super) fn too_many(context: &Context<'_>, csv: &Csv<'_>) -> Option<Checked> {
+/// A message if the rules are too many to compare each with all others, and with the bundle's APIs.
+pub(super) fn too_many(context: &Context<'_>, csv: &Csv<'_>) -> Option<String> {
     let words = |rule: &Value| {
         let keys = ["apiGroups", "resources", "verbs", "nonResourceURLs"];
         1 + keys.iter().map(|key| items(rule, key).len()).sum::<usize>()
@@ -42,13 +40,8 @@ pub(super) fn too_many(context: &Context<'_>, csv: &Csv<'_>) -> Option<Checked> 
     let (namespaced, cluster) = (count(NAMESPACED), count(CLUSTER));
     let apis = csv.list("/spec/customresourcedefinitions/owned").len() + context.bundle.crds().count();
     let comparisons = (namespaced + cluster).saturating_mul(namespaced + apis);
-    (comparisons > COMPARISONS).then(|| {
-        let message = format!("the permissions are not checked: {comparisons} comparisons are more than {COMPARISONS}");
-        let hint = "merge rules with the same groups and verbs, or use wildcards";
-        Checked::new(&RBAC_3, message)
-            .at(csv.object, "/spec/install/spec")
-            .hint(hint)
-    })
+    (comparisons > COMPARISONS)
+        .then(|| format!("the permissions are not checked: {comparisons} comparisons are more than {COMPARISONS}"))
 }
 
 /// True when a rule covers a group, a resource and a verb.

@@ -13,7 +13,8 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let mut findings = accounts::bindings(context);
     if let Some(csv) = context.csv() {
         if let Some(too_many) = grants::too_many(context, &csv) {
-            findings.push(too_many);
+            let checked = Checked::new(&needs::RBAC_3, too_many).at(csv.object, "/spec/install/spec");
+            findings.push(checked.hint("merge rules with the same groups and verbs, or use wildcards"));
             return findings;
         }
         findings.extend(accounts::service_accounts(context, &csv));

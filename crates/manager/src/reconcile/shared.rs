@@ -1,0 +1,119 @@
+//! State that all reconciles of a controller share.
+use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
+    sync::Arc,
+};
+
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject},
+};
+use serde_json::Value;
+
+#[cfg(feature = "olm")]
+use super::Outcome;
+use super::{
+    Object,
+    store::{Secrets, Store},
+    taken::Taken,
+    unreadable::Unreadable,
+    written::Written,
+};
+#[cfg(feature = "olm")]
+use crate::health::Ready;
+use crate::{
+    ObjectKey,
+    apply::Applier,
+    cache::Cache,
+    events::{Event, Publisher, Severity},
+    manager::Scope as _,
+    queue::WorkQueue,
+    rollout::Slots,
+};
+
+/// State that all reconciles of a controller share.
+pub struct Shared<K: Object> {
+    pub client: Client,
+    pub applier: Arc<Applier>,
+    pub events: Publisher,
+    pub objects: Cache<K>,
+    pub queue: Arc<WorkQueue<ObjectKey>>,
+    pub stores: HashMap<TypeId, Arc<Store>>,
+    pub observed: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+    pub secrets: Option<Arc<Secrets>>,
+    pub finalizer: Option<&'static str>,
+    /// New objects get the finalizer.
+    pub adds_finalizer: bool,
+    pub writes_status: bool,
+    pub slots: Option<Arc<Slots>>,
+    pub resource: ApiResource,
+    /// Versions of the objects that this process wrote.
+    pub written: Written,
+    pub unreadable: Unreadable,
+    pub taken: Taken,
+    #[cfg(feature = "olm")]
+    pub rollouts: crate::olm::Rollouts,
+}
+
+impl<K: Object> Shared<K> {
+    pub fn store<C: Object>(&self) -> Option<&Store> {
+        self.stores.get(&TypeId::of::<C>()).map(Arc::as_ref)
+    }
+
+    /// The object needs its slot of the rollout budget no longer.
+    pub fn release(&self, key: &ObjectKey) {
+        if let Some(slots) = &self.slots {
+            self.wake(slots.release(key));
+        }
+    }
+
+    /// Reconciles objects that may begin their rollout.
+    pub fn wake(&self, keys: Vec<ObjectKey>) {
+        keys.into_iter().for_each(|key| self.queue.add(key));
+    }
+
+    /// Forgets an object that was deleted or is being deleted.
+    pub fn forget(&self, key: &ObjectKey) {
+        self.release(key);
+        #[cfg(feature = "olm")]
+        self.rollouts.note(key, false);
+    }
+
+    /// Tells OLM whether a rollout that a user asked for is in progress.
+    #[cfg(feature = "olm")]
+    pub(super) fn note_rollout(&self, key: &ObjectKey, outcome: Option<&Outcome>) {
+        let waits = outcome.is_some_and(|outcome| !outcome.paused && matches!(outcome.ready, Ready::Waiting { .. }));
+        let failed = outcome.is_some_and(Outcome::is_failed);
+        let slots = self.slots.as_ref();
+        let is_by_user = slots.is_some_and(|slots| slots.is_by_user(key, failed));
+        self.rollouts.note(key, waits && is_by_user);
+    }
+
+    pub fn api(&self, key: &ObjectKey) -> Api<DynamicObject> {
+        match K::Scope::NAMESPACED {
+            true => Api::namespaced_with(self.client.clone(), &key.namespace, &self.resource),
+            false => Api::all_with(self.client.clone(), &self.resource),
+        }
+    }
+
+    pub(super) fn event(&self, object: &K, severity: Severity, reason: &'static str, note: String) {
+        self.events.queue(
+            object,
+            Event {
+                severity,
+                reason,
+                action: "Reconcile",
+                note,
+            },
+        );
+    }
+
+    /// The API server answered `object` to a write.
+    pub(super) fn wrote(&self, object: &Value) -> Option<Arc<K>> {
+        let object: K = serde_json::from_value(object.clone()).ok()?;
+        self.written.note(object.meta().resource_version.clone());
+        self.objects.written(&object, object.clone());
+        Some(Arc::new(object))
+    }
+}
