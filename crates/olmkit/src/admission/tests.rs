@@ -209,6 +209,45 @@ fn metadata_of_custom_resources_is_checked() {
     }
 }
 
+/// A real API server (Kubernetes 1.36) gave the same answers for a custom resource.
+#[test]
+fn metadata_is_decoded_as_by_the_server() {
+    for (field, value, is_rejected) in [
+        ("labels", json!([]), true),
+        ("labels", json!("a"), true),
+        ("annotations", json!([]), true),
+        ("finalizers", json!("a"), true),
+        ("finalizers", json!([1]), true),
+        ("creationTimestamp", json!("now"), true),
+        ("creationTimestamp", json!(""), true),
+        ("generation", json!("a"), true),
+        ("generation", json!(1.5), true),
+        ("ownerReferences", json!({}), true),
+        (
+            "ownerReferences",
+            json!([{"apiVersion": "v1", "kind": "A", "name": "b", "uid": 1}]),
+            true,
+        ),
+        ("resourceVersion", json!(1), true),
+        ("uid", json!(5), true),
+        ("managedFields", json!("a"), true),
+        ("namespace", json!(7), true),
+        ("generateName", json!(7), true),
+        ("selfLink", json!(true), true),
+        ("deletionGracePeriodSeconds", json!("1"), true),
+        ("creationTimestamp", Value::Null, false),
+        ("labels", Value::Null, false),
+        ("finalizers", Value::Null, false),
+        ("Labels", json!([]), false),
+    ] {
+        let metadata = json!({"metadata": {"name": "x", field: value}});
+        let object = object("monitoring.coreos.com/v1", "ServiceMonitor", metadata);
+        let found = check_object(&object);
+        assert_eq!(!found.is_empty(), is_rejected, "{object}: {found:?}");
+        assert!(found.len() <= 1, "{found:?}");
+    }
+}
+
 #[test]
 fn objects_of_built_in_kinds_are_checked() {
     let rbac = "rbac.authorization.k8s.io/v1";

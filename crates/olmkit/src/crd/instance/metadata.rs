@@ -35,8 +35,14 @@ pub(super) fn check(object: &Value) -> Vec<InstanceFinding> {
             findings.push(invalid(pointer, misfit.message));
         }
     }
+    let field = |pointer: &str| pointer.split('/').nth(2).map(str::to_owned);
+    let misfitting: Vec<Option<String>> = findings.iter().map(|known| field(&known.pointer)).collect();
     for problem in of_any_object(metadata) {
         let pointer = format!("/{}", problem.field.replace('.', "/"));
+        // A value of the wrong type counts as empty there, and the server stops at it.
+        if misfitting.contains(&field(&pointer)) {
+            continue;
+        }
         let message = problem.message.strip_prefix(&format!("{}: ", problem.field));
         findings.push(invalid(pointer, message.unwrap_or(&problem.message).to_owned()));
     }
