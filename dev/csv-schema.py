@@ -19,8 +19,9 @@ root = os.path.join(here, "..", "crates", "olmkit", "src")
 def structs():
     """Type name -> {JSON name: type}, with embedded structs flattened."""
     raw = {}
+    folder = os.path.join(here, "..", "crates", "go", "src", "structs")
     for name in ("structs.txt", "structs-0.36.txt"):
-        for line in open(os.path.join(root, "types", name)):
+        for line in open(os.path.join(folder, name)):
             if not line.startswith(" "):
                 current = raw[line.split(" ", 1)[0]] = []
             else:

@@ -6,9 +6,10 @@
 # code and CRDs are not run, because the clones contain their output. Needs OLMKIT or `make build`, and Go for kustomize and yq.
 # If ORIGINAL names a directory with operator-sdk and opm, each target also runs with them in a second copy, and the resulting trees are
 # compared. operator-sdk then loads the operator's Go modules.
+# OPM_NAME=olmkit passes olmkit under its own name as OPM.
 # Prints one line for each target, and exits with 1 if one fails or differs.
 set -uo pipefail
-[ -d "${1:-}" ] || { sed -n '2,9s/^# //p' "$0"; exit 2; }
+[ -d "${1:-}" ] || { sed -n '2,10s/^# //p' "$0"; exit 2; }
 clones=$(realpath "$1"); shift
 cd "$(dirname "$0")/.."
 olmkit=$(realpath "${OLMKIT:-$(make -s --no-print-directory print-olmkit)}")
@@ -63,7 +64,7 @@ copy() {
 # run NAME TREE BIN ARGUMENTS...: runs make, with output in $work/log.
 run() {
   local name=$1 tree=$2 tools=$3; shift 3
-  PATH=$tools:$path timeout 1800 make -C "$work/$tree/$name" "${@//@BIN@/$tools}" OPERATOR_SDK="$tools/operator-sdk" OPM="$tools/opm" \
+  PATH=$tools:$path timeout 1800 make -C "$work/$tree/$name" "${@//@BIN@/$tools}" OPERATOR_SDK="$tools/operator-sdk" OPM="$tools/${OPM_NAME:-opm}" \
     KUSTOMIZE="$tools/kustomize" YQ="$tools/yq" LOCALBIN="$tools" CONTROLLER_GEN=/bin/true > "$work/log" 2>&1 < /dev/null
 }
 

@@ -593,6 +593,62 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// Files of the catalog crate that read the `skips` of a channel entry. `resolver` alone follows upgrade edges, `graph`
+/// finds heads, and `index` builds channels from bundles. The others compare, edit, print or check single entries, or draw
+/// the edges that they are given.
+const READERS_OF_EDGES: &[(&str, &[&str])] = &[
+    ("model", &["graph.rs", "index.rs", "resolver.rs"]),
+    ("difference", &["difference/mod.rs"]),
+    (
+        "edited entries",
+        &["accumulate.rs", "edit.rs", "placement.rs", "selection.rs"],
+    ),
+    ("templates", &["template/semver.rs", "template/substitutes.rs"]),
+    (
+        "reading and printing",
+        &["blob.rs", "listing.rs", "path.rs", "write.rs"],
+    ),
+    (
+        "drawings",
+        &[
+            "mermaid.rs",
+            "picture/dot.rs",
+            "picture/mod.rs",
+            "picture/rows.rs",
+            "picture/svg.rs",
+        ],
+    ),
+    ("checks", &["validate/package.rs", "validate/upgrades.rs"]),
+];
+
+#[test]
+fn one_module_follows_the_upgrade_edges_of_catalogs() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/catalog/src");
+    let text = |name: &str| code(&std::fs::read_to_string(source.join(name)).unwrap());
+    let found: BTreeSet<String> = files(&source)
+        .iter()
+        .map(|path| path.strip_prefix(&source).unwrap().to_str().unwrap().to_owned())
+        .filter(|name| !name.ends_with("tests.rs") && text(name).contains(".skips"))
+        .collect();
+    let known = READERS_OF_EDGES.iter().flat_map(|(_, files)| *files);
+    let known: BTreeSet<String> = known.map(|name| (*name).to_owned()).collect();
+    assert_eq!(
+        found, known,
+        "files of crates/catalog/src that read `skips`; use `resolver` to follow upgrades"
+    );
+    // The commands `catalog path`, `graph` and `validate`.
+    for user in ["path.rs", "picture/mod.rs", "validate/upgrades.rs"] {
+        assert!(text(user).contains("Resolver::"), "{user} has its own model");
+    }
+    // `repo onboard`
+    let onboard = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/submission/src/publish/package.rs");
+    assert!(
+        std::fs::read_to_string(onboard)
+            .unwrap()
+            .contains("index::replaces_mode(")
+    );
+}
+
 /// `docs/contributing/evidence/security.md` names a test for each promise: `file.rs`: `test`, `test`; `file.rs`: `test`.
 #[test]
 fn the_tests_that_the_evidence_page_names_exist() {

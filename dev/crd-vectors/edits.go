@@ -116,6 +116,84 @@ func focusedChange(crd map[string]any, random *rand.Rand) string {
 	return edit + fmt.Sprintf("%v", added)
 }
 
+// ruleChange adds rules and bounds, which decide the estimated costs.
+func ruleChange(crd map[string]any, random *rand.Rand) string {
+	var nodes []node
+	spec, _ := crd["spec"].(map[string]any)
+	versions, _ := spec["versions"].([]any)
+	for at, version := range versions {
+		version, _ := version.(map[string]any)
+		holder, _ := version["schema"].(map[string]any)
+		if root, ok := holder["openAPIV3Schema"].(map[string]any); ok {
+			collect(root, fmt.Sprintf("versions[%d]", at), &nodes)
+		}
+	}
+	if len(nodes) == 0 {
+		return ""
+	}
+	place := nodes[random.Intn(len(nodes))]
+	edit := rule(place.schema, random) + limit(place.schema, random)
+	for count := random.Intn(3); count > 0; count-- {
+		other := nodes[random.Intn(len(nodes))]
+		edit += "; " + other.path + limit(other.schema, random)
+	}
+	return place.path + ": " + edit
+}
+
+// valuesOf has values that fit a format, or nearly.
+var valuesOf = map[string][]string{
+	"bsonobjectid": {"507f1f77bcf86cd799439011", "507F1F77BCF86CD799439011"}, "byte": {"YQ==", "YWI=", "YWJj", "+/+/", ""}, "cidr": {"10.0.0.0/8", "010.0.0.1/08", "fd00::/64", "::ffff:1.2.3.4/96", "1.2.3.4/32"},
+	"creditcard": {"4111 1111 1111 1111", "4222222222222", "5500-0000-0000-0004", "378282246310005", "30569309025904", "6011111111111117", "3530111333300000", "213100000000001", "2221000000000009"},
+	"date":       {"2020-02-29", "2021-12-31", "0000-01-01", "9999-12-31", "2020-1-1"}, "date-time": {"2020-01-01T10:00:00Z", "2020-01-01t10:00:00.5+01:00", "2020-01-01T23:59:59.999z", "2020-01-01T24:00:00Z", "2020-01-01 10:00:00Z", "2020-01-01T10:00:60Z"},
+	"datetime": {"2020-01-01T10:00:00-99:99"}, "duration": {"1h", "10 days", "1.5h", "2 weeks 3 hr", "-3s", "1d", "3 µs", "5micros", "0", "+.5h", "9999999999999999999 s"},
+	"email": {"a@b", "A B <a@b.c>", "\"a b\"@c.d", "a@[1.2.3.4]", "a.b+c@d-e.f", "<a@b>", "a@b (c)", "ä@ö.de", "=?utf-8?q?a?= <a@b>"}, "hexcolor": {"#fff", "#FFFFFF", "abc", "a1b2c3"},
+	"hostname": {"example.com", "a.b-c.example.org", "localhost", "a-com", "ab", "abc", "x--y.example.com", "8.8.8.com", "日本.jp", "☃.net", "a.b.", "a_b.com", "-a.com", "a-.com", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.com", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.com"},
+	"ipv4":     {"1.2.3.4", "010.0.0.1", "255.255.255.255", "256.1.1.1", "1.2.3", "::ffff:1.2.3.4", "::1.2.3.4", "::ffff:01.2.3.4"}, "ipv6": {"::1", "fe80::1%eth0", "1:2:3:4:5:6:7:8", "::ffff:1.2.3.4", "1::8", "2001:DB8::", "1:2:3:4:5:6:7::", "1::2:3:4:5:6:7:8"},
+	"isbn": {"0321751043", "978-0321751041", "0-8044-2957-X", "080442957x", "978 3 16 148410 0"}, "isbn10": {"0321751043", "080442957X", "X321751043"}, "isbn13": {"9780321751041", "978-3-16-148410-0"},
+	"k8s-long-name": {"a.b", "a-b.c", "a..b", "A"}, "k8s-short-name": {"a", "a-b", "a.b", "0"}, "mac": {"01:23:45:67:89:ab", "0123.4567.89ab", "01-23-45-67-89-AB-cd-ef", "01:23:45:67:89-ab"}, "password": {"a", ""},
+	"rgbcolor": {"rgb(1,2,3)", "rgb( 0 , 10 , 255 )", "rgb(01,2,3)", "rgb(1,2,256)", "RGB(1,2,3)"}, "ssn": {"111-22-3333", "111 22-3333", "111223333"},
+	"uri": {"/a", "http://a.b/c?d#e", "a", "mailto:a@b", "http://[::1]:80/", "//a", "http://a b", "/%zz", "urn:a:b", "http://a:b/", "?a"}, "uuid": {"123e4567-e89b-12d3-a456-426614174000", "123E4567e89b12d3a456426614174000"},
+	"uuid3": {"123e4567-e89b-32d3-a456-426614174000"}, "uuid4": {"123e4567-e89b-42d3-a456-426614174000"}, "uuid5": {"123e4567-e89b-52d3-8456-426614174000"},
+}
+
+// formatChange adds a string with a format and a default that fits it, or nearly.
+func formatChange(crd map[string]any, random *rand.Rand) string {
+	spec, _ := crd["spec"].(map[string]any)
+	versions, _ := spec["versions"].([]any)
+	version, _ := pick(random, versions...).(map[string]any)
+	holder, _ := version["schema"].(map[string]any)
+	root, _ := holder["openAPIV3Schema"].(map[string]any)
+	properties, _ := root["properties"].(map[string]any)
+	if properties == nil {
+		return ""
+	}
+	var formats []string
+	for name := range valuesOf {
+		formats = append(formats, name)
+	}
+	sort.Strings(formats)
+	format := pick(random, formats...)
+	value := []rune(pick(random, valuesOf[format]...))
+	if random.Intn(8) == 0 {
+		value = []rune(pick(random, valuesOf[pick(random, formats...)]...))
+	}
+	for count := random.Intn(4); count > 0; count-- {
+		at := random.Intn(len(value) + 1)
+		characters := []rune("0123456789abcdefXxzTZ .:-+/@%()[]#_\tA0ä☃\n")
+		switch added := pick(random, characters...); {
+		case random.Intn(3) == 0 || at == len(value):
+			value = append(value[:at:at], append([]rune{added}, value[at:]...)...)
+		case random.Intn(2) == 0:
+			value[at] = added
+		default:
+			value = append(value[:at:at], value[at+1:]...)
+		}
+	}
+	added := map[string]any{"type": "string", "format": format, "default": string(value)}
+	properties["zzAdded"] = added
+	return fmt.Sprintf("format %s, default %q", format, string(value))
+}
+
 func anyValue(random *rand.Rand) any {
 	return pick[any](random, 0, 1, 2, 3, 5, -3, 1.0, 1.5, -2.5, 3000000000, 1e30, int64(9007199254740993), true, false, "a", "", "10%", "80", "2020-01-01", "2020-01-01T00:00:00Z", "YQ==", "10s", nil, []any{}, []any{1}, map[string]any{}, map[string]any{"a": 1})
 }

@@ -1,6 +1,6 @@
 // Asks the API server's own code what it says about CustomResourceDefinitions: those of real bundles, and random edits of them.
 //
-//	go run . [-seed N] [-edits N] [-focus] DIR... > answers.jsonl
+//	go run . [-seed N] [-edits N] [-focus defaults|formats|rules] DIR... > answers.jsonl
 //
 // Every YAML file below a DIR whose first document is a CustomResourceDefinition of v1 is a start. Each line of the output holds
 // the definition, the edit and the errors; the test schemas_are_judged_as_by_the_api_servers_own_code of crates/olmkit compares them with olmkit's findings.
@@ -38,11 +38,12 @@ type answer struct {
 func main() {
 	seed := flag.Int64("seed", 1, "start of the random numbers")
 	edits := flag.Int("edits", 0, "how many edited definitions")
-	focus := flag.Bool("focus", false, "edit only defaults, their types and bounds, and the metadata of the root")
+	focus := flag.String("focus", "", "edit only \"defaults\" (with their types and bounds, and the metadata of the root), \"formats\" of defaults, or \"rules\" with bounds")
 	flag.Parse()
-	edited := change
-	if *focus {
-		edited = focusedChange
+	edited, ok := map[string]func(map[string]any, *rand.Rand) string{"": change, "defaults": focusedChange, "formats": formatChange, "rules": ruleChange}[*focus]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "unknown focus %q\n", *focus)
+		os.Exit(2)
 	}
 	scheme := runtime.NewScheme()
 	install.Install(scheme)

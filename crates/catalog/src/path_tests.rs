@@ -221,6 +221,46 @@ fn cycles_are_an_end_and_a_bundle_is_no_upgrade_of_itself() {
     assert!(told(&refused, "shop.v1.0.0").contains("a cycle exists in the chain of replacement"));
 }
 
+/// The errors of OLM's `sortChannel`, which it reports in full.
+#[test]
+fn refusals_are_those_of_olm() {
+    let refused = |entries| {
+        let catalog = catalog(&[("stable", entries)], &[]);
+        match ask(&catalog, Some("stable"), "shop.v1.0.0", None).unwrap().end {
+            End::Refused(reason) => reason,
+            end => panic!("{end:?}"),
+        }
+    };
+    let shop = r#"in channel "stable" of package "shop""#;
+    for (entries, message) in [
+        (
+            r#"[{"name":"shop.v1.0.0","replaces":"shop.v1.1.0"},{"name":"shop.v1.1.0","skips":["shop.v1.0.0"]},{"name":"shop.v1.2.0","skips":["shop.v1.1.0","shop.v1.2.0"]}]"#,
+            format!("no channel heads (entries not replaced by another entry) found {shop}"),
+        ),
+        (
+            r#"[{"name":"shop.v3.0.0","replaces":"shop.v2.0.0"},{"name":"shop.v2.0.0","replaces":"shop.v1.0.0"},{"name":"shop.v1.0.0","replaces":"shop.v2.0.0"}]"#,
+            format!("a cycle exists in the chain of replacement beginning with \"shop.v3.0.0\" {shop}"),
+        ),
+        (
+            r#"[{"name":"shop.v1.0.0"},{"name":"shop.v1.1.0","replaces":"shop.v1.0.0"},{"name":"shop.v2.0.0"}]"#,
+            format!(
+                "a unique replacement chain within a channel is required to determine the relative order between channel entries, \
+                 but 2 replacement chains were found {shop}: shop.v1.1.0...shop.v1.0.0, shop.v2.0.0"
+            ),
+        ),
+        // A skipped entry is in no chain.
+        (
+            r#"[{"name":"shop.v1.0.0"},{"name":"shop.v1.1.0","replaces":"shop.v1.0.0"},{"name":"shop.v1.2.0","replaces":"shop.v1.0.0"},{"name":"shop.v2.0.0","skips":["shop.v1.0.0"]}]"#,
+            format!(
+                "a unique replacement chain within a channel is required to determine the relative order between channel entries, \
+                 but 3 replacement chains were found {shop}: shop.v1.1.0, shop.v1.2.0, shop.v2.0.0"
+            ),
+        ),
+    ] {
+        assert_eq!(refused(entries), format!("OLM upgrades nothing: {message}"));
+    }
+}
+
 #[test]
 fn a_subscription_without_a_channel_searches_all() {
     let catalog = catalog(

@@ -4,6 +4,7 @@
 pub mod comments;
 mod digest;
 mod document;
+mod formats;
 mod group_version_kind;
 mod name;
 mod path_part;
@@ -20,6 +21,7 @@ pub use olmkit_go::semver::{PreRelease, RangeError, Version, VersionError, Versi
 
 pub use digest::{Algorithm, Digest, InvalidDigest};
 pub use document::Document;
+pub use formats::{STRING_FORMATS, is_string_format};
 pub use group_version_kind::{GroupVersionKind, split_api_version};
 pub use name::{
     dns1035_label_problems, dns1123_label_problems, dns1123_subdomain_problems, label_value_problems,

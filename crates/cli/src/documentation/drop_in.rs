@@ -229,7 +229,7 @@ const TESTS: &[(&str, &str, &str)] = &[
     ("opm", "version", "command/drop_in.rs::opm_version"),
 ];
 
-/// The test of a command, which must exist.
+/// The test of a command. It must exist, and contain the words of the command.
 fn test_of(tool: &str, path: &str) -> &'static str {
     let (.., test) = TESTS
         .iter()
@@ -238,7 +238,14 @@ fn test_of(tool: &str, path: &str) -> &'static str {
     let (file, function) = test.split_once("::").unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
     let source = std::fs::read_to_string(&source).unwrap_or_else(|error| panic!("{file}: {error}"));
-    assert!(source.contains(&format!("fn {function}(")), "{test} does not exist");
+    let body = source.split_once(&format!("fn {function}("));
+    let (_, body) = body.unwrap_or_else(|| panic!("{test} does not exist"));
+    let body = body.split("\n}\n").next().unwrap_or_default();
+    // As arguments of the program, or in the name of a helper: `run_bundle`.
+    let words: Vec<&str> = body.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    for word in path.split([' ', '-']) {
+        assert!(words.contains(&word), "{test} does not run {tool} {path}: no {word:?}");
+    }
     test
 }
 

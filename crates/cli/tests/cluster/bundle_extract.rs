@@ -51,7 +51,12 @@ struct Side {
 
 impl Side {
     /// Copies a bundle as the second container of the job does and extracts it as the third does.
-    fn unpack(&self, bundle: &Path, config_map: &str, kubeconfig: &Path) -> (BTreeMap<PathBuf, Vec<u8>>, bool) {
+    fn alpha_bundle_extract(
+        &self,
+        bundle: &Path,
+        config_map: &str,
+        kubeconfig: &Path,
+    ) -> (BTreeMap<PathBuf, Vec<u8>>, bool) {
         let image = tempfile::tempdir().unwrap();
         assert!(
             Command::new("cp")
@@ -196,7 +201,7 @@ async fn bundles_are_unpacked_as_upstream_does() {
             let mut empty = ConfigMap::default();
             empty.metadata.name = Some(name.clone());
             config_maps.create(&PostParams::default(), &empty).await.unwrap();
-            let (copied, success) = side.unpack(bundle, &name, control_plane.kubeconfig());
+            let (copied, success) = side.alpha_bundle_extract(bundle, &name, control_plane.kubeconfig());
             results.push((copied, success, meaning(config_maps.get(&name).await.unwrap())));
         }
         assert_eq!(results[0], results[1], "{}", bundle.display());

@@ -172,6 +172,16 @@ pub(super) fn version(bundle: &BundleFacts) -> String {
 mod tests {
     use super::*;
 
+    /// `spec.namespace` is required up to OLM v1 1.11. Later releases may make it optional, and accept it.
+    #[test]
+    fn every_cluster_extension_has_a_namespace() {
+        let facts = cluster_extension(&Wanted {
+            namespace: "shop",
+            ..Wanted::default()
+        });
+        assert_eq!(facts["spec"]["namespace"], "shop");
+    }
+
     #[test]
     fn only_what_is_asked_for_is_written() {
         let plain = cluster_extension(&Wanted {

@@ -209,6 +209,45 @@ fn metadata_of_custom_resources_is_checked() {
     }
 }
 
+/// A real API server (Kubernetes 1.36) gave the same answers for a custom resource.
+#[test]
+fn metadata_is_decoded_as_by_the_server() {
+    for (field, value, is_rejected) in [
+        ("labels", json!([]), true),
+        ("labels", json!("a"), true),
+        ("annotations", json!([]), true),
+        ("finalizers", json!("a"), true),
+        ("finalizers", json!([1]), true),
+        ("creationTimestamp", json!("now"), true),
+        ("creationTimestamp", json!(""), true),
+        ("generation", json!("a"), true),
+        ("generation", json!(1.5), true),
+        ("ownerReferences", json!({}), true),
+        (
+            "ownerReferences",
+            json!([{"apiVersion": "v1", "kind": "A", "name": "b", "uid": 1}]),
+            true,
+        ),
+        ("resourceVersion", json!(1), true),
+        ("uid", json!(5), true),
+        ("managedFields", json!("a"), true),
+        ("namespace", json!(7), true),
+        ("generateName", json!(7), true),
+        ("selfLink", json!(true), true),
+        ("deletionGracePeriodSeconds", json!("1"), true),
+        ("creationTimestamp", Value::Null, false),
+        ("labels", Value::Null, false),
+        ("finalizers", Value::Null, false),
+        ("Labels", json!([]), false),
+    ] {
+        let metadata = json!({"metadata": {"name": "x", field: value}});
+        let object = object("monitoring.coreos.com/v1", "ServiceMonitor", metadata);
+        let found = check_object(&object);
+        assert_eq!(!found.is_empty(), is_rejected, "{object}: {found:?}");
+        assert!(found.len() <= 1, "{found:?}");
+    }
+}
+
 #[test]
 fn objects_of_built_in_kinds_are_checked() {
     let rbac = "rbac.authorization.k8s.io/v1";
@@ -301,6 +340,83 @@ fn objects_of_built_in_kinds_are_checked() {
             "{kind} {rest}: {found:?}"
         );
     }
+}
+
+/// Each kind that OLM installs, with a typed value of the wrong type. The schemas of custom resources are unknown here, so
+/// only their metadata is typed. CRDs have rules of their own.
+#[test]
+fn every_kind_that_olm_installs_is_decoded() {
+    use crate::bundle::kinds;
+    let (rbac, names) = ("rbac.authorization.k8s.io/v1", "/metadata/labels");
+    for known in kinds::ALL {
+        let (version, rest, place) = match known.kind {
+            "CustomResourceDefinition" => continue,
+            "ClusterServiceVersion" => {
+                assert_eq!(
+                    check_csv(&with("/spec/maturity", json!(1)))[0].pointer,
+                    "/spec/maturity"
+                );
+                continue;
+            }
+            "ConfigMap" => ("v1".to_owned(), json!({"immutable": "true"}), "/immutable"),
+            "Secret" => ("v1".to_owned(), json!({"stringData": {"a": 1}}), "/stringData/a"),
+            "Service" => (
+                "v1".to_owned(),
+                json!({"spec": {"ports": [{"port": "80"}]}}),
+                "/spec/ports/0/port",
+            ),
+            "ServiceAccount" => ("v1".to_owned(), json!({"secrets": [{"name": 1}]}), "/secrets/0/name"),
+            "NetworkPolicy" => (
+                "networking.k8s.io/v1".to_owned(),
+                json!({"spec": {"podSelector": {"matchLabels": {"a": 1}}}}),
+                "/spec/podSelector/matchLabels/a",
+            ),
+            "PodDisruptionBudget" => (
+                "policy/v1".to_owned(),
+                json!({"spec": {"minAvailable": true}}),
+                "/spec/minAvailable",
+            ),
+            "PriorityClass" => ("scheduling.k8s.io/v1".to_owned(), json!({"value": "1"}), "/value"),
+            "Role" | "ClusterRole" => (
+                rbac.to_owned(),
+                json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": "get"}]}),
+                "/rules/0/verbs",
+            ),
+            "RoleBinding" | "ClusterRoleBinding" => (
+                rbac.to_owned(),
+                json!({"roleRef": {"kind": "ClusterRole", "name": 1}}),
+                "/roleRef/name",
+            ),
+            _ => {
+                assert!(
+                    known.group.contains('.') && !known.group.ends_with(".authorization.k8s.io"),
+                    "{}",
+                    known.kind
+                );
+                let labels = json!({"metadata": {"name": "x", "labels": []}});
+                (format!("{}/v1", known.group), labels, names)
+            }
+        };
+        let found = check_object(&object(&version, known.kind, rest));
+        assert_eq!(
+            found.first().map(|first| first.pointer.as_str()),
+            Some(place),
+            "{}: {found:?}",
+            known.kind
+        );
+    }
+}
+
+#[test]
+fn the_csv_schema_is_the_one_of_the_newest_olm() {
+    let (major, minor, patch) = crate::bundle::kinds::NEWEST_OLM_V0;
+    let first = include_str!("csv.txt").lines().next();
+    let wanted = format!("# OLM v{major}.{minor}.{patch}. Printed by dev/csv-schema.py.");
+    assert_eq!(first, Some(wanted.as_str()));
+    // The tests build this OLM.
+    let modules = include_str!("../../../../dev/tools/cluster/go.mod");
+    let line = format!("operator-lifecycle-manager v{major}.{minor}.{patch} ");
+    assert!(modules.contains(&line), "dev/tools/cluster/go.mod builds another OLM");
 }
 
 #[test]

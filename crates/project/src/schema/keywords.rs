@@ -1,5 +1,7 @@
 //! Schema keywords and formats that a CustomResourceDefinition may contain.
 
+use olmkit_base::object::is_string_format;
+
 /// The keywords of `JSONSchemaProps` that the API server accepts and acts on. Others are dropped.
 pub(super) const KEPT: &[&str] = &[
     "additionalProperties",
@@ -67,36 +69,9 @@ pub(super) const VALUE_VALIDATIONS: &[&str] = &[
     "x-kubernetes-validations",
 ];
 
-/// Formats that the API server supports (apiextensions, `supportedFormats`) with the same meaning as in schemars.
-/// `duration` is missing deliberately: schemars means ISO 8601 ("PT1H"), the server means Go's ("1h") and would reject
-/// every value that the program writes.
-pub(super) const FORMATS: &[&str] = &[
-    "bsonobjectid",
-    "byte",
-    "cidr",
-    "creditcard",
-    "date",
-    "date-time",
-    "datetime",
-    "double",
-    "email",
-    "float",
-    "hexcolor",
-    "hostname",
-    "int32",
-    "int64",
-    "ipv4",
-    "ipv6",
-    "isbn",
-    "isbn10",
-    "isbn13",
-    "mac",
-    "password",
-    "rgbcolor",
-    "ssn",
-    "uri",
-    "uuid",
-    "uuid3",
-    "uuid4",
-    "uuid5",
-];
+/// Returns true if the API server supports a format with the same meaning as in schemars. `duration` is not one of them:
+/// schemars means ISO 8601 ("PT1H"). The server means Go's durations ("1h"), and would reject every value that the
+/// program writes.
+pub(super) fn is_kept_format(name: &str) -> bool {
+    matches!(name, "double" | "float" | "int32" | "int64") || name != "duration" && is_string_format(name)
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::keywords::FORMATS;
+use super::keywords::is_kept_format;
 
 /// The bounds that an integer format of Rust implies, and the Kubernetes format that fits all its values.
 fn integer_format(format: &str) -> Option<(&'static str, Option<i64>, Option<i64>)> {
@@ -52,7 +52,7 @@ fn format(node: &mut Map<String, Value>) {
         if let Some(high) = high {
             tighten(node, "maximum", high, |bound, high| bound > high);
         }
-    } else if !FORMATS.contains(&format.as_str()) {
+    } else if !is_kept_format(&format) {
         node.remove("format");
     }
 }

@@ -238,4 +238,13 @@ fn many_changes_of_a_definition_are_grouped() {
     assert!(printed.out.contains(" and 27 more\n"), "{}", printed.out);
     let full = run(directory.path(), &["crd", "diff", "old.yaml", "new.yaml", "--full"]);
     assert_eq!(full.out.matches("error[V1-13]").count(), 30, "{}", full.out);
+    // The same definitions in two bundles.
+    for (name, definition) in [("old", definition(9)), ("new", definition(8))] {
+        copy(directory.path(), name, &[("manifests/carts.yaml", "", &definition)]);
+    }
+    let bundles = run(directory.path(), &["bundle", "diff", "old", "new"]);
+    assert!(bundles.out.lines().count() < 10, "{}", bundles.out);
+    assert!(bundles.out.contains(" and 27 more\n"), "{}", bundles.out);
+    let full = run(directory.path(), &["bundle", "diff", "old", "new", "--full"]);
+    assert!(full.out.lines().count() > 30, "{}", full.out);
 }

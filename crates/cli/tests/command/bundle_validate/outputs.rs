@@ -224,6 +224,47 @@ fn exit_codes_tell_findings_from_wrong_usage() {
     }
 }
 
+/// OPM-1 is the only lint that changes the result. operator-sdk's own output does not contain it.
+#[test]
+fn a_bundle_that_cannot_be_rendered_fails_except_for_operator_sdk() {
+    let unreadable = folder(&[(
+        CSV,
+        "    capabilities: Basic",
+        "    certified: true\n    capabilities: Basic",
+    )]);
+    for (arguments, code) in [
+        (&["demo"][..], 1),
+        (&["demo", "-o", "json"], 1),
+        (&["demo", "-o", "json-alpha1"], 0),
+        (&["demo", "--ignore", "OPM-1"], 0),
+        (&["demo", "--no-lints"], 0),
+    ] {
+        let printed = validate(unreadable.path(), arguments);
+        assert_eq!(printed.code, code, "{arguments:?}: {}{}", printed.out, printed.err);
+        let lines = printed.out.lines().chain(printed.err.lines());
+        assert!(
+            lines.clone().all(|line| line.len() < 1000),
+            "the document is not part of the message"
+        );
+    }
+    let rendered = run(unreadable.path(), &["catalog", "render", "demo"]);
+    assert_eq!(rendered.code, 1, "{}", rendered.out);
+    // `image build bundle` rejects only bundles that operator-sdk rejects too.
+    let unlabeled = folder(&[(ANNOTATIONS, "", "  extra: {a: b}\n")]);
+    let printed = validate(unlabeled.path(), &["demo", "-o", "json-alpha1"]);
+    assert_eq!(printed.code, 1, "{}", printed.out);
+    let built = run(
+        unlabeled.path(),
+        &["image", "build", "bundle", "demo", "-t", "example.com/demo:v1"],
+    );
+    assert_eq!(built.code, 1, "{}", built.out);
+    assert!(
+        built.err.contains("cannot unmarshal object into Go struct field"),
+        "{}",
+        built.err
+    );
+}
+
 #[test]
 fn the_next_profile_knows_more_kinds_and_image_names() {
     let folder = folder(&[(

@@ -153,6 +153,23 @@ fn two_catalogs_are_compared_and_deprecations_are_shown() {
         "{}",
         unknown.err
     );
+    std::fs::create_dir_all(desk.path("catalog/other")).unwrap();
+    let other = desk
+        .run(&["catalog", "init", "other", "-c", "stable", "-o", "yaml"])
+        .ok();
+    std::fs::write(desk.path("catalog/other/catalog.yaml"), other).unwrap();
+    let (both, one) = (
+        desk.run(&["catalog", "diff", "before", "catalog"]).out,
+        desk.run(&["catalog", "diff", "before", "catalog", "-p", "memcached-operator"])
+            .out,
+    );
+    assert_eq!(one, diff.out);
+    assert!(both.starts_with(&one) && both.contains("+ other"), "{both}");
+    let other = desk
+        .run(&["catalog", "diff", "before", "catalog", "-p", "other", "-o", "full"])
+        .out;
+    assert!(other.contains("+ other") && !other.contains("memcached"), "{other}");
+    std::fs::remove_dir_all(desk.path("catalog/other")).unwrap();
     assert!(
         desk.run(&["catalog", "graph", "catalog"])
             .ok()

@@ -54,6 +54,8 @@ fn an_unknown_image_in_an_example_is_named() {
     );
 }
 
+/// Without digests, operator-sdk lists such an image once and without a name (recorded case `related-images`). It keeps this
+/// entry when it pins the images, and adds one for each name.
 #[test]
 fn an_image_with_two_names_is_listed_under_both_when_it_is_pinned() {
     let directory = Folder::new();

@@ -40,6 +40,28 @@ fn images_are_pinned_from_their_registry() {
     );
     assert_eq!(directory.files(), first, "the same bytes again");
 
+    // Images in examples are listed, as `--image-digests` does. A reference in an example needs a host with a dot.
+    let with_dot = image.replace("localhost", "127.0.0.1");
+    let sample = format!(
+        "---\napiVersion: example.com/v1\nkind: Example\nmetadata: {{name: pinned}}\nspec: {{imageName: '{with_dot}'}}\n"
+    );
+    let output = directory.generate(&["--use-image-digests"], &format!("{input}{sample}"));
+    assert!(output.status.success(), "{}", said(&output));
+    let csv = directory.csv();
+    let with_dot = pinned.replace("localhost", "127.0.0.1");
+    assert_eq!(
+        csv["spec"]["relatedImages"],
+        json!([
+            {"image": pinned, "name": "manager"},
+            {"image": with_dot, "name": format!("operator-{digest}-annotation")},
+        ])
+    );
+    let examples = csv["metadata"]["annotations"]["alm-examples"].as_str().unwrap();
+    assert!(examples.contains(&with_dot), "{examples}");
+    let output = directory.generate(&["--strict", "--use-image-digests"], &input);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(directory.files(), first);
+
     let unknown = OPERATOR.replace("example.com/operator:v1", &format!("{}/team/other:v1", registry.host()));
     let output = directory.generate(&["--strict", "--use-image-digests"], &unknown);
     assert_eq!(output.status.code(), Some(1));

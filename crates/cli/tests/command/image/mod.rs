@@ -3,6 +3,7 @@
 mod buildah;
 mod cases;
 mod environment;
+mod forms;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -169,6 +169,58 @@ fn published_catalogs_win_over_bundles() {
     );
 }
 
+/// Both names are one release. Its catalogs are called v5.0.
+#[test]
+fn openshift_4_23_and_5_0_have_one_catalog() {
+    for annotation in ["v4.23", "v5.0", "=v4.23", "v4.23-v5.0"] {
+        let desk = Desk::new();
+        let others = "---\nschema: olm.package\nname: other\ndefaultChannel: a\n---\nschema: olm.channel\npackage: other\nname: a\nentries: []\n";
+        desk.write("catalogs/v5.0/other/catalog.yaml", others);
+        desk.write("operators/hello/ci.yaml", "updateGraph: replaces-mode\n");
+        for (version, spec) in [("0.0.1", ""), ("0.0.2", "  replaces: hello.v0.0.1\n")] {
+            desk.in_repository(version, spec);
+            let file = format!("operators/hello/{version}/metadata/annotations.yaml");
+            desk.write(&file, &desk.text(&file).replace("v4.20-v4.21", annotation));
+        }
+        // The second bundle is released later.
+        let second = desk.root().join("operators/hello/0.0.2");
+        let later = desk.directory.path().join("0.0.2");
+        std::fs::rename(&second, &later).unwrap();
+        desk.run(&["onboard", "hello"]).fine();
+        assert!(
+            desk.text("operators/hello/ci.yaml")
+                .contains("- catalog_names:\n    - v5.0\n    template_name"),
+            "{annotation}"
+        );
+        assert!(
+            desk.text("catalogs/v5.0/hello/catalog.yaml")
+                .contains("- name: hello.v0.0.1\n"),
+            "{annotation}"
+        );
+        desk.commit_all();
+        desk.run(&["check"]).fine();
+
+        std::fs::rename(&later, &second).unwrap();
+        let release =
+            "catalog_templates:\n- template_name: basic.yaml\n  channels: [stable]\n  replaces: hello.v0.0.1\n";
+        desk.write("operators/hello/0.0.2/release-config.yaml", release);
+        desk.commit_all();
+        desk.run(&[
+            "release",
+            "operators/hello/0.0.2",
+            "--image",
+            "quay.io/community/hello:0.0.2",
+        ])
+        .fine();
+        assert!(
+            desk.text("catalogs/v5.0/hello/catalog.yaml")
+                .contains("- name: hello.v0.0.2\n  replaces: hello.v0.0.1\n"),
+            "{annotation}"
+        );
+        assert!(!desk.root().join("catalogs/v4.23").exists(), "{annotation}");
+    }
+}
+
 #[test]
 fn a_comment_before_the_document_of_ci_yaml_stays() {
     let desk = with_bundles();

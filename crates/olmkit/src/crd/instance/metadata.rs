@@ -1,12 +1,13 @@
 //! The API server's requirements for the metadata of any custom resource.
 
+use olmkit_go::structs::decode::misfits;
 use serde_json::Value;
 
 use super::{InstanceFault, InstanceFinding, REQUIRED, flag, member};
 use crate::crd::validation::metadata::of_any_object;
 use crate::object::dns1123_subdomain_problems;
 
-/// Checks name, labels and annotations. Nulls count as absent, as for the server's decoder.
+/// Checks types, name, labels and annotations. Nulls count as absent, as for the server's decoder.
 pub(super) fn check(object: &Value) -> Vec<InstanceFinding> {
     let mut findings = Vec::new();
     let Some(metadata) = object.get("metadata") else {
@@ -25,8 +26,23 @@ pub(super) fn check(object: &Value) -> Vec<InstanceFinding> {
             }
         }
     }
+    // Other fields of a wrong type. The server's decoder ignores names with other capital letters.
+    for misfit in misfits(metadata, "ObjectMeta", false) {
+        let pointer = format!("/metadata{}", misfit.pointer);
+        let is_field =
+            misfit.pointer.is_empty() || misfit.pointer.as_bytes().get(1).is_some_and(u8::is_ascii_lowercase);
+        if is_field && !findings.iter().any(|known| known.pointer == pointer) {
+            findings.push(invalid(pointer, misfit.message));
+        }
+    }
+    let field = |pointer: &str| pointer.split('/').nth(2).map(str::to_owned);
+    let misfitting: Vec<Option<String>> = findings.iter().map(|known| field(&known.pointer)).collect();
     for problem in of_any_object(metadata) {
         let pointer = format!("/{}", problem.field.replace('.', "/"));
+        // A value of the wrong type counts as empty there, and the server stops at it.
+        if misfitting.contains(&field(&pointer)) {
+            continue;
+        }
         let message = problem.message.strip_prefix(&format!("{}: ", problem.field));
         findings.push(invalid(pointer, message.unwrap_or(&problem.message).to_owned()));
     }

@@ -3,6 +3,8 @@
 use olmkit_cel::GoRegex;
 use serde_json::{Map, Value};
 
+use crate::object::is_string_format;
+
 use super::range::{self, Range};
 use super::{InstanceFault, InstanceFinding, REQUIRED, Work, flag, format, member};
 
@@ -52,7 +54,7 @@ impl Types {
         let name = schema.get("format").and_then(Value::as_str).unwrap_or_default();
         let is_used = self == Self::OfDefaults
             || match *self.of(schema) {
-                ["string"] | [] | [_, _] => format::is_supported(name),
+                ["string"] | [] | [_, _] => is_string_format(name),
                 ["integer"] => matches!(name, "int32" | "int64"),
                 ["number"] => matches!(name, "float" | "double"),
                 _ => false,

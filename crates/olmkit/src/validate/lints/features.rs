@@ -16,7 +16,8 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "Every used API should exist in the oldest Kubernetes release that `minKubeVersion` allows.",
-        why: "The bundle fails, or loses features, on clusters that it claims to support.",
+        why: "The bundle fails, or loses features, on clusters that it claims to support. \
+              Without `minKubeVersion` it claims all clusters: features newer than Kubernetes 1.25 are then an info.",
         bad: "minKubeVersion: 1.20.0   # a CRD has x-kubernetes-validations, new in 1.25",
         good: "minKubeVersion: 1.25.0",
         since: "0.1.0",
@@ -79,6 +80,10 @@ const KEYWORDS: [(&str, u64, &str); 3] = [
         "older releases drop them, and field selectors fail",
     ),
 ];
+
+/// The newest minor release of Kubernetes 1 whose features are no finding if `minKubeVersion` is missing. It is the one of
+/// OpenShift 4.12, the oldest platform for which the public repositories have catalogs.
+const COMMON_MINOR: u64 = 25;
 
 /// The group of roles and their bindings.
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -151,16 +156,30 @@ fn is_foreign(group: &str) -> bool {
 
 fn too_new(context: &Context<'_>) -> Vec<Checked> {
     let Some(csv) = context.csv() else { return Vec::new() };
-    // A version that cannot be read is a finding of CSV-17, a missing one of CSV-16.
-    let Ok(oldest) = Version::parse(csv.text("/spec/minKubeVersion")) else {
-        return Vec::new();
+    let text = csv.text("/spec/minKubeVersion");
+    let declared = match Version::parse(text) {
+        Ok(version) => Some(version),
+        // CSV-16 reports a missing version.
+        Err(_) if text.trim().is_empty() => None,
+        // CSV-17 reports a version that cannot be read.
+        Err(_) => return Vec::new(),
     };
-    let is_older = |minor: u64| oldest.major < 1 || oldest.major == 1 && oldest.minor < minor;
+    let is_older = |minor: u64| match &declared {
+        Some(oldest) => oldest.major < 1 || oldest.major == 1 && oldest.minor < minor,
+        None => minor > COMMON_MINOR,
+    };
     let finding = |object: &Object, what: &str, minor: u64, else_what: &str| {
-        let message = format!("{what} requires Kubernetes 1.{minor}, but minKubeVersion is {oldest}: {else_what}");
+        let (bound, verb, severity) = match &declared {
+            Some(oldest) => (format!("minKubeVersion is {oldest}"), "raise", Severity::Warning),
+            None => ("the bundle has no minKubeVersion".to_owned(), "set", Severity::Info),
+        };
+        let message = format!("{what} requires Kubernetes 1.{minor}, but {bound}: {else_what}");
         Checked::new(&KUBE_1, message)
+            .severity(severity)
             .at(object, "")
-            .hint(format!("raise `spec.minKubeVersion` to 1.{minor}.0, or remove it"))
+            .hint(format!(
+                "{verb} `spec.minKubeVersion` to 1.{minor}.0, or do not use the feature"
+            ))
     };
     let mut found = Vec::new();
     for object in &context.bundle.objects {
@@ -189,7 +208,7 @@ fn too_new(context: &Context<'_>) -> Vec<Checked> {
         let newest = newest.filter(|need| is_older(u64::from(need.since.minor)));
         found.extend(newest.map(|need| {
             let rule = need.rule.split_whitespace().collect::<Vec<_>>().join(" ");
-            let what = format!("the CEL expression {rule:?} uses {}, which", need.library.name());
+            let what = format!("the CEL expression {rule:?} uses {}, and", need.library.name());
             finding(
                 crd,
                 &what,

@@ -56,8 +56,14 @@ fn lists_and_graphs_are_those_of_opm() {
             let Ok(theirs) = std::fs::read_to_string(corpus.join("expected/catalogs").join(&name).join(file)) else {
                 continue;
             };
-            // Lines of styles and entries of equal version come in any order.
-            tally.compare(&format!("{name} {file}"), &lines_sorted(&ours), &lines_sorted(&theirs));
+            let label = format!("{name} {file}");
+            if file.ends_with(".mermaid") {
+                // The numbers in `linkStyle` count edges, so the order of the lines matters.
+                tally.compare(&label, &ours, &theirs);
+            } else {
+                // Entries of equal version come in any order.
+                tally.compare(&label, &lines_sorted(&ours), &lines_sorted(&theirs));
+            }
         }
     }
     tally.finish("list and graph");

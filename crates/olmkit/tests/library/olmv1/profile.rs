@@ -141,6 +141,20 @@ fn an_upgrade_that_olm_v1_blocks_is_an_error() {
 }
 
 #[test]
+fn api_services_need_a_release_after_1_11() {
+    let api = "  apiservicedefinitions:\n    owned:\n    - {group: demo.example.com, version: v2, kind: Gadget, name: gadgets, \
+               deploymentName: demo, containerPort: 443}\n";
+    let text = changed(
+        CSV,
+        "  customresourcedefinitions:\n",
+        &format!("{api}  customresourcedefinitions:\n"),
+    );
+    let errors = |release| rules(&outcome(text.clone(), release), Severity::Error);
+    assert_eq!(errors("1.11"), BTreeSet::from(["V1-1"]));
+    assert_eq!(errors("1.12"), BTreeSet::new());
+}
+
+#[test]
 fn releases_differ() {
     let Some(root) = corpus("olmv1") else { return };
     let lines = lines(&root.join("synthetic.jsonl"));

@@ -261,6 +261,68 @@ fn a_role_lets_cluster_roles_be_bound_in_its_namespace() {
 }
 
 /// A common defect of two examples is reported once in text output.
+/// Kubernetes compiles a rule with the name of a keyword since 1.32.
+#[test]
+fn features_are_compared_with_the_oldest_kubernetes_release() {
+    const FIELD: &str = "              size:\n";
+    let finding = |oldest: &str, schema: &str| {
+        let mut tree = changed(CSV, "  minKubeVersion: 1.25.0\n", oldest);
+        let crd = changed(CRD, FIELD, &format!("{schema}{FIELD}"));
+        tree.insert(CRD, crd.file(CRD).expect("file").to_vec());
+        let outcome = outcome(tree, &options(""));
+        assert_eq!(
+            messages(&outcome, "CRD-30"),
+            Vec::<String>::new(),
+            "the newest release takes the schema"
+        );
+        let mut found = outcome.findings().filter(|finding| finding.rule == "KUBE-1");
+        let first = found.next().map(|finding| (finding.severity, finding.message.clone()));
+        assert!(found.next().is_none(), "one finding");
+        first
+    };
+    let object = |rule: &str| {
+        format!(
+            "              place:\n                type: object\n                properties:\n                  namespace: {{type: string, maxLength: 9}}\n                x-kubernetes-validations:\n                - rule: {rule}\n"
+        )
+    };
+    let (keyword, common) = (object("self.namespace == 'a'"), object("has(self.__namespace__)"));
+    let message = |bound: &str| {
+        format!(
+            "the CEL expression \"self.namespace == 'a'\" uses fields that have the name of a keyword, and requires Kubernetes 1.32, \
+             but {bound}: older releases refuse the definition"
+        )
+    };
+    for (oldest, bound, severity) in [
+        (
+            "  minKubeVersion: 1.31.0\n",
+            "minKubeVersion is 1.31.0",
+            Severity::Warning,
+        ),
+        ("", "the bundle has no minKubeVersion", Severity::Info),
+        (
+            "  minKubeVersion: ' '\n",
+            "the bundle has no minKubeVersion",
+            Severity::Info,
+        ),
+    ] {
+        assert_eq!(
+            finding(oldest, &keyword),
+            Some((severity, message(bound))),
+            "{oldest:?}"
+        );
+    }
+    // CSV-17 reports a version that is none.
+    for oldest in ["  minKubeVersion: 1.32.0\n", "  minKubeVersion: v1.31\n"] {
+        assert_eq!(finding(oldest, &keyword), None, "{oldest}");
+    }
+    // All platforms with catalogs in the public repositories have rules.
+    assert_eq!(finding("", &common), None);
+    assert_eq!(
+        finding("  minKubeVersion: 1.24.0\n", &common).map(|(severity, _)| severity),
+        Some(Severity::Warning)
+    );
+}
+
 #[test]
 fn examples_with_one_defect_are_told_together() {
     let example = |name: &str, spec: &str| {
