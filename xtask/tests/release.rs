@@ -13,7 +13,7 @@ const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const PLATFORMS: [&str; 3] = ["linux-amd64", "linux-arm64", "darwin-arm64"];
 
-/// Stands in for GitHub's command line. It downloads from `$SERVER`, and checks the arguments of a verification.
+/// Replaces GitHub's command line. It downloads from `$SERVER`, and checks the arguments of a verification.
 const GH: &str = r#"#!/bin/sh
 set -eu
 command="$1 $2"; name=$3; shift 3

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use clap::{Arg, Command, CommandFactory as _};
 
-/// Flags with several meanings, and the number of their texts. For all others, the first sentence is equal in all commands.
+/// Flags with several meanings, and the number of their descriptions. For all others, the first sentence is equal in all commands.
 const EXCEPTIONS: &[(&str, usize)] = &[
     ("base", 2),
     ("binary", 2),
@@ -57,7 +57,7 @@ fn sentence(argument: &Arg) -> String {
     first.trim_end_matches('.').trim().to_owned()
 }
 
-/// Collects the texts of each visible flag, with the commands that have it.
+/// Collects the descriptions of each visible flag, with the commands that have it.
 fn collect(command: &Command, texts: &mut BTreeMap<String, BTreeMap<String, Vec<String>>>) {
     let name = command.get_bin_name().unwrap_or_default();
     for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {

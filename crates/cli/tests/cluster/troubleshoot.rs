@@ -216,7 +216,7 @@ async fn before_the_installation(cluster: &Cluster, page: &mut Page, before: &[S
                 "spec": {"sourceType": "grpc", "address": "127.0.0.1:1", "displayName": "other", "publisher": "test"}}),
         )
         .await;
-    eventually("OLM knows that the catalog fails", async || {
+    eventually("OLM reports that the catalog fails", async || {
         let found = cluster
             .get(OLM, "CatalogSource", "catalogsources", Some(NAMESPACE), "other-catalog")
             .await
