@@ -169,7 +169,7 @@ fn writes(requests: &[Seen]) -> Vec<String> {
     writes
 }
 
-/// Every action once. Returns what the operator asked for, and its events.
+/// Every action once. Returns the operator's requests, and its events.
 async fn scenario(name: &str, delay: Option<Duration>) -> (Vec<Seen>, Vec<String>) {
     let lab = Lab::new(name).await;
     let proxy = lab.faults(1).await;

@@ -347,7 +347,7 @@ fn images(out: &Path) -> anyhow::Result<()> {
                 "--sbom",
                 "Cargo.lock:olmkit-cli",
                 "--source",
-                "https://github.com/example/olmkit",
+                env!("CARGO_PKG_REPOSITORY"),
             ])
             .args(["--revision", revision.trim()])
             .env("SOURCE_DATE_EPOCH", &epoch))?;

@@ -14,6 +14,7 @@ const LISTED: usize = 20;
 
 /// One upgrade.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Step {
     /// The installed bundle.
     pub from: String,

@@ -31,7 +31,7 @@ pub struct Args {
     /// Without this flag, custom resources outside the operator's namespace are kept
     #[arg(long)]
     delete_operands: bool,
-    /// Also release these finalizers from custom resources that outlive the operator. Those in the CRD's API group are
+    /// Also release these finalizers from custom resources that outlive their operator. Those in the CRD's API group are
     /// always released, because they would block deletion
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     release_finalizers: Vec<String>,

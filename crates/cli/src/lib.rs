@@ -209,7 +209,7 @@ enum Command {
     Edit(edit::Args),
     /// Show the documentation of a validation rule
     ///
-    /// Use it to understand a finding: prints the reason for the rule, the evidence, and a wrong and a correct example.
+    /// Use it to understand a finding: prints the reason for the rule, the available fix, and a wrong and a correct example.
     Explain(explain::Args),
     /// Install, inspect and uninstall operators with OLM v1.
     Extension(extension::Args),

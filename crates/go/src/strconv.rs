@@ -102,7 +102,7 @@ fn special(value: f64) -> Option<&'static str> {
     }
 }
 
-/// Chooses between the two layouts, from what `{:e}` prints. Shortest digits count as six for that choice.
+/// Chooses between the two layouts, given the output of `{:e}`. Shortest digits count as six for that choice.
 fn general(scientific: &str, plain: impl Fn() -> String) -> String {
     let (digits, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);

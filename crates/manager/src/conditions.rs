@@ -5,7 +5,7 @@ use k8s_openapi::{
 };
 use serde_json::{Value, json};
 
-/// The object is as its spec asks for. kstatus, Flux and Argo CD wait for it.
+/// The object matches its spec. kstatus, Flux and Argo CD wait for it.
 pub const READY: &str = "Ready";
 /// The object does its work. It may do so while it is not ready, as during a rollout.
 pub const AVAILABLE: &str = "Available";
@@ -19,9 +19,9 @@ pub const DEGRADED: &str = "Degraded";
 pub enum State {
     /// The condition is true.
     True,
-    /// It does not.
+    /// The condition is false.
     False,
-    /// The operator does not know.
+    /// The operator cannot determine the status.
     Unknown,
 }
 
@@ -110,39 +110,39 @@ pub fn schema() -> Value {
         "x-kubernetes-list-map-keys": ["type"],
         "items": {
             "type": "object",
-            "description": "One aspect of the object's state.",
+            "description": "Condition contains details for one aspect of the current state of this resource.",
             "required": ["lastTransitionTime", "message", "reason", "status", "type"],
             "properties": {
                 "lastTransitionTime": {
-                    "description": "When the condition last changed from one status to another.",
+                    "description": "Last time the condition transitioned from one status to another.",
                     "type": "string",
                     "format": "date-time",
                 },
                 "message": {
-                    "description": "A message for people.",
+                    "description": "Human-readable message with details about the last transition.",
                     "type": "string",
                     "maxLength": 32768,
                 },
                 "observedGeneration": {
-                    "description": "The metadata.generation that the condition is about.",
+                    "description": "The .metadata.generation that the condition was set based upon. If it is lower than the current .metadata.generation, the condition is out of date.",
                     "type": "integer",
                     "format": "int64",
                     "minimum": 0,
                 },
                 "reason": {
-                    "description": "The reason for programs: one word in CamelCase.",
+                    "description": "Machine-readable reason for the last transition, in CamelCase.",
                     "type": "string",
                     "minLength": 1,
                     "maxLength": 1024,
                     "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
                 },
                 "status": {
-                    "description": "The status of the condition.",
+                    "description": "Status of the condition: True, False or Unknown.",
                     "type": "string",
                     "enum": ["True", "False", "Unknown"],
                 },
                 "type": {
-                    "description": "Name of the condition in CamelCase.",
+                    "description": "Type of the condition, in CamelCase or foo.example.com/CamelCase.",
                     "type": "string",
                     "maxLength": 316,
                     "pattern": r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",

@@ -226,7 +226,7 @@ impl Pulse {
                 let answer = client.send(request).await;
                 pulse.moved();
                 let answer = answer?;
-                // A refused watch does not count as alive.
+                // A rejected watch does not count as alive.
                 let granted = answer.status().is_success();
                 if granted {
                     pulse.heard();

@@ -169,7 +169,7 @@ impl LayerBuilder {
             });
             if !matches!(entry.node, Node::Directory) {
                 return Err(Error::Input(format!(
-                    "{path:?} would lie below something that is not a directory"
+                    "cannot add {path:?}: its parent is not a directory"
                 )));
             }
         }

@@ -124,7 +124,7 @@ impl Fetched {
         unpack_reachable(&self.layout, &self.image(platform)?, target, names, &Limits::default())
     }
 
-    /// Visits the entries of each layer of the image for a platform. See [`for_each_entry`].
+    /// Visits all entries in the layers of a platform's image. See [`for_each_entry`].
     pub fn for_each_entry(
         &self,
         platform: &Platform,

@@ -119,7 +119,7 @@ fn check(file: &ProjectFile, api: &Api) -> Result<Resource, Error> {
         }
     } else if !api.resource {
         return Err(Error::Usage(format!(
-            "{} {} is not a kind of this project; leave --resource=false away",
+            "{} {} is not a kind of this project; omit --resource=false",
             resource.group, resource.kind
         )));
     }

@@ -197,7 +197,7 @@ fn spokes(file: &ProjectFile, hub: &Resource, webhook: &Webhook) -> Result<Vec<S
         .find(|version| !spokes.contains(version) && !known.contains(version));
     match left {
         Some(left) => usage(format!(
-            "{kind} is served in {left} too, and the API server asks for every version; add --spoke {left}"
+            "{kind} is served in {left} too, and the API server requires conversions for every version; add --spoke {left}"
         )),
         None => Ok(spokes),
     }

@@ -392,7 +392,7 @@ mod tests {
         let error = edit("fn g() {}\n", |file| file.add_statements("f", &["new();".into()])).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "src/x.rs: found no function `f`; put it back, where this will be added:\nnew();"
+            "src/x.rs: cannot find function `f`; restore it, so that the command can insert this code:\nnew();"
         );
         let error = edit("fn g( {\n", |file| file.add_module("a")).unwrap_err();
         assert!(error.to_string().starts_with("src/x.rs:"), "{error}");

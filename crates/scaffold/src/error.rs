@@ -45,7 +45,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A Rust file that does not parse.
-    #[error("{path}:{line}:{column}: {reason}; repair it first, because this command edits it", path = path.display())]
+    #[error("{path}:{line}:{column}: cannot edit this file: {reason}; correct the syntax and run the command again", path = path.display())]
     Parse {
         /// The file.
         path: PathBuf,
@@ -57,7 +57,7 @@ pub enum Error {
         reason: String,
     },
     /// A Rust file that lacks the place to change.
-    #[error("{path}: found no {place}; put it back, where this will be added:\n{text}", path = path.display())]
+    #[error("{path}: cannot find {place}; restore it, so that the command can insert this code:\n{text}", path = path.display())]
     Place {
         /// The file.
         path: PathBuf,

@@ -40,7 +40,7 @@ pub(crate) fn resource(file: &ProjectFile, api: &Api) -> Result<Option<Resource>
         (Some(_), _) => None,
         (None, Some(known)) if !api.resource && !is_own => Some(known),
         (None, _) if given.domain.is_some() || given.module.is_some() => {
-            let message = "--external-api-domain and --external-api-module go with --external-api-path";
+            let message = "--external-api-domain and --external-api-module require --external-api-path";
             return Err(Error::Usage(message.to_owned()));
         }
         (None, _) => return Ok(None),

@@ -1,22 +1,22 @@
-//! Writes the projects of Rust operators, as `operator-sdk init` and `create api` write those of Go operators.
+//! Creates and edits Rust operator projects, as `operator-sdk init` and `create api` do for Go.
 //!
-//! | module | what it does |
+//! | module | content |
 //! |---|---|
-//! | [`init`](mod@init) | a complete project without kinds |
-//! | [`create_api`](mod@create_api) | a kind: types, reconciler, permissions, sample |
-//! | [`settings`] | changes of a project's settings |
-//! | [`storage`] | moves the storage version of a kind |
-//! | [`delete_api`](mod@delete_api) | takes a kind out again |
-//! | [`create_webhook`](mod@create_webhook), [`delete_webhook`](mod@delete_webhook) | webhooks of a kind |
-//! | [`update`](mod@update) | the files of a project as a newer version of this crate writes them |
-//! | [`adopt`](mod@adopt) | what OLM needs, for projects that this crate did not start |
-//! | [`external`] | reconcilers of kinds that others define |
-//! | [`go_markers`] | descriptions of kinds from the Go types of an operator |
+//! | [`init`](mod@init) | creates a project without kinds |
+//! | [`create_api`](mod@create_api) | adds a kind: types, reconciler, permissions, sample |
+//! | [`settings`] | changes project settings |
+//! | [`storage`] | changes a kind's storage version |
+//! | [`delete_api`](mod@delete_api) | removes a kind |
+//! | [`create_webhook`](mod@create_webhook), [`delete_webhook`](mod@delete_webhook) | add and remove a kind's webhooks |
+//! | [`update`](mod@update) | updates a project to the current templates |
+//! | [`adopt`](mod@adopt) | adds OLM packaging to an existing project |
+//! | [`external`] | adds reconcilers for third-party kinds |
+//! | [`go_markers`] | reads kinds from a Go operator's types |
 //! | [`project_file`] | the file PROJECT, in kubebuilder's format |
-//! | [`names`] | which names the API server, Cargo and Rust accept |
-//! | [`edit`] | changes of Rust sources at places that a parser finds. Everything else stays as the author wrote it |
-//! | [`tree`] | changes of files, collected in memory and then made all or none |
-//! | [`config`] | `config/` as the project's own `make manifests` renders it, without compiling the project |
+//! | [`names`] | checks names against the API server's, Cargo's and Rust's syntax |
+//! | [`edit`] | edits Rust source files. The remaining source stays unchanged |
+//! | [`tree`] | collects file changes in memory and writes all or none |
+//! | [`config`] | renders `config/` like the project's `make manifests`, without compiling the project |
 //!
 //! No function asks questions, prints, or uses the network.
 

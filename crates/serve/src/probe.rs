@@ -1,4 +1,4 @@
-//! The client of a health probe: what `grpc_health_probe` does.
+//! A client for health probes, compatible with `grpc_health_probe`.
 
 use std::time::Duration;
 

@@ -16,7 +16,7 @@ use crate::repository::Repository;
 pub fn certification_hash(repository: &Repository, operator: &str, version: &str) -> io::Result<String> {
     let files = repository.files();
     let root = format!("operators/{operator}/{version}");
-    // Of files with the same content preflight keeps the last.
+    // If several files have the same content, preflight keeps the last one.
     let mut paths = BTreeMap::new();
     for path in tested(files, &root) {
         paths.insert(md5(&files.read(&join(&root, &path))?), path);

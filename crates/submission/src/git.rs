@@ -140,7 +140,8 @@ impl Git {
         Ok(())
     }
 
-    /// As [`Self::commit_files`], on a new branch from the current commit. If that fails, the former branch is the current one again.
+    /// Creates a branch from the current commit, and commits files as [`Self::commit_files`] does. After a failure, it switches back to the
+    /// former branch.
     ///
     /// # Errors
     /// As [`Self::commit_files`], or the branch cannot be created.

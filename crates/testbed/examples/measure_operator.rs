@@ -56,7 +56,7 @@ struct Arguments {
     /// Seconds of watching an operator that has nothing to do
     #[arg(long, default_value_t = 60)]
     rest: u64,
-    /// Seconds of changes, 100 in each second, with the largest count; 0 leaves this out
+    /// Seconds of changes, 100 in each second, with the largest count; 0 omits this measurement
     #[arg(long, default_value_t = 0)]
     churn: u64,
 }

@@ -257,7 +257,7 @@ fn one(value: &Value, kind: &Type, path: &str) -> Option<Failure> {
     failures.into_one(path)
 }
 
-/// Quantities, times and the like. In a struct they are referred to through `allOf`.
+/// Scalar types such as quantities and times. Structs refer to them through `allOf`.
 fn special(value: &Value, custom: Custom, path: &str, wrapped: bool) -> Option<Failure> {
     let cause = match (custom, value) {
         (Custom::Quantity, Value::String(_) | Value::Number(_)) | (Custom::Time, Value::String(_)) => return None,

@@ -155,7 +155,9 @@ const OLM_V0: [&str; 5] = [
 #[must_use]
 pub fn works_with_olm_v0(bundle: &Bundle) -> Option<Trouble> {
     grants_olm_v0_only(&bundle.csv.value).map(|pointer| Trouble {
-        message: "the operator may work with OLM v0\'s API and not with OLM v1\'s: the migration to OLM v1 leaves it out (C5)".to_owned(),
+        message:
+            "the operator may work with OLM v0\'s API and not with OLM v1\'s: the migration to OLM v1 excludes it (C5)"
+                .to_owned(),
         hint: "let it work without OLM\'s API, or with `olm.operatorframework.io` too",
         place: bundle.csv.place(&pointer),
     })

@@ -30,7 +30,7 @@ pub const DEFAULT_MAX_CONNECTIONS: i32 = 1024;
 /// `spec.warmUpSeconds` when it is not given: clients find the new server, and load the keys that they use most.
 pub const DEFAULT_WARM_UP_SECONDS: i32 = 10;
 
-/// The memcached servers to run.
+/// Desired state of the servers.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "cache.example.com",
@@ -52,39 +52,39 @@ pub const DEFAULT_WARM_UP_SECONDS: i32 = 10;
         name = "Size",
         type_ = "integer",
         json_path = ".spec.size",
-        description = "Servers asked for"
+        description = "Desired number of servers"
     ),
     printcolumn(
         name = "Ready",
         type_ = "integer",
         json_path = ".status.readyReplicas",
-        description = "Servers that answer"
+        description = "Number of ready servers"
     ),
     printcolumn(
         name = "Phase",
         type_ = "string",
         json_path = ".status.phase",
-        description = "The state in one word"
+        description = "High-level summary of the state"
     ),
     printcolumn(
         name = "Reason",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Ready\")].reason",
-        description = "The reason why it is ready or not"
+        description = "Reason of the condition Ready"
     ),
     printcolumn(
         name = "Message",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Ready\")].message",
         priority = 1,
-        description = "The cause, if servers are not ready"
+        description = "Message of the condition Ready"
     ),
     printcolumn(
         name = "Image",
         type_ = "string",
         json_path = ".status.image",
         priority = 1,
-        description = "The image that the servers run"
+        description = "Container image that the servers run"
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     // The name becomes the Service's name and the value of a label, which are narrower than an object's name.
@@ -96,18 +96,18 @@ pub const DEFAULT_WARM_UP_SECONDS: i32 = 10;
 #[schemars(extend("x-olm-owned" = owned()))]
 #[x_kube(validation = rules::memory(), validation = rules::threads(), validation = rules::max_item_size(), validation = rules::warm_cache())]
 pub struct MemcachedSpec {
-    /// Number of memcached servers. 0 stops all of them and keeps the object.
+    /// Desired number of memcached servers. 0 stops all servers and keeps the object.
     #[serde(default = "constant::<DEFAULT_SIZE>")]
     #[schemars(range(min = 0), extend("x-olm-descriptor" = descriptor("Size", &[POD_COUNT])))]
     #[x_kube(validation = rules::size())]
     pub size: i32,
 
-    /// TCP port on which each server listens.
+    /// TCP port that each server listens on.
     #[serde(default = "constant::<DEFAULT_CONTAINER_PORT>")]
     #[schemars(range(min = 1, max = 65535), extend("x-olm-descriptor" = descriptor("Container Port", &[NUMBER])))]
     pub container_port: i32,
 
-    /// Image of memcached, with or without a tag or digest. The operator's default is taken when it is not set.
+    /// Container image for memcached. Defaults to the image shipped with the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 512),
@@ -116,29 +116,29 @@ pub struct MemcachedSpec {
     )]
     pub image: Option<String>,
 
-    /// Memory for cached items on each server, in MiB (memcached's option -m). The container gets more: room for
-    /// connections, hash table and memcached itself is added.
+    /// Memory for cached items per server, in MiB (memcached's option -m). The container's memory limit is higher, because memcached also
+    /// needs memory for connections and its hash table.
     #[serde(default = "constant::<DEFAULT_MEMORY_LIMIT_MEGABYTES>")]
     #[schemars(range(min = 1), extend("x-olm-descriptor" = descriptor("Memory Limit (MiB)", &[NUMBER])))]
     pub memory_limit_megabytes: i32,
 
-    /// Number of clients that may be connected to each server at the same time (memcached's option -c).
+    /// Maximum number of simultaneous connections per server (memcached's option -c).
     #[serde(default = "constant::<DEFAULT_MAX_CONNECTIONS>")]
     #[schemars(range(min = 1), extend("x-olm-descriptor" = descriptor("Maximum Connections", &[NUMBER, ADVANCED])))]
     #[x_kube(validation = rules::max_connections())]
     pub max_connections: i32,
 
-    /// Worker threads of each server (memcached's option -t). Memcached starts 4 when it is not set.
+    /// Number of worker threads per server (memcached's option -t). Defaults to memcached's own default, 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64), extend("x-olm-descriptor" = descriptor("Threads", &[NUMBER, ADVANCED])))]
     pub threads: Option<i32>,
 
-    /// Size of the largest item, in MiB (memcached's option -I). Memcached accepts items of 1 MiB when it is not set.
+    /// Maximum item size, in MiB (memcached's option -I). Defaults to memcached's own default, 1 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1024), extend("x-olm-descriptor" = descriptor("Maximum Item Size (MiB)", &[NUMBER, ADVANCED])))]
     pub max_item_size_megabytes: Option<i32>,
 
-    /// Further arguments of memcached, such as `-o` and `modern`. Flags that the operator sets are rejected.
+    /// Additional command-line arguments for memcached, such as `-o` and `modern`. Flags that the operator sets are rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(max = 32),
@@ -148,36 +148,38 @@ pub struct MemcachedSpec {
     #[x_kube(validation = rules::extra_args(), merge_strategy = ListMerge::Atomic)]
     pub extra_args: Option<Vec<String>>,
 
-    /// Requests and limits of each server's container. What it says about memory replaces what follows from
+    /// Compute resources required by each server's container. A memory limit set here overrides the limit that the operator computes from
     /// memoryLimitMegabytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("Resources", &[RESOURCE_REQUIREMENTS, ADVANCED])))]
     pub resources: Option<Resources>,
 
-    /// Fields of the servers' pods: labels, annotations and scheduling.
+    /// Labels, annotations, scheduling rules and sidecars for the servers' pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("Pod Template", &[ADVANCED])))]
     pub pod_template: Option<PodTemplate>,
 
-    /// The kind that runs the servers. The servers of a StatefulSet have DNS names that stay, and lists of these names. A change replaces
-    /// all servers: the old ones stop when all new ones are ready.
+    /// Kind of workload that runs the servers: Deployment or StatefulSet. With StatefulSet, servers have stable DNS names, which are
+    /// published in a ConfigMap, a Secret and status.servers. Changing this field replaces all servers. The old servers stop when all
+    /// new servers are ready.
     #[serde(default)]
     #[schemars(extend("x-olm-descriptor" = descriptor("Workload", &[SELECT_DEPLOYMENT, SELECT_STATEFUL_SET])))]
     pub workload: Workload,
 
-    /// Limits the servers that node maintenance stops at the same time. The default is one.
+    /// Limits the number of servers that voluntary disruptions, such as node drains, stop at the same time. Defaults to one server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("Disruption Budget", &[ADVANCED])))]
     pub disruption_budget: Option<DisruptionBudget>,
 
-    /// Time in seconds for which a new server must be ready before the operator replaces the next one. Clients fill the new server in this
-    /// time, so that the cache lacks the keys of one server at most.
+    /// Minimum number of seconds for which a new server must be ready before the operator replaces the next server. Clients fill the new
+    /// server during this time, so at most one server's keys are missing.
     #[serde(default = "constant::<DEFAULT_WARM_UP_SECONDS>")]
     #[schemars(range(min = 0, max = 3600), extend("x-olm-descriptor" = descriptor("Warm-up (Seconds)", &[NUMBER, ADVANCED])))]
     pub warm_up_seconds: i32,
 
-    /// Namespaces whose pods may connect to the servers. A NetworkPolicy rejects all other pods, also those of the Memcached's namespace
-    /// if the list does not contain it. Without the field there is no NetworkPolicy. The network of the cluster must enforce policies.
+    /// Namespaces whose pods can connect to the servers. A NetworkPolicy rejects all other pods. To allow pods in the Memcached's own
+    /// namespace, add this namespace to the list. If this field is not set, the operator creates no NetworkPolicy. The cluster's network
+    /// plugin must support NetworkPolicy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(max = 256),
@@ -187,14 +189,15 @@ pub struct MemcachedSpec {
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub allowed_namespaces: Option<Vec<String>>,
 
-    /// The change that a server survives with its items. With WarmRestart, memcached keeps its items in a memory-backed volume, so that a
-    /// graceful restart of its container keeps them. The image must contain a shell. With ResizeInPlace, a change of memoryLimitMegabytes,
-    /// or of the memory in resources, restarts no server. It requires Kubernetes 1.33. Without the field, both changes empty a server.
+    /// Kind of change that does not empty the servers: WarmRestart or ResizeInPlace. With WarmRestart, memcached stores its items in a
+    /// memory-backed volume, and a graceful container restart keeps them. The image must contain a shell. With ResizeInPlace, changing
+    /// memoryLimitMegabytes or the memory in resources restarts no server. ResizeInPlace requires Kubernetes 1.33. If this field is not
+    /// set, both changes empty a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("Warm Cache", &[SELECT_WARM_RESTART, SELECT_RESIZE_IN_PLACE, ADVANCED])))]
     pub warm_cache: Option<WarmCache>,
 
-    /// Encrypts all connections to the servers. The image must contain a shell, and memcached 1.6.40 or later with TLS.
+    /// TLS settings for all client connections. The image must contain a shell and memcached 1.6.40 or later with TLS support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("TLS", &[ADVANCED])))]
     pub tls: Option<Tls>,

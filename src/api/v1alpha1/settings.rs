@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 /// The kind that runs the servers.
 #[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Workload {
-    /// Pods and their names change when servers are replaced.
+    /// Pod names change when servers are replaced.
     #[default]
     Deployment,
-    /// Each server has a DNS name that stays.
+    /// Each server has a stable DNS name.
     StatefulSet,
 }
 
@@ -31,37 +31,37 @@ impl Workload {
     }
 }
 
-/// A change that a server survives with its items.
+/// Kind of change that does not empty the servers.
 #[derive(JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WarmCache {
-    /// A graceful restart of the container, in the same pod.
+    /// Graceful container restarts in the same pod keep all items.
     WarmRestart,
-    /// A change of the memory.
+    /// Memory changes keep all items.
     ResizeInPlace,
 }
 
-/// The certificate of the servers. Clients must use TLS.
+/// TLS settings of the servers. Clients must use TLS.
 #[derive(JsonSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tls {
-    /// Name of a Secret of type kubernetes.io/tls, as cert-manager writes it. The servers load a changed certificate without a restart.
+    /// Name of a Secret of type kubernetes.io/tls, as created by cert-manager. The servers reload a renewed certificate without a restart.
     #[schemars(length(min = 1, max = 253))]
     pub secret_name: String,
 
-    /// If true, clients need a certificate of the authority in the Secret's key ca.crt.
+    /// If true, clients must present a certificate signed by the CA in the Secret's key ca.crt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verify_clients: bool,
 }
 
-/// Limits the servers that node maintenance stops at the same time.
+/// Limits the number of servers that voluntary disruptions stop at the same time.
 #[derive(JsonSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DisruptionBudget {
-    /// If false, there is no PodDisruptionBudget.
+    /// If true, the operator creates a PodDisruptionBudget. Defaults to true.
     #[serde(default = "yes")]
     pub enabled: bool,
 
-    /// Number or percentage of the servers that may be unavailable. 0 blocks node maintenance. The default is 1.
+    /// Number or percentage of servers that can be unavailable. 0 blocks node drains. Defaults to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "number_or_percentage")]
     pub max_unavailable: Option<IntOrString>,
@@ -90,12 +90,12 @@ fn number_or_percentage(_: &mut SchemaGenerator) -> Schema {
     .message("requests.memory needs limits.memory beside it: the default limit may be below the request")
 )]
 pub struct Resources {
-    /// The most that the container may use.
+    /// Maximum amount of compute resources allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "quantities")]
     pub limits: Option<BTreeMap<String, Quantity>>,
 
-    /// What the scheduler sets aside for the container.
+    /// Minimum amount of compute resources required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "quantities")]
     pub requests: Option<BTreeMap<String, Quantity>>,
@@ -129,43 +129,44 @@ fn quantities(_: &mut SchemaGenerator) -> Schema {
 #[derive(JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodTemplate {
-    /// Additional labels. The operator's labels cannot be changed.
+    /// Labels to add to the pods. Labels that the operator sets cannot be overridden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<BTreeMap<String, String>>,
 
-    /// Annotations.
+    /// Annotations to add to the pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<BTreeMap<String, String>>,
 
-    /// Labels of the nodes that may run servers.
+    /// Node labels that must match for a server to be scheduled on a node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<BTreeMap<String, String>>,
 
-    /// Taints of nodes that servers tolerate.
+    /// Tolerations of the pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerations: Option<Vec<Toleration>>,
 
-    /// Replaces the default affinity, which prefers nodes with fewer servers of the Memcached.
+    /// Scheduling constraints of the pods. Replaces the default affinity, which prefers nodes with fewer servers of the same Memcached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity: Option<Affinity>,
 
-    /// Replaces the default constraint, which prefers zones with fewer servers of the Memcached.
+    /// Topology spread constraints of the pods. Replaces the default constraint, which prefers zones with fewer servers of the same
+    /// Memcached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_spread_constraints: Option<Vec<TopologySpreadConstraint>>,
 
-    /// Priority class.
+    /// Name of the pods' PriorityClass.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_class_name: Option<String>,
 
-    /// Secrets with credentials for the image's registry.
+    /// Secrets in the same namespace to use for pulling images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_pull_secrets: Option<Vec<LocalObjectReference>>,
 
-    /// Service account. Its token is not mounted.
+    /// Name of the ServiceAccount to run the pods with. Its token is not mounted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
 
-    /// Further containers of the pods, such as an exporter. The name `memcached` is the operator's.
+    /// Additional containers, such as a metrics exporter. The operator uses the name `memcached`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "sidecars")]
     pub sidecars: Option<Vec<Container>>,

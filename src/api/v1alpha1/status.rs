@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::api::{CONDITIONS, NUMBER, PHASE, POD_COUNT, TEXT, descriptor};
 
-/// What runs, as last seen by the operator. No field is required: an empty status is a valid one.
+/// Most recently observed state of the servers. Populated by the operator.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MemcachedStatus {
-    /// Ready, Available, Progressing and Degraded, each with the reason.
+    /// Current state of the object: the conditions Ready, Available, Progressing and Degraded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         schema_with = "conditions",
@@ -19,61 +19,61 @@ pub struct MemcachedStatus {
     )]
     pub conditions: Vec<Condition>,
 
-    /// Names of the pods that belong to this object, sorted.
+    /// Sorted names of the pods that this object manages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     #[schemars(extend("x-olm-descriptor" = descriptor("Nodes", &[])))]
     pub nodes: Vec<String>,
 
-    /// Stable addresses of the servers of a StatefulSet, in the order of their ordinals. Up to 200 servers: the ConfigMap NAME-servers
-    /// contains all.
+    /// Stable addresses of a StatefulSet's servers, ordered by ordinal. At most 200 are listed. The ConfigMap NAME-servers contains
+    /// all addresses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     #[schemars(extend("x-olm-descriptor" = descriptor("Servers", &[])))]
     pub servers: Vec<String>,
 
-    /// The Secret with which applications are bound to the servers of a StatefulSet, by the Service Binding specification.
+    /// Reference to the Secret that exposes a StatefulSet's servers to applications, as defined by the Service Binding specification.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("Binding", &[])))]
     pub binding: Option<Binding>,
 
-    /// Number of servers that are ready and among the endpoints of the Service.
+    /// Number of servers that are ready and listed in the Service's endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("Ready Replicas", &[POD_COUNT])))]
     pub ready_replicas: Option<i32>,
 
-    /// Number of servers that exist, ready or not.
+    /// Total number of servers, including those that are not ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("Replicas", &[POD_COUNT])))]
     pub replicas: Option<i32>,
 
-    /// Number of servers when all were ready last. While servers are added, the condition Available compares with it.
+    /// Number of servers when all servers were last ready. During scale-up, the condition Available is computed from this number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("Settled Replicas", &[POD_COUNT])))]
     pub settled_replicas: Option<i32>,
 
-    /// Label selector of the pods, for the scale subresource.
+    /// Label selector for pods, used by the scale subresource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("Selector", &[TEXT])))]
     pub selector: Option<String>,
 
-    /// The state in one word.
+    /// High-level summary of the object's state.
     #[serde(default, deserialize_with = "known_phase", skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("Phase", &[PHASE])))]
     pub phase: Option<Phase>,
 
-    /// The image that the servers run.
+    /// Container image that the servers run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("Image", &[TEXT])))]
     pub image: Option<String>,
 
-    /// The metadata.generation that this status is about.
+    /// Most recent .metadata.generation that the operator observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("Observed Generation", &[NUMBER])))]
     pub observed_generation: Option<i64>,
 }
 
-/// A reference to a Secret.
+/// Reference to a Secret.
 #[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Binding {
     /// Name of the Secret.
@@ -81,16 +81,16 @@ pub struct Binding {
     pub name: String,
 }
 
-/// The state of a `Memcached` in one word.
+/// High-level summary of a `Memcached`'s state.
 #[derive(JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
-    /// No server has answered yet.
+    /// No server has been ready yet.
     Pending,
-    /// As many servers as asked for answer, all of them as the spec says.
+    /// All desired servers are ready and match the spec.
     Running,
-    /// Servers are added, removed or replaced.
+    /// Servers are being added, removed or replaced.
     Resizing,
-    /// Something is wrong. The condition Degraded says what.
+    /// The object needs attention. The condition Degraded contains the reason.
     Degraded,
     /// The object is being deleted.
     Deleting,

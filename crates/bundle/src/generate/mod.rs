@@ -99,8 +99,8 @@ pub enum Error {
     },
     /// A related image that is not a plain value.
     #[error(
-        "Deployment {deployment}: variable {variable} takes its value from elsewhere (valueFrom); an image that mirrors \
-         have to know must be a plain value"
+        "Deployment {deployment}: variable {variable} uses valueFrom; an image that mirrors copy must be a plain \
+         value"
     )]
     RelatedImage {
         /// The Deployment's name.

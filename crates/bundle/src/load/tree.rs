@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use olmkit_base::files::{Directory, leads_out};
 use olmkit_base::limits::{self, Limit};
 
-/// Size limits of a bundle. Real bundles are far below: the largest public ones are some 10 MB.
+/// Size limits of a bundle. Real bundles are much smaller: the largest public ones have about 10 MB.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Maximum bytes of all files together.

@@ -155,8 +155,8 @@ fn bundles(package: &PackageFacts<'_>, problems: &mut Vec<Problem>) {
             if !is_for_older_openshift(&bundle.origin) {
                 let message = format!("bundle {} has inline manifests although it has an image", bundle.name);
                 problems.push(Problem::info(&INLINE, message, &bundle.origin).at("/properties").of(&bundle.name).hint(
-                    "for OpenShift 4.17 and later, render with --migrate-level=bundle-object-to-csv-metadata, which makes the \
-                     catalog several times smaller; catalogs for 4.12 to 4.16 need the inline manifests",
+                    "render with --migrate-level=bundle-object-to-csv-metadata, so that the catalog is several times smaller, \
+                     unless it is for OpenShift 4.12 to 4.16",
                 ));
             }
         }

@@ -118,6 +118,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Answer<'p> {
     package: &'p str,
     /// Null: all channels.

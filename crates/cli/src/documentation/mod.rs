@@ -1,8 +1,10 @@
-//! The generated pages of the command line: `docs/reference/commands.md` and `docs/reference/drop-in.md`.
+//! The generated pages of the command line: `docs/reference/commands/` and `docs/reference/drop-in.md`.
 //!
 //! `UPDATE_GENERATED=1 cargo test -p olmkit-cli --lib documentation` rewrites them.
 
 mod drop_in;
+mod flags;
+mod output;
 mod rules;
 
 use std::fmt::Write as _;

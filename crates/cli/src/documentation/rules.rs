@@ -43,6 +43,34 @@ See also: [validate bundles](../../guides/validate.md), [validate catalogs](../.
     check("reference/rules/README.md", &index);
 }
 
+#[test]
+fn the_evidence_of_rules_is_current() {
+    let mut page = "\
+# Evidence: rules
+
+Each test or page shows that a rule's effect occurs with the defect and not without it. [Rules](../../reference/rules/README.md) describes the
+effects. This page is generated.
+
+| rule | verified by | version | evidence |
+|---|---|---|---|
+"
+    .to_owned();
+    for rule in rules::all().iter().copied().chain(olmkit_submission::rules()) {
+        if let Some(proof) = &rule.proof {
+            writeln!(
+                page,
+                "| {} | {} | {} | {} |",
+                rule.id,
+                proof.by.name(),
+                proof.version,
+                shown(proof.shown_by)
+            )
+            .unwrap();
+        }
+    }
+    check("contributing/evidence/rules.md", &page);
+}
+
 /// The tables of fixes in the guide name the rules that have one.
 #[test]
 fn the_guide_lists_the_rules_with_fixes() {
@@ -75,28 +103,22 @@ fn describe(rule: &Rule, page: &mut String) {
         prose(rule.why)
     )
     .unwrap();
-    if let Some(flags) = olmkit::fix::flags(rule.id) {
-        writeln!(page, "\nFix available: {flags}.").unwrap();
-    }
     if let Some(proof) = &rule.proof {
-        let (by, version, effect) = (
-            proof.by.name(),
-            proof.version,
-            prose(proof.effect.trim_end_matches('.')),
-        );
-        writeln!(
-            page,
-            "\nVerified by {by} ({version}): {effect}. Evidence: {}.",
-            shown(proof.shown_by)
-        )
-        .unwrap();
+        let effect = prose(proof.effect.trim_end_matches('.'));
+        writeln!(page, "\nVerified by {} ({}): {effect}.", proof.by.name(), proof.version).unwrap();
     }
     for (title, text) in [("Bad", rule.bad), ("Good", rule.good)] {
         if !text.is_empty() {
             writeln!(page, "\n{title}:\n\n```yaml\n{}\n```", text.trim_end()).unwrap();
         }
     }
-    writeln!(page, "\nSince {}.", rule.since).unwrap();
+    let fix = olmkit::fix::flags(rule.id).unwrap_or("no");
+    let default = if rule.is_default() {
+        ""
+    } else {
+        " Default: off, `--rules all` runs it."
+    };
+    writeln!(page, "\nFix available: {fix}.{default} Since {}.", rule.since).unwrap();
 }
 
 /// Escapes Markdown's tags and links.

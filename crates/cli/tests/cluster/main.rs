@@ -33,3 +33,4 @@ mod operands;
 mod proxy;
 mod rights;
 mod scorecard;
+mod troubleshoot;

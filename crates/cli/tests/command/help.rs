@@ -1,6 +1,5 @@
 //! Help, versions and closed pipes: what every command has in common.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 
 fn olmkit(arguments: &[&str]) -> std::process::Output {
@@ -109,60 +108,6 @@ fn every_command_has_a_short_first_line_and_a_long_text() {
         }
     });
     assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-/// Flags with one meaning in all commands. Others, such as `--output` of `image build`, have several.
-const SAME: &[&str] = &[
-    "--alpha-image-ref-template",
-    "--baseline",
-    "--diff",
-    "--directory",
-    "--fail-on",
-    "--fix",
-    "--full",
-    "--ignore",
-    "--image-ref-template",
-    "--isolated",
-    "--kubeconfig",
-    "--migrate-level",
-    "--ocp-versions",
-    "--platforms",
-    "--select",
-    "--severity",
-    "--short",
-    "--suite",
-    "--unsafe-fixes",
-];
-
-#[test]
-fn a_flag_has_the_same_words_in_every_command() {
-    let mut texts: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    walk(&mut Vec::new(), &mut |_, _, help| {
-        let mut lines = help.lines().peekable();
-        while let Some(line) = lines.next() {
-            let flag = SAME.iter().find(|flag| {
-                line.split_whitespace()
-                    .find(|word| word.starts_with("--"))
-                    .is_some_and(|word| word.split(['=', '[']).next() == Some(**flag))
-            });
-            let Some(flag) = flag.filter(|_| line.starts_with("  ") && line.trim_start().starts_with('-')) else {
-                continue;
-            };
-            let mut text = String::new();
-            while let Some(line) = lines.next_if(|line| line.starts_with("          ") && !line.trim().is_empty()) {
-                text.push_str(line.trim());
-                text.push(' ');
-            }
-            // Only the first sentence: a command may add a remark.
-            let first = text.split(". ").next().unwrap_or_default().trim_end().to_owned();
-            texts.entry(flag).or_default().insert(first);
-        }
-    });
-    texts.retain(|_, texts| {
-        texts.remove("");
-        texts.len() > 1
-    });
-    assert!(texts.is_empty(), "{texts:#?}");
 }
 
 /// Examples must remain valid as flags change: the parser accepts each command line.

@@ -18,7 +18,7 @@ pub fn olm(state: &OlmState) -> Vec<Cause> {
         return vec![Cause::lasting(
             Code::OlmNotInstalled,
             "the Operator Lifecycle Manager is not installed in this cluster",
-            "olmkit olm install --from DIR",
+            "olmkit olm install",
         )];
     }
     let mut causes = Vec::new();
@@ -30,7 +30,7 @@ pub fn olm(state: &OlmState) -> Vec<Cause> {
                     "OLM is only partly installed: the custom resource definitions {} are missing",
                     missing.join(", ")
                 ),
-                "olmkit olm install --from DIR completes it; olmkit olm uninstall removes the rest",
+                "olmkit olm install completes it; olmkit olm uninstall removes the rest",
             )
             .likely("an installation was interrupted, or an uninstallation did not finish"),
         );
@@ -46,7 +46,7 @@ pub fn olm(state: &OlmState) -> Vec<Cause> {
             None => causes.push(Cause::lasting(
                 Code::OlmIncomplete,
                 format!("OLM is only partly installed: Deployment {name} is missing"),
-                "olmkit olm install --from DIR completes it",
+                "olmkit olm install completes it",
             )),
             Some(deployment) if !available(deployment) => causes.push(
                 Cause::passing(

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// `spec.containerPort` when it is not given.
 pub const DEFAULT_CONTAINER_PORT: i32 = 11211;
 
-/// The desired state of Xkindx.
+/// XkindxSpec defines the desired state of Xkindx.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(group = "xgroupx.example.com")]
 #[kube(version = "v0xversionx")]
@@ -26,7 +26,7 @@ pub const DEFAULT_CONTAINER_PORT: i32 = 11211;
 #[kube(printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"))]
 #[serde(rename_all = "camelCase")]
 pub struct XkindxSpec {
-    /// Number of pods. 0 stops all of them and keeps the object.
+    /// Desired number of pods. 0 stops all pods and keeps the object.
     #[serde(default = "default_size")]
     #[schemars(range(min = 0))]
     #[schemars(extend("x-olm-descriptor" = {
@@ -35,7 +35,7 @@ pub struct XkindxSpec {
     }))]
     pub size: i32,
 
-    /// TCP port on which each pod listens.
+    /// TCP port that each pod listens on.
     #[serde(default = "default_container_port")]
     #[schemars(range(min = 1, max = 65535))]
     #[schemars(extend("x-olm-descriptor" = {"displayName": "Container Port"}))]
@@ -50,11 +50,11 @@ fn default_container_port() -> i32 {
     DEFAULT_CONTAINER_PORT
 }
 
-/// The observed state of Xkindx.
+/// XkindxStatus defines the observed state of Xkindx.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct XkindxStatus {
-    /// Available, Progressing and Degraded, each with the reason.
+    /// Current state of the object: the conditions Available, Progressing and Degraded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     #[schemars(extend("x-olm-descriptor" = {
@@ -63,7 +63,7 @@ pub struct XkindxStatus {
     }))]
     pub conditions: Vec<Condition>,
 
-    /// The metadata.generation that this status is about.
+    /// Most recent .metadata.generation that the operator observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = {"displayName": "Observed Generation"}))]
     pub observed_generation: Option<i64>,

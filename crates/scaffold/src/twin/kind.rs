@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-/// The desired state of Xkindx.
+/// XkindxSpec defines the desired state of Xkindx.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(group = "xgroupx.example.com")]
 #[kube(version = "v0xversionx")]
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 #[kube(printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"))]
 #[serde(rename_all = "camelCase")]
 pub struct XkindxSpec {
-    /// An example. Replace it with the fields of your kind.
+    /// Example field. Replace it with the fields of your kind.
     #[schemars(length(min = 1, max = 1024))]
     #[schemars(extend("x-olm-descriptor" = {"displayName": "Message"}))]
     // A rule in CEL, which the API server runs before it stores an object.
@@ -30,11 +30,11 @@ pub struct XkindxSpec {
     pub message: String,
 }
 
-/// The observed state of Xkindx.
+/// XkindxStatus defines the observed state of Xkindx.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct XkindxStatus {
-    /// Available, Progressing and Degraded, each with the reason.
+    /// Current state of the object: the conditions Available, Progressing and Degraded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     #[schemars(extend("x-olm-descriptor" = {
@@ -43,7 +43,7 @@ pub struct XkindxStatus {
     }))]
     pub conditions: Vec<Condition>,
 
-    /// The metadata.generation that this status is about.
+    /// Most recent .metadata.generation that the operator observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = {"displayName": "Observed Generation"}))]
     pub observed_generation: Option<i64>,

@@ -144,7 +144,7 @@ fn what_is_no_kind_of_others_is_refused() {
             },
             "--group",
         ),
-        (reconciler("cache", "v1", "Memcached"), "leave --resource=false away"),
+        (reconciler("cache", "v1", "Memcached"), "omit --resource=false"),
         (reconciler("apps", "1", "Deployment"), "--version"),
     ] {
         let error = refused(&folder, &wrong);

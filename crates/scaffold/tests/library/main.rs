@@ -253,7 +253,7 @@ fn a_source_that_does_not_parse_is_named_with_its_line() {
     fs::write(&path, text.replace("pub fn add_all", "pub fn add_some")).unwrap();
     let error = refused(&folder, &api("cache", "v1", "Memcached"));
     assert!(
-        error.contains("found no function `add_all`") && error.contains("to.add(memcached::controller());"),
+        error.contains("cannot find function `add_all`") && error.contains("to.add(memcached::controller());"),
         "{error}"
     );
 }

@@ -33,7 +33,7 @@ impl Document {
     }
 }
 
-/// Reads the one document of a file. A file `x.yaml` may also be `x.yml`, and the other way round.
+/// Reads the one document of a file. A file `x.yaml` may also be `x.yml`, and vice versa.
 pub(crate) fn read_document(files: &dyn Files, path: &str) -> Result<Document, Raise> {
     let path = find(files, path)?;
     let text = text(files, &path)?;

@@ -63,6 +63,7 @@ pub struct Obstacle {
     /// The obstacle.
     pub message: String,
     /// The fix.
+    #[serde(rename = "help")]
     pub hint: &'static str,
 }
 

@@ -71,7 +71,7 @@ pub(super) fn offered(installation: &Installation<'_>, obstacles: &mut Vec<Obsta
             id: "C7",
             consent: true,
             message: format!("it is not known whether a ClusterCatalog has {wanted}: {first}{more}"),
-            hint: "make the catalog answer and check again, or look yourself: `olmkit catalog resolve --olmv1` reads catalog images",
+            hint: "repair the catalog and check again, or run `olmkit catalog resolve --olmv1`, which reads catalog images",
         }
     } else if names.is_empty() {
         Obstacle {

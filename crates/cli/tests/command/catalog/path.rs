@@ -93,7 +93,7 @@ fn installed_bundles_may_be_of_another_channel_or_of_none() {
     assert!(steps.contains("shop.v0.9.0 -> shop.v1.1.0 (skips)"), "{steps}");
     let answer: Value = serde_json::from_str(&path(&desk, &["shop.v0.9.0", "-o", "json"]).ok()).unwrap();
     assert_eq!(answer["version"], "0.9.0");
-    assert_eq!(answer["version_source"], "name");
+    assert_eq!(answer["versionSource"], "name");
     assert_eq!(answer["steps"][0]["to"], "shop.v1.1.0");
     assert_eq!(answer["end"]["state"], "newest");
     let old = path(&desk, &["shop.v1.0.1", "-c", "old"]);

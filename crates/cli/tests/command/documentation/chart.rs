@@ -130,3 +130,59 @@ fn the_chart_shows_the_benchmarks() {
     super::check("speed-light.svg", &chart("#1f2328", "#d0d7de", "#0969da"));
     super::check("speed-dark.svg", &chart("#e6edf3", "#3d444d", "#4493f8"));
 }
+
+/// Rounds the first number of a cell as the README shows it: 195.4 becomes 195, 8.9 stays, 14633 ms becomes 14.6 s.
+fn rounded(cell: &str) -> String {
+    let value = number(cell);
+    let unit = cell
+        .trim()
+        .trim_start_matches(|c: char| c.is_ascii_digit() || c == '.')
+        .trim();
+    match unit {
+        "ms" if value >= 500.0 => format!("{:.1} s", value / 1000.0),
+        "ms" if value < 10.0 => format!("{value:.1} ms"),
+        _ => format!("{value:.0} {unit}"),
+    }
+}
+
+/// The rows with figures in the README's comparison, from the tables of the benchmarks.
+fn compared(text: &str) -> Vec<String> {
+    let pair = |cell: &str| {
+        let (time, memory) = cell.split_once(", ").unwrap();
+        format!("{}, {}", rounded(time), rounded(memory))
+    };
+    let bundle = row(text, "## Validation", "one with 120 kB");
+    let catalog = row(text, "## Catalogs", "`validate`");
+    let server = row(text, "`serve` with a prepared index", "settled memory");
+    let ours = row(text, "| binary | size", "olmkit");
+    let theirs = row(text, "| binary | size", "operator-sdk and opm, which it replaces");
+    vec![
+        format!(
+            "| Validate a bundle of 120 kB | {}, {} | {}, {} |",
+            rounded(bundle[1]),
+            rounded(bundle[4]),
+            rounded(bundle[2]),
+            rounded(bundle[5])
+        ),
+        format!(
+            "| Validate a catalog with 300 packages | {} | {} |",
+            pair(catalog[1]),
+            pair(catalog[2])
+        ),
+        format!(
+            "| Catalog server with a prepared index | {} | {} |",
+            rounded(server[1]),
+            rounded(server[2])
+        ),
+        format!("| Binaries | {} | {} |", rounded(ours[1]), rounded(theirs[1])),
+    ]
+}
+
+#[test]
+fn the_comparison_of_the_readme_shows_the_benchmarks() {
+    let read = |file| std::fs::read_to_string(test_support::repository(file)).unwrap();
+    let readme = read("README.md");
+    for row in compared(&read("docs/explanation/benchmarks.md")) {
+        assert!(readme.lines().any(|line| line == row), "README.md lacks the row\n{row}");
+    }
+}

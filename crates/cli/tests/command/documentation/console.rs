@@ -18,7 +18,7 @@ use test_support::demo_bundle::{CSV, folder};
 use test_support::registry::{Registry, Setup};
 
 /// The pages with `console` or `sh` blocks, except those that `dev/tutorial.sh` runs on a control plane.
-const PAGES: [&str; 24] = [
+const PAGES: [&str; 25] = [
     "CONTRIBUTING.md",
     "README.md",
     "crates/cli/README.md",
@@ -40,6 +40,7 @@ const PAGES: [&str; 24] = [
     "docs/reference/configuration.md",
     "docs/reference/drop-in.md",
     "docs/reference/limits.md",
+    "docs/reference/output.md",
     "docs/start/install.md",
     "docs/start/operator.md",
     "docs/start/quickstart.md",

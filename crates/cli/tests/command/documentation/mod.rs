@@ -2,6 +2,7 @@
 
 mod chart;
 mod console;
+mod facts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

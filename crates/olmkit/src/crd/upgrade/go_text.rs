@@ -1,5 +1,5 @@
-//! Schemas and their differences as Go programs print them: `String` of the generated types, and the report of go-cmp,
-//! from which OLM v1 keeps the lines of the form `Field: value`.
+//! Schemas and their differences as Go programs print them: the generated types' `String`, and go-cmp's report. OLM v1
+//! keeps the report's `Field: value` lines.
 
 use std::collections::HashSet;
 

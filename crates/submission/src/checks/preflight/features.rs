@@ -43,7 +43,7 @@ pub(super) static RESTRICTED: Rule = rule(
     "The operator should be installable without internet access and declare it",
 )
 .because(
-    "Mirroring copies spec.relatedImages. An image that is not there, or has no digest, is missing behind the firewall. Not enforced.",
+    "Mirroring copies spec.relatedImages. A cluster without internet access cannot pull an image that is not listed there or has no digest. Not enforced.",
     "0.1.0",
 )
 .example(
