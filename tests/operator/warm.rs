@@ -1,14 +1,18 @@
 //! Servers that keep their items over a restart, and servers with TLS.
 use std::{
+    collections::BTreeMap,
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
     os::unix::fs::symlink,
     path::Path,
     process::{Child, Command},
+    time::Duration,
 };
 
-use k8s_openapi::api::{apps::v1::Deployment, policy::v1::PodDisruptionBudget};
+use futures::TryStreamExt as _;
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod, policy::v1::PodDisruptionBudget};
+use kube::{ResourceExt as _, runtime::watcher};
 use memcached_operator::{api::v1alpha1::Memcached, operand};
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, StreamOwned,
@@ -81,22 +85,81 @@ async fn warm_caches_and_tls_change_the_pods_and_nothing_else() {
 async fn node_maintenance_waits_for_servers_that_clients_still_fill() {
     let lab = Lab::new("warm-up").await;
     let _operator = lab.operator().await;
-    lab.memcached(
-        "sample",
-        json!({ "size": 2, "warmCache": "WarmRestart", "warmUpSeconds": 3600 }),
-    )
-    .await;
-    lab.running("sample").await;
-    let budget = async |wanted: i32| {
-        eventually("the budget counts servers that warm up", async || {
-            let budget = lab.api::<PodDisruptionBudget>().get("sample").await.unwrap();
-            (value(&budget)["spec"]["maxUnavailable"] == wanted).then_some(())
-        })
-        .await;
-    };
-    budget(0).await;
-    lab.change("sample", json!({ "warmUpSeconds": 0 })).await;
-    budget(1).await;
+    for (name, mode) in [("restart", "WarmRestart"), ("resize", "ResizeInPlace")] {
+        lab.memcached(name, json!({ "size": 2, "warmCache": mode, "warmUpSeconds": 3600 }))
+            .await;
+        lab.running(name).await;
+        let budget = async |wanted: i32| {
+            eventually("the budget counts servers that warm up", async || {
+                let budget = lab.api::<PodDisruptionBudget>().get(name).await.unwrap();
+                (value(&budget)["spec"]["maxUnavailable"] == wanted).then_some(())
+            })
+            .await;
+        };
+        budget(0).await;
+        lab.change(name, json!({ "warmUpSeconds": 0 })).await;
+        budget(1).await;
+    }
+}
+
+/// Times of the pods of a Memcached in a rollout, in seconds: the pods with the new image became ready, and the others were deleted.
+#[derive(Debug, Default)]
+struct Times {
+    ready: BTreeMap<String, i64>,
+    deleted: BTreeMap<String, i64>,
+}
+
+impl Times {
+    fn record(&mut self, pod: &Pod, image: &str) {
+        let name = pod.name_any();
+        let is_new = pod.spec.as_ref().unwrap().containers[0].image.as_deref() == Some(image);
+        let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        let mut ready = conditions.filter(|found| found.type_ == "Ready" && found.status == "True");
+        if let (true, Some(ready)) = (is_new, ready.next()) {
+            let time = ready.last_transition_time.as_ref().unwrap().0.as_second();
+            self.ready.entry(pod.uid().unwrap()).or_insert(time);
+        }
+        if let (false, Some(end)) = (is_new, &pod.metadata.deletion_timestamp) {
+            // The timestamp is in the future.
+            let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);
+            self.deleted.entry(name).or_insert(end.0.as_second() - grace);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_rollout_waits_until_clients_have_filled_the_new_server() {
+    const WARM_UP: i64 = 5;
+    const NEW: &str = "memcached:1.6.40";
+    let lab = Lab::new("fill").await;
+    let _operator = lab.operator().await;
+    for (name, workload, mode) in [
+        ("plain", "Deployment", None),
+        ("restart", "StatefulSet", Some("WarmRestart")),
+        ("resize", "Deployment", Some("ResizeInPlace")),
+    ] {
+        let spec = json!({ "size": 2, "workload": workload, "warmCache": mode, "warmUpSeconds": WARM_UP });
+        lab.memcached(name, spec).await;
+        lab.running(name).await;
+        let selector = format!("{}={name}", operand::OWNER);
+        let mut changes = Box::pin(watcher(lab.api::<Pod>(), watcher::Config::default().labels(&selector)));
+        lab.change(name, json!({ "image": NEW })).await;
+        let mut times = Times::default();
+        while times.ready.len() < 2 || times.deleted.len() < 2 {
+            let next = tokio::time::timeout(Duration::from_secs(180), changes.try_next());
+            match next.await.expect("a change of a pod").unwrap().unwrap() {
+                watcher::Event::Apply(pod) | watcher::Event::InitApply(pod) | watcher::Event::Delete(pod) => {
+                    times.record(&pod, NEW);
+                }
+                watcher::Event::Init | watcher::Event::InitDone => {}
+            }
+        }
+        let (first, last) = (
+            times.ready.values().min().unwrap(),
+            times.deleted.values().max().unwrap(),
+        );
+        assert!(last - first >= WARM_UP, "{name}: {times:?}");
+    }
 }
 
 #[tokio::test]
@@ -317,7 +380,7 @@ impl Drop for Server {
 
 impl Server {
     /// Starts the server of a Memcached with this spec. `volume` is the directory of its volume.
-    fn start(program: &Program, mut spec: Value, volume: &Path) -> Self {
+    pub fn start(program: &Program, mut spec: Value, volume: &Path) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         spec["containerPort"] = port.into();
         Self::start_on(program, spec, volume, "127.0.0.1")
@@ -370,7 +433,7 @@ impl Server {
         BufReader::new(eventually("memcached listens", async || TcpStream::connect(address).ok()).await)
     }
 
-    async fn store(&self, keys: usize) {
+    pub async fn store(&self, keys: usize) {
         let mut connection = self.connection().await;
         for key in 0..keys {
             let request = format!("set key{key} 0 0 5\r\nvalue\r\n");

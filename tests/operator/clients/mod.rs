@@ -64,7 +64,7 @@ impl Servers {
 }
 
 /// A port that is free on all addresses.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     let listener = TcpListener::bind("0.0.0.0:0").unwrap();
     listener.local_addr().unwrap().port()
 }
@@ -206,6 +206,22 @@ fn lost(counts: &Value) -> u64 {
         .sum()
 }
 
+/// Builds a package of the Go module in `directory`. Returns `None`, with a line about it, without Go or the modules.
+pub fn go_build(directory: &Path, package: &str, program: &Path) -> Option<()> {
+    let mut go = Command::new("go");
+    go.args(["build", "-o"]).arg(program).arg(package);
+    let built = go.current_dir(directory).env("CGO_ENABLED", "0").output();
+    let message = match built {
+        Ok(built) if built.status.success() => return Some(()),
+        Ok(built) => String::from_utf8_lossy(&built.stderr).into_owned(),
+        Err(error) => error.to_string(),
+    };
+    // The compiler names a place in the file. Everything else is a module that cannot be read.
+    assert!(!message.contains(".go:"), "{message}");
+    eprintln!("skipped: go build: {message}");
+    None
+}
+
 #[tokio::test]
 async fn the_go_example_stores_and_reads_a_key() {
     let Some(servers) = Servers::start() else { return };
@@ -215,26 +231,8 @@ async fn the_go_example_stores_and_reads_a_key() {
     }
     fs::write(directory.path().join("main.go"), example("go")).unwrap();
     let program = directory.path().join("example");
-    let built = Command::new("go")
-        .args(["build", "-o"])
-        .arg(&program)
-        .arg(".")
-        .current_dir(directory.path())
-        .env("CGO_ENABLED", "0")
-        .output();
-    match built {
-        Ok(built) if built.status.success() => {}
-        Ok(built) => {
-            let text = String::from_utf8_lossy(&built.stderr).into_owned();
-            // The compiler names a place in the file. Everything else is a module that cannot be read.
-            assert!(!text.contains("main.go:"), "{text}");
-            eprintln!("skipped: go build: {text}");
-            return;
-        }
-        Err(error) => {
-            eprintln!("skipped: go: {error}");
-            return;
-        }
+    if go_build(directory.path(), ".", &program).is_none() {
+        return;
     }
     let answer = eventually("all servers run", async || {
         let output = Command::new(&program)
