@@ -160,7 +160,7 @@ async fn alerts_ask_for_metrics_that_exist() {
     assert_eq!(degraded.count(), 1, "{text}");
 }
 
-/// The exporter beside a server, as a sidecar runs it, serves the metrics of the alert about evictions.
+/// The exporter in a sidecar serves the metrics of the alert about evictions.
 #[tokio::test]
 async fn the_exporter_of_a_server_serves_the_metrics_that_alerts_ask_for() {
     let Some(program) = Program::find() else { return };
