@@ -7,6 +7,7 @@ use std::{
     os::unix::fs::symlink,
     path::Path,
     process::{Child, Command},
+    sync::LazyLock,
     time::Duration,
 };
 
@@ -348,16 +349,22 @@ pub struct Program(TempDir);
 impl Program {
     /// Debian's, which `dev/memcached.sh` unpacks. `None` on other systems, with a line about it.
     pub fn find() -> Option<Self> {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/dev/memcached.sh");
-        let answer = Command::new(script).output().unwrap();
-        let cache = kube_testbed::tools::cache().unwrap();
-        let directory = tempfile::tempdir().unwrap();
-        let link = symlink(cache.join("memcached/run"), directory.path().join("memcached"));
-        if !answer.status.success() || link.is_err() {
+        static VERSION: LazyLock<Option<String>> = LazyLock::new(|| {
+            let script = concat!(env!("CARGO_MANIFEST_DIR"), "/dev/memcached.sh");
+            let answer = Command::new(script).output().unwrap();
+            answer
+                .status
+                .success()
+                .then(|| String::from_utf8(answer.stdout).unwrap())
+        });
+        let Some(version) = VERSION.as_deref() else {
             eprintln!("skipped: dev/memcached.sh finds no memcached");
             return None;
-        }
-        eprintln!("{}", String::from_utf8(answer.stdout).unwrap());
+        };
+        eprintln!("{version}");
+        let directory = tempfile::tempdir().unwrap();
+        let cache = kube_testbed::tools::cache().unwrap();
+        symlink(cache.join("memcached/run"), directory.path().join("memcached")).unwrap();
         Some(Self(directory))
     }
 }
