@@ -25,6 +25,7 @@ endif
 # The operator image in config/, whatever IMAGE_TAG_BASE is.
 RENDERED_IMG = $(shell sed -n 's/^ *image: *//p' config/manager/manager.yaml)
 NAMESPACE ?= memcached-operator-system
+INSTALLER ?= dist/install.yaml
 ignore-not-found ?= false
 KUBECTL ?= kubectl
 
@@ -186,7 +187,7 @@ deploy: ## Run the operator image IMG in namespace memcached-operator-system
 	$(rendered) | $(KUBECTL) apply --server-side -f -
 	$(KUBECTL) -n $(NAMESPACE) rollout status deployment/memcached-operator-controller-manager --timeout=180s
 build-installer: ## Write the objects of deploy to dist/install.yaml
-	mkdir -p dist && $(rendered) > dist/install.yaml.new && mv dist/install.yaml.new dist/install.yaml
+	mkdir -p $(dir $(INSTALLER)) && $(rendered) > $(INSTALLER).new && mv $(INSTALLER).new $(INSTALLER)
 undeploy: ## Delete what deploy created; Memcacheds and their servers stay, unless FORCE=1 deletes them
 	FORCE='$(FORCE)' KUBECTL='$(KUBECTL)' dev/undeploy.sh
 

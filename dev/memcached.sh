@@ -4,6 +4,9 @@
 # ~/.cache/olmkit (OLMKIT_DEV_CACHE moves it), so that it runs on any Debian without being installed. Needs apt-get.
 set -euo pipefail
 root=${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/memcached
+# One process downloads, and the others wait for it.
+mkdir -p "$(dirname "$root")"; exec 9> "$root.lock"
+[ -x "$root/run" ] || flock 9
 if [ ! -x "$root/run" ]; then
   command -v apt-get > /dev/null || { echo "memcached.sh: needs apt-get, to download Debian's memcached" >&2; exit 1; }
   new=$(mktemp -d); trap 'rm -rf "$new"' EXIT
@@ -23,8 +26,9 @@ here=\$(dirname "\$(readlink -f "\$0")")
 exec "\$here"/usr/lib/$machine/ld-linux-*.so.* --library-path "\$here/usr/lib/$machine" "\$here/usr/bin/memcached" "\$@"
 RUN
   chmod +x "$new/files/run"
-  rm -rf "$root" && mkdir -p "$(dirname "$root")" && mv "$new/files" "$root"
+  rm -rf "$root" && mv "$new/files" "$root"
 fi
+exec 9>&-
 port=${MEMCACHED_PORT:-$((20000 + RANDOM % 20000))}
 "$root/run" "$@" -p "$port" -l 127.0.0.1 -u "$(id -un)" & server=$!
 trap 'kill "$server" 2> /dev/null || true; [ -z "${new:-}" ] || rm -rf "$new"' EXIT

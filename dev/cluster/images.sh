@@ -43,11 +43,22 @@ push_image operator-framework/olm:$olm_version --user 1001 --env PATH=/bin
 tree; programs opm grpc_health_probe; busybox sh cat gzip ls mkdir cp mv rm sleep; mkdir "$tree/configs"
 push_image operator-framework/opm:latest --user 1001 --env PATH=/bin --label operators.operatorframework.io.index.configs.v1=/configs --entrypoint /bin/opm
 
-# The operand: Debian's memcached with the libraries it is linked to, under the names the operator's versions use.
-tree; mkdir -p "$tree/usr/bin" "$tree/usr/local/bin"
-memcached=$(command -v memcached)
-cp "$memcached" "$tree/usr/bin/memcached"; ln -s ../../bin/memcached "$tree/usr/local/bin/memcached"
-ldd "$memcached" | grep -o '/[^ ]*' | while read -r library; do mkdir -p "$tree$(dirname "$library")"; cp -L "$library" "$tree$library"; done
+# The operand: memcached with the libraries it is linked to, and a shell, under the names the operator's versions use. Debian sid's
+# package where dev/memcached.sh can get it, because the installed one may be too old to reload certificates.
+tree; mkdir -p "$tree/usr/local/bin"; busybox sh sleep readlink
+if version=$("$root/dev/memcached.sh" 2> "$logs/memcached.log"); then
+  say "operand: ${version#*: }"
+  libraries=usr/lib/$(uname -m)-linux-gnu
+  mkdir -p "$tree/$libraries" "$tree/lib64"
+  cp "$cache/memcached/usr/bin/memcached" "$tree/usr/local/bin/"
+  find "$cache/memcached/$libraries" -maxdepth 1 -name 'lib*.so.*' -exec cp -L {} "$tree/$libraries/" ';'
+  cp -L "$cache/memcached/$libraries"/ld-linux-*.so.* "$tree/lib64/"; ln -s lib64 "$tree/lib"
+else
+  memcached=$(command -v memcached)
+  say "operand: $("$memcached" -V), because dev/memcached.sh has failed: $(tail -n 1 "$logs/memcached.log")"
+  cp "$memcached" "$tree/usr/local/bin/"
+  ldd "$memcached" | grep -o '/[^ ]*' | while read -r library; do mkdir -p "$tree$(dirname "$library")"; cp -L "$library" "$tree$library"; done
+fi
 operand_names=$("$here/operand-images.sh")
-push_image "$operand_names" --user 1001 --env PATH=/usr/local/bin:/usr/bin:/bin --entrypoint memcached
+push_image "$operand_names" --user 1001 --env PATH=/usr/local/bin:/bin --entrypoint memcached
 rm -rf "$state/image-root"

@@ -87,13 +87,19 @@ async fn undeploy_keeps_caches_and_releases_their_finalizer() {
     );
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let memcacheds: Api<Memcached> = Api::namespaced(client, "default");
+    let directory = tempfile::tempdir().unwrap();
+    let installer = directory.path().join("dist/install.yaml").display().to_string();
+    let image = "localhost:5000/mine:dev";
+    let make = [
+        "-s",
+        "build-installer",
+        &format!("IMG={image}"),
+        &format!("INSTALLER={installer}"),
+    ];
+    run(&plane, "make", &make, "");
+    let apply = ["apply", "--server-side", "--filename", &installer];
     let deploy = async || {
-        run(
-            &plane,
-            &kubectl(),
-            &["apply", "--server-side", "-k", "config/default"],
-            "",
-        );
+        run(&plane, &kubectl(), &apply, "");
         let object = json!({ "apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached", "spec": {},
             "metadata": { "name": "sample", "finalizers": [FINALIZER, "example.com/another"] } });
         let object: Memcached = serde_json::from_value(object).unwrap();
@@ -116,6 +122,25 @@ async fn undeploy_keeps_caches_and_releases_their_finalizer() {
         (definition, namespace, own.count())
     };
     deploy().await;
+    let installed_image = run(
+        &plane,
+        &kubectl(),
+        &[
+            "get",
+            "deployment",
+            "--namespace=memcached-operator-system",
+            "--output=jsonpath={.items[*].spec.template.spec.containers[*].image}",
+        ],
+        "",
+    );
+    assert_eq!(installed_image, image);
+    // Every object of the file is as the API server stores it: another apply changes none.
+    let again = run(&plane, &kubectl(), &[&apply[..], &["--dry-run=server"]].concat(), "");
+    let objects = again.lines().count();
+    assert!(
+        objects >= 10 && again.matches(" serverside-applied (server dry run)").count() == objects,
+        "{again}"
+    );
     // Users with Kubernetes' own roles may use the kind.
     for (role, verb) in [("admin", "delete"), ("edit", "create"), ("view", "list")] {
         let allows = |rule: &PolicyRule| {

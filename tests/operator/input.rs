@@ -262,3 +262,32 @@ async fn objects_that_are_out_of_bounds_stay_updatable() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+/// The table of settings in the catalog entry names fields of the definition, with their defaults.
+#[test]
+fn the_catalog_entry_has_the_fields_and_defaults_of_the_definition() {
+    let read = |path: &str| -> Value {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        serde_yaml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    };
+    let package = read("config/package.yaml");
+    let definition = read("config/crd/bases/cache.example.com_memcacheds.yaml");
+    let fields = definition
+        .pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties")
+        .unwrap();
+    let description = package["description"].as_str().unwrap();
+    let rows = description.lines().filter_map(|line| line.strip_prefix("| `"));
+    let mut defaults = 0;
+    for row in rows {
+        let mut cells = row.split(" | ").map(|cell| cell.trim_matches('`'));
+        let (name, given) = (cells.next().unwrap(), cells.next().unwrap());
+        let field = fields.get(name).unwrap_or_else(|| panic!("no field {name}"));
+        match field.get("default") {
+            Some(Value::String(default)) => assert_eq!(given, default, "{name}"),
+            Some(default) => assert_eq!(given, default.to_string(), "{name}"),
+            None => continue,
+        }
+        defaults += 1;
+    }
+    assert_eq!(defaults, 6, "{description}");
+}

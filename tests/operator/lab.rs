@@ -201,7 +201,11 @@ impl Lab {
 
     /// A control plane without the helper that schedules pods.
     pub async fn unscheduled() -> ControlPlane {
-        let options = Options::default().pods_become_ready(false);
+        Self::plane_with(Options::default().pods_become_ready(false)).await
+    }
+
+    /// A control plane with these options and the CustomResourceDefinition.
+    pub async fn plane_with(options: Options) -> ControlPlane {
         let control_plane = ControlPlane::start(options).await.unwrap();
         define(&control_plane).await;
         control_plane

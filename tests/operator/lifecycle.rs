@@ -1,4 +1,6 @@
 //! Creation, resizing, updates and lost servers.
+use std::time::Duration;
+
 use futures::StreamExt;
 use k8s_openapi::{
     api::{
@@ -284,6 +286,48 @@ async fn a_lost_server_and_its_recovery_have_an_event_each() {
     set_ready("True").await;
     let event = lab.event("sample", "Recovered").await;
     assert_eq!(event.note.as_deref(), Some("3 of 3 servers are ready"));
+}
+
+/// The container is ready again soon after each kill. The condition is as before, and the event stays.
+#[tokio::test]
+async fn servers_that_run_out_of_memory_leave_an_event() {
+    let lab = Lab::new("out-of-memory").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({ "size": 2 })).await;
+    lab.running("sample").await;
+    let name = lab.pods("sample").await.remove(0);
+    let container = async |restarts: i32, ready: bool| {
+        let killed = json!({ "terminated": { "exitCode": 137, "reason": "OOMKilled" } });
+        let running = json!({ "running": { "startedAt": "2026-01-01T12:00:00Z" }, "terminated": null });
+        let (state, last) = match ready {
+            true => (running, killed),
+            false => (
+                json!({ "running": null, "terminated": killed["terminated"] }),
+                json!({}),
+            ),
+        };
+        let text = if ready { "True" } else { "False" };
+        let status = json!({ "status": {
+            "conditions": [{ "type": "ContainersReady", "status": text }, { "type": "Ready", "status": text }],
+            "containerStatuses": [{ "name": "memcached", "ready": ready, "restartCount": restarts, "state": state, "lastState": last }],
+        } });
+        let pods = lab.api::<Pod>();
+        pods.patch_status(&name, &PatchParams::default(), &Patch::Strategic(status))
+            .await
+            .unwrap();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    };
+    for kills in 0..2 {
+        container(kills, false).await;
+        container(kills + 1, true).await;
+    }
+    let event = lab.event("sample", "Failed").await;
+    assert_eq!(event.type_.as_deref(), Some("Warning"));
+    let note = event.note.unwrap();
+    assert!(note.contains(&name) && note.contains("OOMKilled"), "{note}");
+    lab.event("sample", "Recovered").await;
+    lab.running("sample").await;
+    lab.event("sample", "Failed").await;
 }
 
 /// The operator reverts such a change at once, unless it is paused.

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod alerts;
+mod clients;
 mod compatible;
 mod crashes;
 mod deletion;

@@ -1,10 +1,20 @@
 //! The alerts in `monitoring/`, and dashboards for controller-runtime.
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::BTreeSet,
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    path::Path,
+    process::Command,
+};
 
 use memcached_operator::{api::v1alpha1::Phase, operand};
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, UNAVAILABLE, eventually};
+use crate::{
+    clients::{free_port, go_build},
+    lab::{Lab, UNAVAILABLE, eventually},
+    warm::{Program, Server},
+};
 
 /// The words of a query that name metrics: identifiers without a parenthesis after them that are not keywords.
 pub fn metrics(query: &str) -> BTreeSet<String> {
@@ -148,6 +158,50 @@ async fn alerts_ask_for_metrics_that_exist() {
     }
     let degraded = text.lines().filter(|line| line.starts_with("memcached_degraded{"));
     assert_eq!(degraded.count(), 1, "{text}");
+}
+
+/// The exporter in a sidecar serves the metrics of the alert about evictions.
+#[tokio::test]
+async fn the_exporter_of_a_server_serves_the_metrics_that_alerts_ask_for() {
+    let Some(program) = Program::find() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let exporter = directory.path().join("exporter");
+    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/operator/exporter");
+    let package = "github.com/prometheus/memcached_exporter/cmd/memcached_exporter";
+    if go_build(&module, package, &exporter).is_none() {
+        return;
+    }
+    let server = Server::start(&program, json!({}), directory.path());
+    server.store(10).await;
+    let port = free_port();
+    let mut exporter = Command::new(exporter)
+        .arg(format!("--memcached.address=localhost:{}", server.port))
+        .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+        .spawn()
+        .unwrap();
+    let text = eventually("the exporter has read the server", async || {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").ok()?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).ok()?;
+        text.contains("\nmemcached_up 1\n").then_some(text)
+    })
+    .await;
+    exporter.kill().unwrap();
+    exporter.wait().unwrap();
+    let asked = rules()
+        .into_iter()
+        .flat_map(|rule| metrics(rule["expr"].as_str().unwrap()))
+        .filter(|name| name.starts_with("memcached_items_"))
+        .collect::<BTreeSet<String>>();
+    assert_eq!(asked.len(), 2, "{asked:?}");
+    for name in asked {
+        assert!(
+            text.lines().any(|line| line.starts_with(&format!("{name} "))),
+            "{name} is not in\n{text}"
+        );
+    }
+    assert!(text.contains("\nmemcached_current_items 10\n"), "{text}");
 }
 
 /// The ServiceMonitor selects the Service that `config/` has, by its labels and the name of its port.

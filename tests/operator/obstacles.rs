@@ -150,7 +150,9 @@ async fn the_related_image_goes_before_the_tutorials_variable() {
 async fn an_image_that_cannot_be_pulled_is_named_at_once() {
     let lab = Lab::new("unpullable").await;
     let _operator = lab.operator().await;
-    lab.memcached("sample", json!({ "image": UNAVAILABLE })).await;
+    // The Deployment reports nothing before its deadline, which is longer than an hour.
+    lab.memcached("sample", json!({ "image": UNAVAILABLE, "warmUpSeconds": 3600 }))
+        .await;
     lab.memcached("other", json!({})).await;
     lab.running("other").await;
     let memcached = lab.reaches("sample", Phase::Degraded).await;

@@ -1,6 +1,14 @@
 //! Rollouts on the operator's account: of many objects, and across restarts of the operator.
-use std::time::{Duration, Instant};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
+use futures::TryStreamExt as _;
 use k8s_openapi::{
     api::{
         apps::v1::Deployment,
@@ -12,15 +20,17 @@ use k8s_openapi::{
 use kube::{
     Api, ResourceExt,
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams},
+    runtime::watcher,
 };
 use kube_manager::{conditions::PROGRESSING, olm::UPGRADEABLE};
+use kube_testbed::Options;
 use memcached_operator::{
     api::v1alpha1::{Memcached, Phase},
     operand,
 };
 use serde_json::{Value, json};
 
-use crate::lab::{ACCOUNT, IMAGE, Lab, SLOW, UNAVAILABLE, create, eventually, image};
+use crate::lab::{ACCOUNT, IMAGE, Lab, SLOW, UNAVAILABLE, create, eventually, image, within};
 
 const NEW: &str = "registry.example.com:5000/library/memcached:1.6.40";
 
@@ -144,6 +154,120 @@ async fn of_two_hundred_seven_roll_at_a_time() {
     oldest.sort();
     assert_eq!(begun, oldest);
     assert_eq!(upgradeable(&conditions, "two-hundred").await.as_deref(), Some("True"));
+}
+
+/// The upgrade of 300 Memcacheds with three servers each takes about 25 minutes, so `make test` omits it:
+/// `cargo test --test operator three_hundred -- --ignored --nocapture`. A server starts within five seconds. `CACHES` is another number
+/// of Memcacheds.
+#[tokio::test]
+#[ignore = "takes 25 minutes"]
+async fn an_upgrade_of_three_hundred_caches_stops_one_server_of_a_cache_at_a_time() {
+    const SIZE: usize = 3;
+    const START: Duration = Duration::from_secs(5);
+    let caches: usize = std::env::var("CACHES").map_or(300, |text| text.parse().unwrap());
+    let limit = Duration::from_secs(6 * 3600);
+    // The helper leaves pods with this image to the test.
+    let plane = Lab::plane_with(Options::default().slow_image(NEW)).await;
+    let lab = Lab::of(Box::leak(Box::new(plane)), "upgrade").await;
+    let phases = async |image: &str| {
+        let memcacheds = lab.api::<Memcached>().list(&ListParams::default()).await.unwrap();
+        let is_done = |found: &&Memcached| {
+            let status = found.status.clone().unwrap_or_default();
+            status.phase == Some(Phase::Running) && status.image.as_deref() == Some(image)
+        };
+        memcacheds.iter().filter(is_done).count()
+    };
+    {
+        let _operator = lab.operator().await;
+        for index in 0..caches {
+            lab.memcached(&format!("m{index:03}"), json!({ "size": SIZE })).await;
+        }
+        within(limit, "all run", async || (phases(IMAGE).await == caches).then_some(())).await;
+    }
+    let (pods, least) = (lab.api::<Pod>(), Arc::new(Mutex::new(BTreeMap::new())));
+    let counted = Arc::clone(&least);
+    let kubelet = tokio::spawn(async move {
+        let mut ready: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let mut changes = Box::pin(watcher(pods.clone(), watcher::Config::default()));
+        while let Some(event) = changes.try_next().await.unwrap() {
+            let (pod, is_deleted) = match event {
+                watcher::Event::Apply(pod) | watcher::Event::InitApply(pod) => (pod, false),
+                watcher::Event::Delete(pod) => (pod, true),
+                watcher::Event::Init | watcher::Event::InitDone => continue,
+            };
+            let (cache, name) = (pod.labels()[operand::OWNER].clone(), pod.name_any());
+            let status = pod.status.clone().unwrap_or_default();
+            let mut conditions = status.conditions.iter().flatten();
+            let is_ready = conditions.any(|found| found.type_ == "Ready" && found.status == "True");
+            let servers = ready.entry(cache.clone()).or_default();
+            if is_ready && !is_deleted && pod.metadata.deletion_timestamp.is_none() {
+                servers.insert(name);
+            } else {
+                servers.remove(&name);
+                let waits = status.container_statuses.is_some_and(|statuses| !statuses.is_empty());
+                if waits
+                    && !is_deleted
+                    && pod.metadata.deletion_timestamp.is_none()
+                    && status.phase.as_deref() != Some("Running")
+                {
+                    let pods = pods.clone();
+                    tokio::spawn(async move {
+                        tokio::time::sleep(START).await;
+                        start_pod(&pods, &name).await;
+                    });
+                }
+            }
+            let mut least = counted.lock().unwrap();
+            let entry = least.entry(cache).or_insert(usize::MAX);
+            // Counts from the moment when all are ready.
+            if servers.len() == SIZE || *entry < usize::MAX {
+                *entry = servers.len().min(*entry);
+            }
+        }
+    });
+    let _operator = lab.operator_with(&[], &[("RELATED_IMAGE_MEMCACHED", NEW)]).await;
+    let begin = Instant::now();
+    let mut next = 0;
+    within(limit, "all have the new image", async || {
+        let done = phases(NEW).await;
+        if done >= next {
+            eprintln!(
+                "{done} of {caches} after {:.1} minutes",
+                begin.elapsed().as_secs_f64() / 60.0
+            );
+            next = done + 20;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        (done == caches).then_some(())
+    })
+    .await;
+    eprintln!("{caches} caches: {:.1} minutes", begin.elapsed().as_secs_f64() / 60.0);
+    kubelet.abort();
+    let least = least.lock().unwrap();
+    assert_eq!(least.len(), caches);
+    let worst = least.iter().min_by_key(|(_, ready)| **ready).unwrap();
+    assert_eq!(*worst.1, SIZE - 1, "{worst:?}");
+}
+
+/// The number of the next pod's address.
+static ADDRESSES: AtomicU32 = AtomicU32::new(0);
+
+/// Makes a pod that waits for its image ready, as a kubelet does.
+async fn start_pod(pods: &Api<Pod>, name: &str) {
+    let running = json!({ "name": "memcached", "ready": true, "started": true, "image": NEW, "imageID": "a",
+        "restartCount": 0, "state": { "waiting": null, "running": { "startedAt": "2026-01-01T00:00:00Z" } } });
+    let conditions = json!([{ "type": "ContainersReady", "status": "True" }, { "type": "Ready", "status": "True",
+        "lastTransitionTime": k8s_openapi::jiff::Timestamp::now().to_string() }]);
+    let number = ADDRESSES.fetch_add(1, Ordering::Relaxed);
+    let address = format!("10.99.{}.{}", number / 250, number % 250 + 1);
+    let status = json!({ "status": { "phase": "Running", "podIP": address, "podIPs": [{ "ip": address }],
+        "conditions": conditions, "containerStatuses": [running] } });
+    let (params, patch) = (PatchParams::default(), Patch::Strategic(status));
+    match pods.patch_status(name, &params, &patch).await {
+        // The pod is deleted.
+        Err(kube::Error::Api(status)) if status.code == 404 => {}
+        patched => drop(patched.unwrap()),
+    }
 }
 
 /// A container that ends again and again runs in between. Only its first failure is news, and no upgrade waits for the next one.

@@ -9,10 +9,12 @@ use kube::{
     Api,
     api::{ListParams, Patch, PatchParams},
 };
+use kube_manager::conditions::DEGRADED;
 use kube_testbed::{ControlPlane, tools};
+use memcached_operator::api::v1alpha1::Phase;
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, create, eventually};
+use crate::lab::{Lab, condition, create, eventually};
 
 /// kube-scheduler. The shell ends it when this process ends, however that happens.
 struct Scheduler(Child);
@@ -115,4 +117,16 @@ async fn servers_run_on_all_nodes_and_in_all_zones() {
     node(plane, "other", Some("a"), "64").await;
     let zones = memcached("zones", "Deployment", json!({})).await;
     assert_eq!(zones, counts(&[("large", 1), ("other", 1), ("small", 2)]));
+
+    // No node has room for this server.
+    let large = json!({ "requests": { "cpu": "100" } });
+    lab.memcached("unschedulable", json!({ "resources": large })).await;
+    let degraded = condition(&lab.reaches("unschedulable", Phase::Degraded).await, DEGRADED);
+    assert_eq!(
+        (degraded.status.as_str(), degraded.reason.as_str()),
+        ("True", "Unschedulable")
+    );
+    assert!(degraded.message.contains("Insufficient cpu"), "{}", degraded.message);
+    let event = lab.event("unschedulable", "Failed").await;
+    assert!(event.note.unwrap().contains("Insufficient cpu"));
 }

@@ -1,11 +1,14 @@
 //! The demo, the end-to-end test and the drills on a real Kubernetes node: `cargo node --help`.
 
 mod bench;
+mod cache;
 mod checks;
+mod client;
 mod command;
 mod demo;
 mod drills;
 mod e2e;
+mod measure;
 mod package;
 mod run;
 mod world;
@@ -51,6 +54,11 @@ enum Task {
         #[arg(long, default_value_t = 3)]
         rounds: usize,
     },
+    /// Measure the keys that memcached clients lose when servers restart or change. KEEP=1 leaves the cluster up
+    Measure,
+    /// Store and read keys (other commands run this in the cluster's network)
+    #[command(hide = true)]
+    Client(client::Settings),
 }
 
 fn main() -> ExitCode {
@@ -61,6 +69,10 @@ fn main() -> ExitCode {
 }
 
 fn run(task: &Task) -> anyhow::Result<ExitCode> {
+    if let Task::Client(settings) = task {
+        client::client(settings)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let run = Run::new()?;
     let passed = match task {
         Task::Demo => demo::demo(&run).map(|()| true)?,
@@ -68,6 +80,8 @@ fn run(task: &Task) -> anyhow::Result<ExitCode> {
         Task::E2e { flows, seed } => e2e::e2e(&run, flows, *seed)?,
         Task::Drills { drills } => drills::drills(&run, drills)?,
         Task::Bench { rounds } => bench::bench(&run, *rounds).map(|()| true)?,
+        Task::Measure => measure::measure(&run).map(|()| true)?,
+        Task::Client(_) => true,
     };
     Ok(ExitCode::from(u8::from(!passed)))
 }

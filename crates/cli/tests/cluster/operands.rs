@@ -254,23 +254,8 @@ async fn olm_uninstall_releases_finalizers_and_removes_webhooks() {
     cluster.namespace("shop").await;
     cluster.namespace("team").await;
     let before = cluster.inventory().await;
-    cluster.install_elsewhere(&[]).await.fine();
-    let bundle = Bundle::new("first", "1.0.0");
-    let mut crd = bundle.crd();
-    crd["metadata"]["labels"] = json!({"operators.coreos.com/first.shop": "", "team": "one"});
-    cluster.apply("customresourcedefinitions", crd).await;
-    let mut csv = bundle.csv();
-    csv["metadata"]["namespace"] = "shop".into();
-    cluster
-        .serves("operators.coreos.com/v1alpha1", "clusterserviceversions")
-        .await;
-    cluster.apply("clusterserviceversions", csv).await;
-    deployment(&cluster, &bundle).await;
-    cluster.serves(&api_version(&bundle), "things").await;
+    let bundle = installed(&cluster, json!({"operators.coreos.com/first.shop": "", "team": "one"})).await;
     let own = finalizer(&bundle);
-    for index in 0..EACH {
-        thing(&cluster, &bundle, "team", &format!("thing-{index}"), &[&own]).await;
-    }
     thing(&cluster, &bundle, "team", "other", &["other.example.org/x"]).await;
     // They would reject every change of a custom resource, because their operator is uninstalled.
     for (kind, plural) in [
@@ -348,6 +333,59 @@ async fn olm_uninstall_releases_finalizers_and_removes_webhooks() {
     );
     cluster.delete(group, kind, plural, None, &bundle.crd_name()).await;
     cluster.nothing_left(&before).await;
+
+    cluster.scene("the custom resources are deleted while the operator runs");
+    let bundle = installed(&cluster, json!({"operators.coreos.com/first.shop": ""})).await;
+    let operator = tokio::spawn(operator(cluster.client.clone(), bundle.group.clone()));
+    let arguments = [
+        "olm",
+        "uninstall",
+        "--with-operators",
+        "--delete-operands",
+        "-o",
+        "json",
+    ];
+    let removed = cluster.olmkit(&arguments).await.fine();
+    operator.abort();
+    let things = names(&removed, "removed");
+    let things = things.iter().filter(|name| name.starts_with("thing-"));
+    assert_eq!(
+        (things.count(), released(&removed).len()),
+        (EACH, 0),
+        "{}",
+        removed.json
+    );
+    // Other clients may use the CRD.
+    cluster.delete(group, kind, plural, None, &bundle.crd_name()).await;
+    cluster.nothing_left(&before).await;
+}
+
+/// Installs OLM's objects and an operator with custom resources in the namespace `team`. `labels` are those of the CRD.
+async fn installed(cluster: &Cluster, labels: Value) -> Bundle {
+    cluster.install_elsewhere(&[]).await.fine();
+    let bundle = Bundle::new("first", "1.0.0");
+    let mut crd = bundle.crd();
+    crd["metadata"]["labels"] = labels;
+    cluster.apply("customresourcedefinitions", crd).await;
+    let mut csv = bundle.csv();
+    csv["metadata"]["namespace"] = "shop".into();
+    cluster
+        .serves("operators.coreos.com/v1alpha1", "clusterserviceversions")
+        .await;
+    cluster.apply("clusterserviceversions", csv).await;
+    deployment(cluster, &bundle).await;
+    cluster.serves(&api_version(&bundle), "things").await;
+    for index in 0..EACH {
+        thing(
+            cluster,
+            &bundle,
+            "team",
+            &format!("thing-{index}"),
+            &[&finalizer(&bundle)],
+        )
+        .await;
+    }
+    bundle
 }
 
 /// Installs package `name` in namespace `shop`, for all namespaces.

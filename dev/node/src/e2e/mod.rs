@@ -1,10 +1,11 @@
 //! The flows of the end-to-end test. Each restores the cluster, so they run in any order.
 
+mod caches;
 mod images;
 mod olm;
 mod olmkit;
 mod olmv1;
-mod operator;
+pub mod operator;
 mod scaffold;
 mod scorecard;
 pub mod upstream;
@@ -20,10 +21,11 @@ use crate::world::World;
 type Flow = fn(&World, &mut Checks) -> anyhow::Result<()>;
 
 /// The flows by name.
-const FLOWS: [(&str, Flow); 9] = [
+const FLOWS: [(&str, Flow); 10] = [
     ("operator", operator::operator),
     ("images", images::images),
     ("deploy", operator::deploy),
+    ("caches", caches::caches),
     ("olmkit", olmkit::olmkit),
     ("scaffold", scaffold::scaffold),
     ("scorecard", scorecard::scorecard),

@@ -4,7 +4,7 @@ use anyhow::ensure;
 
 use crate::checks::Checks;
 use crate::package::{demo_namespace, image_of, unsubscribe};
-use crate::run::{Namespace, contains, is};
+use crate::run::{Namespace, Run, contains, is};
 use crate::world::World;
 
 /// The demo, then the operator's guarantees.
@@ -18,7 +18,8 @@ pub fn operator(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
     });
     run.title("the operator, installed by OLM");
     checks.check("a Memcached with a missing image is accepted", || {
-        let spec = r#"{"size": 1, "image": "docker.io/dev/missing:1"}"#;
+        // The Deployment reports nothing before its deadline, which is longer than an hour.
+        let spec = r#"{"size": 1, "image": "docker.io/dev/missing:1", "warmUpSeconds": 3600}"#;
         space.apply(&memcached("no-image", spec)).map(drop)
     });
     checks.check("a deleted Service is created again", || service_returns(space));
@@ -55,31 +56,40 @@ pub fn deploy(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
     let run = world.run;
     run.title("without OLM");
     checks.check("make deploy runs the operator and a Memcached", || {
-        let image = image_of(&run.work.join("new-bundle"))?;
-        run.inside("env")
-            .words("CARGO_NET_OFFLINE=true make -s deploy")
-            .arg(format!("IMG={image}"))
-            .run()?;
-        let system = run.namespace("memcached-operator-system");
-        let deployment = "deployment/memcached-operator-controller-manager";
-        system.kubectl(&format!("rollout status {deployment} --timeout=300s"))?;
-        is(
-            &system.get(deployment, "{.spec.template.spec.containers[0].image}")?,
-            &image,
-        )?;
+        make_deploy(run)?;
         run.namespace("default").sample_runs()
     });
-    checks.check("make undeploy leaves nothing", || {
-        run.inside("env")
-            .words("CARGO_NET_OFFLINE=true make -s undeploy FORCE=1")
-            .run()?;
-        world.nothing_is_left()
-    });
+    checks.check("make undeploy leaves nothing", || make_undeploy(world));
     Ok(())
 }
 
+/// Installs the operator without OLM.
+pub fn make_deploy(run: &Run) -> anyhow::Result<()> {
+    let image = image_of(&run.work.join("new-bundle"))?;
+    run.inside("env")
+        .words("CARGO_NET_OFFLINE=true make -s deploy")
+        .arg(format!("IMG={image}"))
+        .run()?;
+    let system = run.namespace("memcached-operator-system");
+    let deployment = "deployment/memcached-operator-controller-manager";
+    system.kubectl(&format!("rollout status {deployment} --timeout=300s"))?;
+    is(
+        &system.get(deployment, "{.spec.template.spec.containers[0].image}")?,
+        &image,
+    )
+}
+
+/// Uninstalls it, and deletes all Memcacheds.
+pub fn make_undeploy(world: &World) -> anyhow::Result<()> {
+    let undeploy = world.run.inside("env");
+    undeploy
+        .words("CARGO_NET_OFFLINE=true make -s undeploy FORCE=1")
+        .run()?;
+    world.nothing_is_left()
+}
+
 /// A Memcached with this specification.
-fn memcached(name: &str, spec: &str) -> String {
+pub fn memcached(name: &str, spec: &str) -> String {
     format!(
         r#"{{"apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached", "metadata": {{"name": "{name}"}}, "spec": {spec}}}"#
     )
@@ -127,7 +137,6 @@ fn refused(space: &Namespace, spec: &str, field: &str) -> anyhow::Result<()> {
 }
 
 fn missing_image_is_reported(space: &Namespace) -> anyhow::Result<()> {
-    // The Deployment gives up after its progress deadline of two minutes. Until then it is Progressing.
     space.run.until_contains(300, "docker.io/dev/missing:1", || {
         space.condition("no-image", "Degraded", "message")
     })?;
