@@ -694,7 +694,7 @@ fn catalogs_for_older_openshift_keep_inline_manifests() {
         std::fs::write(desk.path(&path), format!("{CHANNEL}{}", small_bundle("1.0.0", inline))).unwrap();
         let text = desk.run(&["catalog", "validate", directory]).ok();
         assert_eq!(text.matches("catalog-inline").count(), found, "{text}");
-        let advice = "catalogs for 4.12 to 4.16 need the inline manifests";
+        let advice = "unless it is for OpenShift 4.12 to 4.16";
         assert_eq!(text.contains(advice), found == 1, "{text}");
     }
 }

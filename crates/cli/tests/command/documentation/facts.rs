@@ -58,11 +58,8 @@ fn every_address_of_the_repository_is_that_of_the_manifest() {
 
 #[test]
 fn addresses_are_found_in_texts() {
-    let text = "https://github.com/a/olmkit/blob/main, github.com/b/olmkit.git. github.com/c/other and git@github.com/";
-    assert_eq!(
-        addresses(text, "olmkit"),
-        ["github.com/a/olmkit", "github.com/b/olmkit"]
-    );
+    let text = "https://github.com/a/tool/blob/main, github.com/b/tool.git. github.com/c/other and git@github.com/";
+    assert_eq!(addresses(text, "tool"), ["github.com/a/tool", "github.com/b/tool"]);
 }
 
 #[test]
