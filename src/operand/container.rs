@@ -37,8 +37,8 @@ trap 'kill -USR1 $server' TERM INT
   [ "$now" = "$last" ] || kill -HUP $server
   last=$now
 done &
-while kill -0 $server 2> /dev/null; do wait $server; code=$?; done
-exit $code
+while wait $server; kill -0 $server 2> /dev/null; do :; done
+wait $server
 "#;
 
 /// A server that is deleted runs this much longer, while clients that resolve the Service stop using it.
@@ -347,8 +347,12 @@ mod tests {
 
     /// Runs the script with the directory `root` for `/items`, and a program for memcached. Sends SIGTERM when the program has started.
     fn run(root: &Path, program: &str) -> ExitStatus {
+        run_script(SCRIPT, root, program)
+    }
+
+    fn run_script(script: &str, root: &Path, program: &str) -> ExitStatus {
         let (memcached, directory) = (root.join(MEMCACHED), root.display().to_string());
-        let script = SCRIPT.replace("/items", &directory).replace("/tls", &directory);
+        let script = script.replace("/items", &directory).replace("/tls", &directory);
         let script = script.replace("sleep 5", "sleep 0.1");
         fs::write(&memcached, format!("#!/bin/sh\n{program}\n")).unwrap();
         fs::set_permissions(&memcached, fs::Permissions::from_mode(0o755)).unwrap();
@@ -391,5 +395,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         assert_eq!(run(root.path(), "exit 71").code(), Some(71));
         assert_eq!(run(root.path(), "kill -9 $$").code(), Some(137));
+        // It ends before the shell waits for it.
+        let late = SCRIPT.replacen("\nwhile ", "\nsleep 1\nwhile ", 1);
+        assert_eq!(run_script(&late, root.path(), "exit 71").code(), Some(71));
     }
 }
