@@ -148,14 +148,11 @@ fn isbn_digits(text: &str) -> Vec<u32> {
 
 fn is_isbn10(text: &str) -> bool {
     let digits = isbn_digits(text);
-    let sum = |digits: &[u32]| {
-        digits
-            .iter()
-            .zip(1..)
-            .map(|(digit, factor)| digit * factor)
-            .sum::<u32>()
+    let [first @ .., last] = digits.as_slice() else {
+        return false;
     };
-    digits.len() == 10 && digits[..9].iter().all(|digit| *digit < 10) && digits[9] <= 10 && sum(&digits) % 11 == 0
+    let weighted = digits.iter().zip(1..).map(|(digit, factor)| digit * factor);
+    first.len() == 9 && first.iter().all(|digit| *digit < 10) && *last <= 10 && weighted.sum::<u32>() % 11 == 0
 }
 
 fn is_isbn13(text: &str) -> bool {
@@ -214,7 +211,7 @@ fn is_ipv4(text: &str) -> bool {
 
 /// As [`is_ipv4`]. The last part may be an IPv4 address.
 fn is_ipv6_with_zeros(text: &str) -> bool {
-    let parts: Vec<String> = text.split(':').map(|part| without_zeros(part)).collect();
+    let parts: Vec<String> = text.split(':').map(without_zeros).collect();
     parts.join(":").parse::<Ipv6Addr>().is_ok()
 }
 
