@@ -148,7 +148,7 @@ fn isbn_digits(text: &str) -> Vec<u32> {
 
 fn is_isbn10(text: &str) -> bool {
     let digits = isbn_digits(text);
-    let Some((last, first)) = digits.split_last() else {
+    let [first @ .., last] = digits.as_slice() else {
         return false;
     };
     let weighted = digits.iter().zip(1..).map(|(digit, factor)| digit * factor);
