@@ -343,7 +343,7 @@ fn objects_of_built_in_kinds_are_checked() {
 }
 
 /// Each kind that OLM installs, with a typed value of the wrong type. The schemas of custom resources are unknown here, so
-/// only their metadata is typed. CRDs have rules of their own.
+/// only their metadata is typed. Other rules check CRDs.
 #[test]
 fn every_kind_that_olm_installs_is_decoded() {
     use crate::bundle::kinds;
