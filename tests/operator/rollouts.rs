@@ -133,13 +133,12 @@ async fn of_two_hundred_seven_roll_at_a_time() {
     let mut most = 0;
     let begun = loop {
         let found = deployments(&lab).await;
-        let mut begun: Vec<&Deployment> = found.iter().filter(|found| image(found) == NEW).collect();
+        let begun: Vec<&Deployment> = found.iter().filter(|found| image(found) == NEW).collect();
         let rolling = begun.iter().filter(|found| !is_complete(found)).count();
         assert!(rolling <= 7, "{rolling} roll at the same time");
         most = most.max(rolling);
         assert_ne!(upgradeable(&conditions, "two-hundred").await.as_deref(), Some("False"));
         if begun.len() >= 20 {
-            begun.sort_by_key(|found| found.name_any());
             break begun.iter().map(|found| found.name_any()).collect::<Vec<_>>();
         }
         assert!(
@@ -150,9 +149,12 @@ async fn of_two_hundred_seven_roll_at_a_time() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     };
     assert_eq!(most, 7);
-    let mut oldest: Vec<String> = ages.into_iter().take(begun.len()).map(|(_, name)| name).collect();
-    oldest.sort();
-    assert_eq!(begun, oldest);
+    // Seven more may have their slots, with requests that the API server has not answered yet.
+    let oldest: Vec<String> = ages.into_iter().take(begun.len() + 7).map(|(_, name)| name).collect();
+    assert!(
+        begun.iter().all(|name| oldest.contains(name)),
+        "{begun:?} of {oldest:?}"
+    );
     assert_eq!(upgradeable(&conditions, "two-hundred").await.as_deref(), Some("True"));
 }
 
