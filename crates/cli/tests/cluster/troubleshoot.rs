@@ -139,21 +139,21 @@ async fn leave(cluster: &Cluster, before: &[String]) {
     cluster.namespace(NAMESPACE).await;
 }
 
-/// Serves a catalog, and subscribes to its package.
-async fn subscribe(cluster: &Cluster, address: &str, approval: &str) {
+/// Makes a CatalogSource for a served catalog, and subscribes to its package.
+async fn subscribe(cluster: &Cluster, catalog: &str, address: &str, approval: &str) {
     cluster.operator_group(NAMESPACE, "group", &[NAMESPACE]).await;
     cluster
         .apply(
             "catalogsources",
-            json!({"apiVersion": OLM, "kind": "CatalogSource", "metadata": {"name": "catalog", "namespace": NAMESPACE},
-                "spec": {"sourceType": "grpc", "address": address, "displayName": "catalog", "publisher": "test"}}),
+            json!({"apiVersion": OLM, "kind": "CatalogSource", "metadata": {"name": catalog, "namespace": NAMESPACE},
+                "spec": {"sourceType": "grpc", "address": address, "displayName": catalog, "publisher": "test"}}),
         )
         .await;
     cluster
         .apply(
             "subscriptions",
             json!({"apiVersion": OLM, "kind": "Subscription", "metadata": {"name": NAME, "namespace": NAMESPACE},
-                "spec": {"name": NAME, "channel": "alpha", "source": "catalog", "sourceNamespace": NAMESPACE, "installPlanApproval": approval}}),
+                "spec": {"name": NAME, "channel": "alpha", "source": catalog, "sourceNamespace": NAMESPACE, "installPlanApproval": approval}}),
         )
         .await;
 }
@@ -298,7 +298,7 @@ async fn during_the_installation(cluster: &Cluster, page: &mut Page, before: &[S
 async fn from_a_catalog(cluster: &Cluster, page: &mut Page, before: &[String]) {
     let bundle = Bundle::new(NAME, "1.0.0");
     let (address, _) = offered::bundles(cluster, &[&bundle]).await;
-    subscribe(cluster, &address, "Manual").await;
+    subscribe(cluster, "catalog", &address, "Manual").await;
     let plans = cluster.api(OLM, "InstallPlan", "installplans", Some(NAMESPACE));
     let mut plan = String::new();
     eventually("the plan exists", async || {
@@ -330,7 +330,8 @@ async fn from_a_catalog(cluster: &Cluster, page: &mut Page, before: &[String]) {
         }
     }
     let (address, _) = offered::catalog(&catalog).await;
-    subscribe(cluster, &address, "Automatic").await;
+    // Another name, because OLM may still have the content of the former catalog.
+    subscribe(cluster, "unpacked", &address, "Automatic").await;
     // As a kubelet reports an image that the registry does not have.
     let message = format!("Back-off pulling image \"{image}\": ErrImagePull: {image}: not found");
     let pull = json!({"initContainerStatuses": [{
