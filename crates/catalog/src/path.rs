@@ -68,7 +68,7 @@ pub enum End {
     /// The upgrades do not lead to the target.
     Past(String),
     /// OLM reports an error and upgrades nothing.
-    Refused(String),
+    Rejected(String),
 }
 
 /// The upgrades from an installed bundle.
@@ -180,7 +180,7 @@ pub fn find(catalog: &Catalog, question: Question<'_>) -> Result<Path, Error> {
     let resolver = match Resolver::from_catalog(catalog, question.package, question.channel) {
         Ok(resolver) => resolver,
         Err(refusal) => {
-            path.end = End::Refused(refused(&refusal));
+            path.end = End::Rejected(rejected(&refusal));
             return Ok(path);
         }
     };
@@ -269,14 +269,14 @@ fn place(channel: Option<&str>) -> String {
     )
 }
 
-fn refused(refusal: &Refusal) -> String {
+fn rejected(refusal: &Refusal) -> String {
     format!("OLM upgrades nothing: {refusal}")
 }
 
 /// The end at a bundle that nothing leads on from.
 fn stays(resolver: &Resolver<'_>, at: &str, version: &Version, edges: &[Edge<'_>], place: &str) -> End {
     if resolver.is_prohibited(at) {
-        return End::Refused(format!(
+        return End::Rejected(format!(
             "OLM upgrades nothing: bundle {} is deprecated (property {}), and no other entry of {place} replaces or skips it",
             limits::name(at),
             resolver::PROPERTY_DEPRECATED

@@ -189,7 +189,7 @@ fn deprecated_bundles_are_not_installed_and_do_not_stay() {
         path.steps[0].passed_over,
         ["shop.v1.2.0 (skips): it has the property olm.deprecated"]
     );
-    assert!(told(&head, "shop.v1.2.0").starts_with("shop.v1.2.0 Refused"));
+    assert!(told(&head, "shop.v1.2.0").starts_with("shop.v1.2.0 Rejected"));
     let middle = catalog(&[("stable", entries)], &["shop.v1.1.0"]);
     assert_eq!(told(&middle, "shop.v1.1.0"), "shop.v1.1.0 replaces> shop.v1.2.0");
 }
@@ -227,7 +227,7 @@ fn refusals_are_those_of_olm() {
     let refused = |entries| {
         let catalog = catalog(&[("stable", entries)], &[]);
         match ask(&catalog, Some("stable"), "shop.v1.0.0", None).unwrap().end {
-            End::Refused(reason) => reason,
+            End::Rejected(reason) => reason,
             end => panic!("{end:?}"),
         }
     };

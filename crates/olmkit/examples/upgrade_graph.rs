@@ -88,7 +88,7 @@ fn path(catalog: &Catalog, line: &Line) -> Value {
                 End::Stays(reason) => ("settled", reason.as_str()),
                 End::Past(reason) => ("past", reason.as_str()),
                 End::Cycle(cycle) => ("cycle", cycle.as_str()),
-                End::Refused(reason) => ("refused", reason.as_str()),
+                End::Rejected(reason) => ("refused", reason.as_str()),
             };
             json!({"chain": chain, "end": end, "error": error, "version": path.from.version.to_string()})
         }

@@ -127,7 +127,7 @@ fn check(file: &ProjectFile, known: &Resource, webhook: &Webhook) -> Result<(), 
     }
     if webhook.conversion && file.namespaced() {
         return usage(
-            "a definition is converted for the whole cluster, so OLM refuses conversion webhooks of operators that watch \
+            "a definition is converted for the whole cluster, so OLM rejects conversion webhooks of operators that watch \
              only some namespaces; olmkit edit --namespaced=false lets this one watch all"
                 .to_owned(),
         );

@@ -137,7 +137,7 @@ pub fn domain(name: &str) -> Result<(), Error> {
 fn protected(what: &'static str, name: &str) -> Result<(), Error> {
     let ours = |end: &str| name == end || name.strip_suffix(end).is_some_and(|rest| rest.ends_with('.'));
     if ours("k8s.io") || ours("kubernetes.io") {
-        let reason = "the API server refuses definitions in k8s.io and kubernetes.io that Kubernetes has not approved";
+        let reason = "the API server rejects definitions in k8s.io and kubernetes.io that Kubernetes has not approved";
         return Err(error(what, name, reason));
     }
     Ok(())

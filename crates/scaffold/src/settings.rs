@@ -54,7 +54,7 @@ pub fn edit(folder: &Path, changes: Edit) -> Result<Report, Error> {
             .find(|resource| namespaced && resource.webhooks.conversion)
         {
             return Err(Error::Usage(format!(
-                "{} {} has a conversion webhook, which OLM refuses for operators that watch only some namespaces; olmkit \
+                "{} {} has a conversion webhook, which OLM rejects for operators that watch only some namespaces; olmkit \
                  delete webhook --conversion deletes it",
                 converted.group, converted.kind
             )));

@@ -113,7 +113,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         End::Newest | End::Target => Ok(ExitCode::SUCCESS),
         End::Stays(reason) => anyhow::bail!("no upgrade path from {at} to the newest bundle of {place}: {reason}"),
         End::Cycle(cycle) => anyhow::bail!("OLM upgrades in a cycle and never stops: {cycle}"),
-        End::Past(reason) | End::Refused(reason) => anyhow::bail!("{reason}"),
+        End::Past(reason) | End::Rejected(reason) => anyhow::bail!("{reason}"),
     }
 }
 

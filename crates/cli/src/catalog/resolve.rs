@@ -116,7 +116,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let answer = Answer {
                 package: &args.package,
                 chosen: resolution.chosen(),
-                refusal: resolution.refusal.as_ref().map(ToString::to_string),
+                rejection: resolution.refusal.as_ref().map(ToString::to_string),
                 deprecations: &resolution.deprecations,
                 candidates: &resolution.candidates,
             };
@@ -161,7 +161,7 @@ fn range(text: &str) -> anyhow::Result<VersionRange> {
 struct Answer<'r> {
     package: &'r str,
     chosen: Option<&'r Candidate>,
-    refusal: Option<String>,
+    rejection: Option<String>,
     deprecations: &'r [String],
     candidates: &'r [Candidate],
 }

@@ -114,7 +114,7 @@ fn print(report: &InstallReport, output: Output) -> anyhow::Result<ExitCode> {
         }
         println!("{}", sentence(report));
     }
-    let is_fine = !matches!(report.result, Conclusion::Refused | Conclusion::Failed);
+    let is_fine = !matches!(report.result, Conclusion::Rejected | Conclusion::Failed);
     Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -126,7 +126,7 @@ fn sentence(report: &InstallReport) -> String {
         ..
     } = report;
     match report.result {
-        Conclusion::Refused => format!("package {package} was not installed: nothing was changed"),
+        Conclusion::Rejected => format!("package {package} was not installed: nothing was changed"),
         Conclusion::Failed => format!(
             "package {package} is not installed as requested; fix the cause and run the same command again, or remove it: olmkit extension uninstall {}",
             shell_word(name)

@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn print(one: &Status) {
-    let installed = match (&one.bundle, one.wanted.as_str()) {
+    let installed = match (&one.bundle, one.requested.as_str()) {
         (Some(bundle), "") => format!("{bundle} is installed"),
         (Some(bundle), wanted) => format!("{bundle} is installed, {wanted} is requested"),
         (None, _) => "nothing is installed".to_owned(),
@@ -78,7 +78,7 @@ fn print(one: &Status) {
     for deployment in &one.deployments {
         println!(
             "  Deployment {}: {} of {} available",
-            deployment.name, deployment.available, deployment.wanted
+            deployment.name, deployment.available, deployment.replicas
         );
     }
     for name in &one.definitions {

@@ -319,7 +319,7 @@ fn sentence(outcome: &Outcome) -> String {
         Conclusion::Succeeded => format!("{csv} is installed in namespace {namespace} ({seconds:.1} s)"),
         Conclusion::AlreadyInstalled => format!("{csv} is already installed in namespace {namespace}"),
         Conclusion::Checked => format!("{csv} can be installed in namespace {namespace}"),
-        Conclusion::Refused => format!("{csv} was not installed: nothing was changed"),
+        Conclusion::Rejected => format!("{csv} was not installed: nothing was changed"),
         Conclusion::Failed => format!(
             "{csv} is not installed; fix the cause and run the same command again, or remove it: olmkit cleanup {} -n {namespace}",
             shell_word(package)

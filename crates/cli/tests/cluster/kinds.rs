@@ -245,7 +245,7 @@ async fn install_plans_complete_for_the_kinds_of_the_table_only() {
     cluster.namespace("monitored").await;
     let directory = cluster.folder.path().join("with-podmonitor.v1.0.0");
     let refused = cluster.run_bundle(&directory, "monitored", &[]).await;
-    assert_eq!(refused.json["result"], "refused");
+    assert_eq!(refused.json["result"], "rejected");
     assert!(
         refused.errors().contains(&"bundle-kind-unsupported"),
         "{:?}",

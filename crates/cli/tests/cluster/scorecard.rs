@@ -126,7 +126,7 @@ async fn pod_that_stays_pending(cluster: &Cluster) {
     let result = run(cluster, &["--wait-time", "2s", "-s", "absent"]).await;
     let error = error_of(&result);
     assert!(
-        error.starts_with("the pod is refused") && error.contains("serviceaccount \"absent\" not found"),
+        error.starts_with("the API server rejects the pod") && error.contains("serviceaccount \"absent\" not found"),
         "{error}"
     );
     let result = run(cluster, &["--wait-time", "2s"]).await;

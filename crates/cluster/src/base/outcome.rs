@@ -16,7 +16,7 @@ pub enum Conclusion {
     /// Only checks were requested, and they passed.
     Checked,
     /// Nothing was done because a check failed.
-    Refused,
+    Rejected,
     /// The operation failed.
     Failed,
 }
@@ -66,6 +66,6 @@ impl Outcome {
 
     /// Returns true if the operation succeeded.
     pub fn is_fine(&self) -> bool {
-        !matches!(self.result, Conclusion::Refused | Conclusion::Failed)
+        !matches!(self.result, Conclusion::Rejected | Conclusion::Failed)
     }
 }

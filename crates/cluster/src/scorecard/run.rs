@@ -130,7 +130,7 @@ impl<'a> Run<'a> {
             Err(error) if matches!(error.code(), Some(400 | 403 | 422)) => {
                 return Ok(without_result(
                     &name,
-                    format!("the pod is refused: {error}"),
+                    format!("the API server rejects the pod: {error}"),
                     String::new(),
                 ));
             }

@@ -34,7 +34,7 @@ pub async fn run(
 ) -> Result<Outcome, Error> {
     let mut flow = Flow::begin(Command::RunBundle, cluster, bundle, options, reporter).await?;
     if flow.is_refused() {
-        return Ok(flow.outcome(Conclusion::Refused));
+        return Ok(flow.outcome(Conclusion::Rejected));
     }
     flow.check_bundle(options.install_mode.clone());
     flow.check_names(&names::subscription(bundle.csv_name())).await?;
@@ -45,7 +45,7 @@ pub async fn run(
     }
     flow.check_rights().await?;
     if flow.is_refused() {
-        return Ok(flow.outcome(Conclusion::Refused));
+        return Ok(flow.outcome(Conclusion::Rejected));
     }
     flow.progress.done(checked(&flow.seen));
     if options.check_only {

@@ -199,7 +199,7 @@ pub async fn run(
 ) -> Result<Outcome, Error> {
     let mut progress = ProgressLog::start(reporter);
     let mut causes: Vec<Cause> = plan.causes.clone();
-    let mut result = Conclusion::Refused;
+    let mut result = Conclusion::Rejected;
     let mut csv = String::new();
     if !has_errors(&causes) {
         causes.extend(missing_rights(cluster, plan).await?);

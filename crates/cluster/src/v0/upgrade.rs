@@ -199,14 +199,14 @@ pub async fn run(
 ) -> Result<Outcome, Error> {
     let mut flow = Flow::begin(Command::BundleUpgrade, cluster, bundle, options, reporter).await?;
     if flow.is_refused() {
-        return Ok(flow.outcome(Conclusion::Refused));
+        return Ok(flow.outcome(Conclusion::Rejected));
     }
     flow.check_bundle(None);
     let old = match installed(bundle, &flow.seen) {
         Ok(old) => old,
         Err(cause) => {
             flow.causes.push(*cause);
-            return Ok(flow.outcome(Conclusion::Refused));
+            return Ok(flow.outcome(Conclusion::Rejected));
         }
     };
     flow.causes.extend(changed_content(bundle, &old, &flow.seen));
@@ -214,7 +214,7 @@ pub async fn run(
     flow.check_crds(Some(&old.csv)).await?;
     flow.check_rights().await?;
     if flow.is_refused() {
-        return Ok(flow.outcome(Conclusion::Refused));
+        return Ok(flow.outcome(Conclusion::Rejected));
     }
     let is_same = old.csv == bundle.csv_name();
     if is_same

@@ -95,7 +95,7 @@ pub async fn install(
     }
     let mut progress = ProgressLog::start(reporter);
     let mut report = InstallReport {
-        result: Conclusion::Refused,
+        result: Conclusion::Rejected,
         name: options.name.clone(),
         package: options.package.clone(),
         namespace: cluster.namespace.clone(),

@@ -105,17 +105,17 @@ impl<'a> Flow<'a> {
     async fn run(mut self, client: &Client, reporter: &dyn ProgressReporter) -> Result<Outcome, Error> {
         self.causes = rights::missing_always(self.cluster, Command::RunBundleV1).await?;
         if has_errors(&self.causes) {
-            return Ok(self.outcome(Conclusion::Refused));
+            return Ok(self.outcome(Conclusion::Rejected));
         }
         let served = Served::read(self.cluster).await?;
         self.causes.extend(served.missing());
         if has_errors(&self.causes) {
-            return Ok(self.outcome(Conclusion::Refused));
+            return Ok(self.outcome(Conclusion::Rejected));
         }
         self.seen = Seen::read(self.cluster, &self.loaded.facts.package).await?;
         let config = self.check(served).await?;
         if has_errors(&self.causes) {
-            return Ok(self.outcome(Conclusion::Refused));
+            return Ok(self.outcome(Conclusion::Rejected));
         }
         self.progress
             .done(format!("checked: OLM v1, namespace {}", self.seen.place.namespace));

@@ -55,8 +55,8 @@ pub struct DeploymentStatus {
     pub name: String,
     /// Replicas that are available.
     pub available: i32,
-    /// Replicas that are wanted.
-    pub wanted: i32,
+    /// The number of replicas in its spec.
+    pub replicas: i32,
 }
 
 /// A ClusterExtension.
@@ -75,7 +75,7 @@ pub struct Status {
     /// Its version.
     pub version: Option<String>,
     /// The requested version or range.
-    pub wanted: String,
+    pub requested: String,
     /// True if nothing is wrong.
     pub healthy: bool,
     /// The conditions, in the order of the object.
@@ -128,7 +128,7 @@ fn of(seen: &Seen, causes: Vec<Cause>) -> Status {
         namespace: seen.place.namespace.clone(),
         bundle: bundle.map(str::to_owned),
         version: version.map(str::to_owned),
-        wanted: seen.text("/spec/source/catalog/version").to_owned(),
+        requested: seen.text("/spec/source/catalog/version").to_owned(),
         healthy: !causes.iter().any(|cause| cause.severity == Severity::Error),
         conditions: stated.iter().map(stated_condition).collect(),
         catalogs: seen.selected().map(catalog).collect(),
@@ -175,6 +175,6 @@ fn deployment(found: &k8s_openapi::api::apps::v1::Deployment) -> DeploymentStatu
             .as_ref()
             .and_then(|status| status.available_replicas)
             .unwrap_or(0),
-        wanted: found.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1),
+        replicas: found.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1),
     }
 }

@@ -195,7 +195,7 @@ define_rules! {
         since: "0.1.0",
         proof: Proof::new(
             Witness::OlmV1,
-            "OLM v1 makes an object that is refused later",
+            "OLM v1 makes an object that the API server rejects later",
             "OLM v1 1.11",
             "crates/olmkit/tests/library/olmv1/render.rs: made_up_bundles_render_as_in_olm_v1",
         ),

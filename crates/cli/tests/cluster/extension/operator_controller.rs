@@ -52,9 +52,10 @@ async fn installed(site: &Site) {
     let status = &status.json[0];
     assert_eq!(status["bundle"], "memcached-operator.v0.0.1");
     assert_eq!(status["catalogs"][0]["serving"], true);
+    assert!(status["deployments"][0]["replicas"].is_u64(), "{status}");
     assert_eq!(
         status["deployments"][0]["available"],
-        status["deployments"][0]["wanted"]
+        status["deployments"][0]["replicas"]
     );
     assert_eq!(status["definitions"], json!(["memcacheds.cache.example.com"]));
     site.olmkit(&["diagnose", "-n", NAMESPACE, "-o", "json"]).await.fine();
