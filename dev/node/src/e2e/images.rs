@@ -8,8 +8,8 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
 use crate::checks::Checks;
-use crate::package::{Catalog, Package, push};
-use crate::run::{Run, is};
+use crate::package::{Catalog, Package, push, reach};
+use crate::run::{Cluster, Run, is};
 use crate::world::World;
 
 pub fn images(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
@@ -39,6 +39,30 @@ pub fn images(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
         is(&now, &expected)
     });
     checks.check("nothing is left of the helper image's test", || world.nothing_is_left());
+    if run.cluster == Cluster::Local {
+        checks.check("containerd imports and unpacks our archives", || import(world));
+    }
+    Ok(())
+}
+
+/// containerd reads an archive of each format, checks the digests of its layers and unpacks them.
+fn import(world: &World) -> anyhow::Result<()> {
+    let run = world.run;
+    let image = reach(run, &world.package.catalog_image());
+    for kind in ["docker-archive", "oci-archive"] {
+        let archive = run.work.join(kind).with_extension("tar");
+        let (path, name) = (archive.display(), format!("registry.example.com/imported/{kind}:v1"));
+        run.kit(&format!("image copy {image} {kind}:{path}:{name}")).run()?;
+        run.node_script(
+            r#"archive=$0 name=$1
+            "${ctr[@]}" images import "$archive"
+            "${ctr[@]}" images check "name==$name" | grep -E "^$name .* complete .* true *$"
+            "${ctr[@]}" images rm "$name""#,
+        )
+        .arg(path.to_string())
+        .arg(&name)
+        .run()?;
+    }
     Ok(())
 }
 
