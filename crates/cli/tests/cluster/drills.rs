@@ -55,7 +55,7 @@ async fn two_operator_groups(cluster: &Cluster) {
     cluster.operator_group("groups", "two", &[]).await;
     let directory = Bundle::new("groups", "1.0.0").write(cluster.folder.path());
     let refused = cluster.run_bundle(&directory, "groups", &[]).await;
-    assert_eq!(refused.json["result"], "refused");
+    assert_eq!(refused.json["result"], "rejected");
     assert_eq!(refused.errors(), ["multiple-operator-groups"]);
     cluster
         .carry_out(refused.cause("multiple-operator-groups")["help"].as_str().unwrap())

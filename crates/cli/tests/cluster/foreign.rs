@@ -178,7 +178,7 @@ async fn catalog_of_others(cluster: &Cluster) {
     let directory = Bundle::new("taken", "1.0.0").write(cluster.folder.path());
     for more in [&["--check"][..], &[]] {
         let refused = cluster.run_bundle(&directory, "taken", more).await;
-        assert_eq!(refused.json["result"], "refused");
+        assert_eq!(refused.json["result"], "rejected");
         assert_eq!(refused.errors(), ["name-taken"]);
         assert!(
             refused.cause("name-taken")["message"]

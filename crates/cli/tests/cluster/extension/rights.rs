@@ -70,7 +70,7 @@ async fn bundles(cluster: &Cluster, host: &str) {
     let first: &'static str = Box::leak(text(&folders[0]).to_owned().into_boxed_str());
     let second: &'static str = Box::leak(text(&folders[1]).to_owned().into_boxed_str());
     let refused = run(cluster, &account, &[&flow("bundle", first)[..], &[&push_to]].concat()).await;
-    assert_eq!(refused.json["result"], "refused", "{}", refused.stdout);
+    assert_eq!(refused.json["result"], "rejected", "{}", refused.stdout);
     assert_named(&refused, "clusterextensions", "create");
 
     cluster.scene("install, inspect, upgrade, remove, each with its command's permissions");

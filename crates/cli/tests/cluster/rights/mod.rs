@@ -196,7 +196,7 @@ async fn rights_that_are_missing_are_named_before_anything_is_changed() {
         let account = grant(&cluster, Command::RunBundle, lacks(resource, verb)).await;
         let before = cluster.inventory().await;
         let refused = run(&cluster, &account, &arguments).await;
-        assert_eq!(refused.json["result"], "refused", "{}", refused.stdout);
+        assert_eq!(refused.json["result"], "rejected", "{}", refused.stdout);
         assert_named(&refused, resource, verb);
         assert_eq!(cluster.inventory().await, before);
     }
