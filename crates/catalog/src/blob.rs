@@ -10,6 +10,9 @@ use super::text::{Numbers, Value};
 use olmkit_go::json::Html;
 use olmkit_go::json::names_field;
 
+/// The end of opm's message about a blob without a schema.
+pub(super) const MISSING_SCHEMA: &str = "' is missing root schema field";
+
 /// Reads a document as a blob.
 ///
 /// # Errors
@@ -23,7 +26,7 @@ pub fn read(value: &Value<'_>, origin: Origin) -> Result<Blob, String> {
         DEPRECATIONS => {
             Blob::Deprecation(deprecation(value, origin).map_err(|error| format!("parse deprecation: {error}"))?)
         }
-        "" => return Err(format!("object '{}{}", json_line(value), MISSING_SCHEMA)),
+        "" => return Err(format!("object '{}{MISSING_SCHEMA}", json_line(value))),
         _ => Blob::Custom(Custom {
             schema: meta.schema,
             package: meta.package,
@@ -297,6 +300,3 @@ pub fn check_objects(bundle: &Bundle) -> Result<(), String> {
     }
     Ok(())
 }
-
-/// The end of opm's message about a blob without a schema.
-pub(super) const MISSING_SCHEMA: &str = "' is missing root schema field";

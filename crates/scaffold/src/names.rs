@@ -149,11 +149,7 @@ fn protected(what: &'static str, name: &str) -> Result<(), Error> {
 /// When the whole is not a DNS name with a dot, or a protected one.
 pub fn group(short: &str, domain: &str) -> Result<String, Error> {
     let what = "--group";
-    let full = match (short, domain) {
-        ("", domain) => domain.to_owned(),
-        (short, "") => short.to_owned(),
-        (short, domain) => format!("{short}.{domain}"),
-    };
+    let full = joined(short, domain);
     if !is_domain(&full) {
         let reason = "a group has small letters, digits, inner hyphens and dots, such as cache";
         return Err(error(what, short, reason));
@@ -337,13 +333,17 @@ pub fn display(name: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The whole group of a kind of another project.
-pub(crate) fn external_group(short: &str, domain: Option<&str>) -> Result<String, Error> {
-    let full = match (short, domain.unwrap_or_default()) {
+fn joined(short: &str, domain: &str) -> String {
+    match (short, domain) {
         ("", domain) => domain.to_owned(),
         (short, "") => short.to_owned(),
         (short, domain) => format!("{short}.{domain}"),
-    };
+    }
+}
+
+/// The whole group of a kind of another project.
+pub(crate) fn external_group(short: &str, domain: Option<&str>) -> Result<String, Error> {
+    let full = joined(short, domain.unwrap_or_default());
     match full.split('.').all(is_label) {
         true => Ok(full),
         false => Err(Error::Name {

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use crate::checks::NodeUp;
 use crate::command::Invocation;
 use crate::e2e::upstream::{OPM_IMAGE, TIMEOUT, operator_sdk, remove_residue, run_bundle, scaffold_project};
-use crate::package::{Package, on_tls};
-use crate::run::Run;
+use crate::package::on_tls;
+use crate::run::{PACKAGE, Run};
 use crate::world::World;
 
 /// Steps of each tool.
@@ -35,7 +35,7 @@ pub fn bench(run: &Run, rounds: usize) -> anyhow::Result<()> {
     let helper = World::HELPER;
     let mut times = vec![Vec::new(); STEPS.len() * TOOLS.len()];
     for _ in 0..rounds {
-        let cleanup = format!("cleanup {}", Package::NAME);
+        let cleanup = format!("cleanup {PACKAGE}");
         let commands: [Invocation; 9] = [
             space.kit(&format!("run bundle {old} --serve-from-host")),
             space.kit(&format!("run bundle-upgrade {new} --serve-from-host")),

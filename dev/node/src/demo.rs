@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 
 use crate::package::{Catalog, Package, demo_namespace, operand_image_of, unsubscribe};
-use crate::run::{Cluster, Namespace, Run, colored};
+use crate::run::{Cluster, Namespace, PACKAGE, Run, colored};
 
 /// Seconds until a step fails.
 const LIMIT: u64 = 300;
@@ -50,7 +50,7 @@ fn steps(run: &Run, space: &Namespace) -> anyhow::Result<()> {
     note(&format!("{rendered} (in dev/.state/render.log)"));
     note(&format!(
         "the package contains {} {old} (released, never rendered again) and {new} (rendered from the sources just now)",
-        Package::NAME
+        PACKAGE
     ));
 
     step(run, "2. Start the cluster");
@@ -74,9 +74,9 @@ fn steps(run: &Run, space: &Namespace) -> anyhow::Result<()> {
 
     step(run, &format!("4. Offer version {old} in a catalog, and subscribe"));
     subscribe(space, &package)?;
-    let catalog = format!("{}-catalog", Package::NAME);
+    let catalog = format!("{PACKAGE}-catalog");
     wait(run, "catalog", "READY", || space.catalog_state(&catalog))?;
-    let (old_csv, new_csv) = (format!("{}.v{old}", Package::NAME), format!("{}.v{new}", Package::NAME));
+    let (old_csv, new_csv) = (format!("{}.v{old}", PACKAGE), format!("{}.v{new}", PACKAGE));
     let csv = |name: &str| format!("ClusterServiceVersion {name}");
     wait(run, &csv(&old_csv), "Succeeded", || space.csv_phase(&old_csv))?;
     show(space, "get csv,deployment")?;
@@ -145,7 +145,7 @@ fn subscribe(space: &Namespace, package: &Package) -> anyhow::Result<()> {
     let (name, run) = (&space.name, space.run);
     let objects = run.kubectl(&format!("create namespace {name} --dry-run=client -o yaml"))?;
     print(&run.apply(&objects)?, "");
-    let operator = Package::NAME;
+    let operator = PACKAGE;
     let objects = format!(
         "apiVersion: operators.coreos.com/v1alpha1
 kind: CatalogSource

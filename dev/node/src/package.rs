@@ -39,9 +39,6 @@ pub enum Catalog {
 }
 
 impl Package {
-    /// The package's name.
-    pub const NAME: &'static str = PACKAGE;
-
     /// Copies the committed files. The local node reads each image from its own registry, whatever the image's name is. For another
     /// cluster, the images get the prefix in `REGISTRY`.
     pub fn stage(run: &Run) -> anyhow::Result<Package> {
@@ -277,7 +274,7 @@ pub fn unsubscribe(space: &Namespace) -> anyhow::Result<()> {
                 .run()?;
         }
     }
-    let operator = format!("{}.{}", Package::NAME, space.name);
+    let operator = format!("{}.{}", PACKAGE, space.name);
     run.kubectl(&format!(
         "delete operators.operators.coreos.com {operator} --ignore-not-found --timeout=300s"
     ))?;

@@ -69,10 +69,7 @@ fn collect(command: &Command, texts: &mut BTreeMap<String, BTreeMap<String, Vec<
             commands.entry(sentence(argument)).or_default().push(name.to_owned());
         }
     }
-    let below = command
-        .get_subcommands()
-        .filter(|sub| !sub.is_hide_set() && sub.get_name() != "help");
-    below.for_each(|sub| collect(sub, texts));
+    super::visible(command).for_each(|sub| collect(sub, texts));
 }
 
 #[test]

@@ -81,12 +81,16 @@ man pages and completions, and `olmkit completion` prints completions. The pages
     check("reference/commands/README.md", &index);
 }
 
-/// A section for each command that does something, in the order of their names.
-fn describe(command: &Command, page: &mut String) {
-    let mut below: Vec<&Command> = command
+/// The subcommands that users see.
+fn visible(command: &Command) -> impl Iterator<Item = &Command> {
+    command
         .get_subcommands()
         .filter(|sub| !sub.is_hide_set() && sub.get_name() != "help")
-        .collect();
+}
+
+/// A section for each command that does something, in the order of their names.
+fn describe(command: &Command, page: &mut String) {
+    let mut below: Vec<&Command> = visible(command).collect();
     below.sort_by_key(|sub| sub.get_name().to_owned());
     if below.is_empty() {
         let name = command.get_bin_name().unwrap_or_default();

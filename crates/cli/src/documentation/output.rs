@@ -26,12 +26,7 @@ fn rows(command: &Command, table: &mut String) {
             writeln!(table, "| `{name}` | `{}` |", names.join("`, `")).unwrap();
         }
     }
-    for sub in command
-        .get_subcommands()
-        .filter(|sub| !sub.is_hide_set() && sub.get_name() != "help")
-    {
-        rows(sub, table);
-    }
+    super::visible(command).for_each(|sub| rows(sub, table));
 }
 
 #[test]

@@ -71,28 +71,25 @@ impl Links {
 
 /// The name of a member without `.` and `..`. `None` if it leads out of the archive.
 pub(super) fn clean(name: &[u8]) -> Option<String> {
-    let name = String::from_utf8_lossy(name);
-    let mut parts: Vec<&str> = Vec::new();
-    for part in name.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()?),
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
+    let (name, is_outside) = normalized(name);
+    (!is_outside).then_some(name)
 }
 
 /// As [`clean`]. The directory above the root is the root, as for a link in a directory with its own root.
 fn clean_inside(name: &[u8]) -> String {
+    normalized(name).0
+}
+
+/// A name without `.` and `..`, and true if it leads out of the archive.
+fn normalized(name: &[u8]) -> (String, bool) {
     let name = String::from_utf8_lossy(name);
-    let mut parts: Vec<&str> = Vec::new();
+    let (mut parts, mut is_outside) = (Vec::new(), false);
     for part in name.split('/') {
         match part {
             "" | "." => {}
-            ".." => drop(parts.pop()),
+            ".." => is_outside |= parts.pop().is_none(),
             part => parts.push(part),
         }
     }
-    parts.join("/")
+    (parts.join("/"), is_outside)
 }

@@ -9,8 +9,8 @@ use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
 use crate::checks::Checks;
-use crate::package::{Catalog, Package, push, reach};
-use crate::run::{Namespace, is};
+use crate::package::{Catalog, push, reach};
+use crate::run::{Namespace, PACKAGE, is};
 use crate::world::World;
 
 pub fn catalogs(world: &World, checks: &mut Checks, space: &Namespace) {
@@ -59,7 +59,7 @@ spec: {{sourceType: grpc, image: "{image}", displayName: Drills, grpcPodConfig: 
     fn listed(&self, field: &str) -> anyhow::Result<String> {
         let package = format!(
             "packagemanifests.packages.operators.coreos.com {} --ignore-not-found",
-            Package::NAME
+            PACKAGE
         );
         self.space
             .get(&package, &format!("{{.status.channels[?(@.name==\"alpha\")].{field}}}"))
@@ -67,7 +67,7 @@ spec: {{sourceType: grpc, image: "{image}", displayName: Drills, grpcPodConfig: 
 
     /// Waits until OLM lists both versions.
     fn lists_both(&self) -> anyhow::Result<()> {
-        let name = |version: &str| format!("{}.v{version}", Package::NAME);
+        let name = |version: &str| format!("{}.v{version}", PACKAGE);
         let (old, new) = (name(self.world.old_version()), name(self.world.new_version()));
         self.world.run.until(120, &new, || self.listed("currentCSV"))?;
         let names = self.listed("entries[*].name")?;
@@ -104,7 +104,7 @@ spec: {{sourceType: grpc, image: "{image}", displayName: Drills, grpcPodConfig: 
         let (run, package) = (self.world.run, &self.world.package);
         package.publish_catalog(run, Catalog::Old)?;
         self.create(&package.catalog_image())?;
-        let old = format!("{}.v{}", Package::NAME, self.world.old_version());
+        let old = format!("{}.v{}", PACKAGE, self.world.old_version());
         run.until(90, &old, || self.listed("currentCSV"))?;
         package.publish_catalog(run, Catalog::Both)?;
         self.lists_both()
@@ -114,7 +114,7 @@ spec: {{sourceType: grpc, image: "{image}", displayName: Drills, grpcPodConfig: 
         let run = self.world.run;
         let catalog = run.work.join("catalog/both").display().to_string();
         let rendered = run.olmkit(&format!("catalog render {catalog} -o json")).run()?;
-        let name = format!("{}.v{}", Package::NAME, self.world.new_version());
+        let name = format!("{}.v{}", PACKAGE, self.world.new_version());
         let metadata = csv_metadata(&rendered, &name)?;
         let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default();
         ensure!(!text("description").is_empty(), "the catalog has no description");
@@ -126,8 +126,7 @@ spec: {{sourceType: grpc, image: "{image}", displayName: Drills, grpcPodConfig: 
         // Lists have no icons. They are read one by one.
         let icon = format!(
             "/apis/packages.operators.coreos.com/v1/namespaces/{}/packagemanifests/{}/icon",
-            self.space.name,
-            Package::NAME
+            self.space.name, PACKAGE
         );
         let expected = fs::read_to_string(run.root.join("config/icon.svg"))?;
         is(&run.kubectl(&format!("get --raw {icon}"))?, expected.trim_end())
@@ -135,7 +134,7 @@ spec: {{sourceType: grpc, image: "{image}", displayName: Drills, grpcPodConfig: 
 
     /// OLM reads all bundles when it connects and when it resolves. The drill kills the server three times during these requests.
     fn server_is_killed(&self) -> anyhow::Result<()> {
-        let (run, space, package) = (self.world.run, self.space, Package::NAME);
+        let (run, space, package) = (self.world.run, self.space, PACKAGE);
         space.create(&format!(
             "apiVersion: operators.coreos.com/v1
 kind: OperatorGroup

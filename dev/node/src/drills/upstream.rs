@@ -5,8 +5,8 @@ use std::time::Instant;
 use super::failures::{Breakage, Broken, create_abandoned_webhook};
 use super::registry::Guarded;
 use crate::e2e::upstream::{OPM_IMAGE, TIMEOUT, operator_sdk, run_bundle, scaffold_project};
-use crate::package::{Package, on_tls};
-use crate::run::Namespace;
+use crate::package::on_tls;
+use crate::run::{Namespace, PACKAGE};
 use crate::world::World;
 
 /// Lines of the output that are printed.
@@ -72,7 +72,7 @@ fn install(space: &Namespace, title: &str, image: &str, index: &str) -> anyhow::
             .join("\n")
     );
     println!("(after {} s)", start.elapsed().as_secs());
-    operator_sdk(space, TIMEOUT, "cleanup").arg(Package::NAME).finish()?;
+    operator_sdk(space, TIMEOUT, "cleanup").arg(PACKAGE).finish()?;
     space
         .command("delete catalogsource,subscription.operators.coreos.com,csv,operatorgroup,pod --all --timeout=60s")
         .finish()?;

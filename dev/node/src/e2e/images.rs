@@ -8,8 +8,8 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
 use crate::checks::Checks;
-use crate::package::{Catalog, Package, push, reach};
-use crate::run::{Cluster, Run, is};
+use crate::package::{Catalog, push, reach};
+use crate::run::{Cluster, PACKAGE, Run, is};
 use crate::world::World;
 
 pub fn images(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
@@ -70,7 +70,7 @@ fn import(world: &World) -> anyhow::Result<()> {
 /// runs `cp` and `copy-content` of the util image and `opm serve` of the opm image.
 fn unpack_with_olm(world: &World, name: &str) -> anyhow::Result<Value> {
     let space = world.run.namespace(name);
-    let (run, image, package) = (world.run, world.package.catalog_image(), Package::NAME);
+    let (run, image, package) = (world.run, world.package.catalog_image(), PACKAGE);
     run.kubectl(&format!("create namespace {name}"))?;
     space.apply(&format!(
         r#"apiVersion: operators.coreos.com/v1alpha1

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::checks::Checks;
 use crate::command::Invocation;
-use crate::package::{Catalog, Package};
-use crate::run::{Namespace, contains, fails_with, is};
+use crate::package::Catalog;
+use crate::run::{Namespace, PACKAGE, contains, fails_with, is};
 use crate::world::World;
 
 pub fn olmkit(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
@@ -112,13 +112,13 @@ pub fn is_interrupted(space: &Namespace, seconds: u32, words: &str) -> anyhow::R
 fn catalog_pod(space: &Namespace) -> anyhow::Result<String> {
     let pods = format!(
         "pod -l olmkit.dev/catalog-source={}-catalog --field-selector=status.phase=Running",
-        Package::NAME
+        PACKAGE
     );
     space.get(&pods, "{.items[*].metadata.name}")
 }
 
 fn catalog_survives(space: &Namespace) -> anyhow::Result<()> {
-    let (run, name) = (space.run, format!("{}-catalog", Package::NAME));
+    let (run, name) = (space.run, format!("{PACKAGE}-catalog"));
     let lost = catalog_pod(space)?;
     space.kubectl(&format!("delete pod {lost}"))?;
     run.until_true(180, || {
@@ -222,7 +222,7 @@ fn catalog(world: &World, checks: &mut Checks, space: &Namespace) {
         space
             .kit(&format!(
                 "subscribe {package} --catalog {name}/offered --starting-csv {package}.v{old} --approval Manual --install-mode OwnNamespace",
-                package = Package::NAME,
+                package = PACKAGE,
                 name = space.name,
                 old = world.old_version()
             ))
@@ -230,16 +230,14 @@ fn catalog(world: &World, checks: &mut Checks, space: &Namespace) {
         space.installed(world.old_version())
     });
     checks.check("an upgrade waits until it is approved", || {
-        let diagnose = || space.kit(&format!("diagnose {}", Package::NAME));
+        let diagnose = || space.kit(&format!("diagnose {PACKAGE}"));
         run.until_true(180, || fails_with("install-plan-unapproved", diagnose()).map(drop))?;
         fails_with("install-plan-unapproved", diagnose())?.carry_out(run)?;
         space.installed(world.new_version())
     });
     checks.check("cleanup", || space.cleaned_up());
     checks.check("subscribe with automatic approval", || {
-        space
-            .kit(&format!("subscribe {} --catalog offered", Package::NAME))
-            .run()?;
+        space.kit(&format!("subscribe {PACKAGE} --catalog offered")).run()?;
         space.installed(world.new_version())
     });
     checks.check("cleanup", || space.cleaned_up());

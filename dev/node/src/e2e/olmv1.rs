@@ -8,8 +8,8 @@ use anyhow::{Context as _, ensure};
 
 use crate::checks::Checks;
 use crate::command::Invocation;
-use crate::package::{Catalog, Package, on_tls, publish, reach};
-use crate::run::{Namespace, Run, contains, is};
+use crate::package::{Catalog, on_tls, publish, reach};
+use crate::run::{Namespace, PACKAGE, Run, contains, is};
 use crate::world::World;
 
 const CATALOGD_IMAGE: &str = "quay.io/operator-framework/catalogd:e2e";
@@ -46,7 +46,7 @@ pub fn olmv1(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
         same_answers(world)
     });
     checks.check("nothing is left of it", || {
-        run.kubectl(&format!("delete clustercatalog {} --timeout=300s", Package::NAME))?;
+        run.kubectl(&format!("delete clustercatalog {PACKAGE} --timeout=300s"))?;
         space.delete()?;
         run.kubectl("delete clusterrolebinding catalogd")?;
         run.inside("kubectl")
@@ -100,7 +100,7 @@ impl Rendered<'_> {
         let permissions = self.written("bundle rbac --for-installer", "permissions.yaml")?;
         run.kubectl(&format!("apply -f {permissions}"))?;
         run.until_true(180, || apply().run().map(drop))?;
-        let deployment = format!("deployment/{}-controller-manager", Package::NAME);
+        let deployment = format!("deployment/{PACKAGE}-controller-manager");
         self.space
             .kubectl(&format!("rollout status {deployment} --timeout=300s"))?;
         self.watched.sample_runs()?;
@@ -123,7 +123,7 @@ impl Rendered<'_> {
 
 /// kubectl as the account for which the permissions are computed.
 fn as_installer(space: &Namespace, words: &str) -> Invocation {
-    let account = format!("system:serviceaccount:{}:{}-installer", space.name, Package::NAME);
+    let account = format!("system:serviceaccount:{}:{}-installer", space.name, PACKAGE);
     space
         .run
         .inside("kubectl")
@@ -221,7 +221,7 @@ fn explained(space: &Namespace, result: anyhow::Result<String>) -> anyhow::Resul
 }
 
 fn catalog_is_served(world: &World, space: &Namespace) -> anyhow::Result<()> {
-    let (run, package) = (world.run, Package::NAME);
+    let (run, package) = (world.run, PACKAGE);
     world.package.publish_catalog(run, Catalog::Both)?;
     let image = on_tls(&world.package.catalog_image());
     // catalogd's webhook would set this label.
@@ -244,7 +244,7 @@ spec: {{source: {{type: Image, image: {{ref: "{image}"}}}}}}
 }
 
 fn same_answers(world: &World) -> anyhow::Result<()> {
-    let (run, package) = (world.run, Package::NAME);
+    let (run, package) = (world.run, PACKAGE);
     let ours = "http://127.0.0.1:18080";
     let image = reach(run, &world.package.catalog_image());
     let log = run.results.join("http.log");
@@ -274,7 +274,7 @@ fn same_answers(world: &World) -> anyhow::Result<()> {
 
 /// The answers to queries for everything, by schema, by package, by name, by both, and for a missing name.
 fn answers(run: &Run, catalog: &str) -> anyhow::Result<String> {
-    let package = Package::NAME;
+    let package = PACKAGE;
     let queries = [
         "all".to_owned(),
         "metas".to_owned(),

@@ -2,8 +2,8 @@
 
 use crate::checks::Checks;
 use crate::command::Invocation;
-use crate::package::{Package, on_tls, operand_image_of};
-use crate::run::{Namespace, Run};
+use crate::package::{on_tls, operand_image_of};
+use crate::run::{Namespace, PACKAGE, Run};
 use crate::world::World;
 
 /// Upstream's opm image, in the registry with TLS.
@@ -19,7 +19,7 @@ pub fn upstream(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
     run.title("upstream's operator-sdk with our bundle images");
     scaffold_project(run)?;
     let package = &world.package;
-    let phase = |version: &str| space.csv_phase(&format!("{}.v{version}", Package::NAME));
+    let phase = |version: &str| space.csv_phase(&format!("{}.v{version}", PACKAGE));
     checks.check("operator-sdk run bundle", || {
         run.kubectl(&format!("create namespace {}", space.name))?;
         run_bundle(
@@ -42,7 +42,7 @@ pub fn upstream(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
     });
     checks.check("operator-sdk cleanup", || {
         space.kubectl("delete memcached --all --timeout=300s")?;
-        operator_sdk(space, TIMEOUT, "cleanup").arg(Package::NAME).run()?;
+        operator_sdk(space, TIMEOUT, "cleanup").arg(PACKAGE).run()?;
         space.delete()
     });
     checks.check(
@@ -85,7 +85,7 @@ pub fn remove_residue(run: &Run) -> anyhow::Result<()> {
     // Objects that only the upgrade has have no owner label: OLM sets it only on existing objects.
     run.kubectl(&format!(
         "delete clusterrole {}-metrics-reader --ignore-not-found",
-        Package::NAME
+        PACKAGE
     ))?;
     run.kubectl("delete operators.operators.coreos.com --all")?;
     Ok(())
