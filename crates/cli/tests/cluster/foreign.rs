@@ -25,6 +25,7 @@ async fn what_others_have_made_stays() {
     late_pass::followed_by_a_cleanup(&cluster).await;
     late_pass::ends_during_a_cleanup(&cluster).await;
     late_pass::outlasts_a_cleanup(&cluster).await;
+    late_pass::repeats_during_a_cleanup(&cluster).await;
 }
 
 /// A bundle with a copy of an existing definition, as of a well-known one.

@@ -99,6 +99,29 @@ pub async fn outlasts_a_cleanup(cluster: &Cluster) {
     leave(cluster, "stuck", &before).await;
 }
 
+/// OLM executes a plan again after it is complete, because its cache has not received the last status: it creates a
+/// ClusterRole that the cleanup has removed already. OLM's cache is not late on demand, so the test plays that sync.
+pub async fn repeats_during_a_cleanup(cluster: &Cluster) {
+    cluster.scene("late_pass_repeats_during_a_cleanup");
+    let before = cluster.inventory().await;
+    let mut bundle = Bundle::new("twice", "1.0.0");
+    let [reader, _] = roles("twice");
+    bundle.extra = vec![role(&reader)];
+    subscribe(cluster, &bundle).await;
+    let all = cluster.api(RBAC, "ClusterRole", "clusterroles", None);
+    let (cleaned, ()) = tokio::join!(cluster.cleanup("twice", "twice", &[]), async {
+        eventually("the role is removed", async || {
+            all.get_opt(&reader).await.unwrap().is_none()
+        })
+        .await;
+        create(cluster, &reader, "catalog").await;
+    });
+    cleaned.fine();
+    assert!(all.get_opt(&reader).await.unwrap().is_none(), "the role exists again");
+    cluster.delete("v1", "Namespace", "namespaces", None, "twice").await;
+    cluster.nothing_left(&before).await;
+}
+
 /// Installs a package with two ClusterRoles without olmkit, and resets its plan to the state in which OLM has yet to
 /// create one of them and to record the other. The creation is blocked while the returned value lives.
 async fn halt(cluster: &Cluster, name: &str) -> DeadWebhook {

@@ -111,28 +111,27 @@ async fn of_bundles(cluster: &Cluster, scope: &Scope, options: &Options, residue
     Ok(())
 }
 
-/// Objects that OLM wrote after the plans that it was executing were deleted.
+/// Objects that OLM wrote after their plan was deleted.
 ///
 /// # Errors
 /// [`Error::Request`].
 pub async fn of_plans(cluster: &Cluster, scope: &Scope, options: &Options) -> Result<Vec<ObjectRef>, Error> {
-    let due = due(scope);
-    if due.is_empty() {
+    let planned = planned(scope);
+    if planned.is_empty() {
         return Ok(Vec::new());
     }
     let mut found = Residue::default();
     of_bundles(cluster, scope, options, &mut found).await?;
-    found.of_csvs.retain(|object| due.contains(object));
+    found.of_csvs.retain(|object| planned.contains(object));
     Ok(found.of_csvs)
 }
 
-/// The objects of the package that OLM may still create, or has created without noting it.
-fn due(scope: &Scope) -> Vec<ObjectRef> {
-    let due = scope.plans.iter().flat_map(|plan| {
-        let steps = cluster_objects::steps([plan], |csv| scope.csv_names.contains(csv));
-        steps.filter(|(_, step)| cluster_objects::is_due(step, plan))
-    });
-    due.map(|(object, _)| object).collect()
+/// The objects that the package's plans create. OLM can create them again shortly after their plan is complete: its
+/// controller (`syncInstallPlans`) may begin one more sync before its cache has the plan's last status, and executes
+/// all steps again.
+fn planned(scope: &Scope) -> Vec<ObjectRef> {
+    let steps = cluster_objects::steps(&scope.plans, |csv| scope.csv_names.contains(csv));
+    steps.map(|(object, _)| object).collect()
 }
 
 /// Outcome for an object.
@@ -463,7 +462,7 @@ mod tests {
     }
 
     /// A package whose plan has such a step for ClusterRole `cache-viewer`.
-    fn planned(phase: &str, message: &str, status: &str) -> Scope {
+    fn with_plan(phase: &str, message: &str, status: &str) -> Scope {
         let conditions = match phase {
             "Complete" => {
                 json!([{"type": "Installed", "status": "True", "lastTransitionTime": "2026-01-01T00:00:20Z"}])
@@ -502,36 +501,46 @@ mod tests {
     #[test]
     fn what_a_plan_created_goes_also_if_olm_failed_to_note_that() {
         for status in ["Created", "Present"] {
-            let scope = planned("Complete", "", status);
+            let scope = with_plan("Complete", "", status);
             assert!(goes(&scope, "catalog", 11), "{status}");
             assert!(!goes(&scope, "catalog", 9), "{status}: it stood before the plan");
             assert!(!goes(&scope, "kubectl", 11), "{status}");
         }
-        assert!(!goes(&planned("Complete", "", "Unknown"), "catalog", 11));
+        assert!(!goes(&with_plan("Complete", "", "Unknown"), "catalog", 11));
     }
 
     #[test]
     fn what_a_plan_may_have_created_that_has_not_ended_goes() {
         let retried = "retrying execution due to error: x";
         for (message, status) in [("", "Unknown"), ("", "NotPresent"), ("", ""), (retried, "NotPresent")] {
-            let mut scope = planned("Installing", message, status);
+            let mut scope = with_plan("Installing", message, status);
             assert!(goes(&scope, "catalog", 11), "{status}");
             assert!(!goes(&scope, "catalog", 9), "{status}: it stood before the plan");
             assert!(!goes(&scope, "kubectl", 11), "{status}");
-            assert_eq!(due(&scope).len(), 1, "{status}: OLM may still create it");
+            assert_eq!(planned(&scope).len(), 1, "{status}: OLM may still create it");
             // The plan of the other one may have created it.
             scope.elsewhere.insert("cache.v2".to_owned());
             assert!(!goes(&scope, "catalog", 11), "{status}");
         }
-        assert!(due(&planned("Installing", "", "Created")).is_empty());
-        assert!(due(&planned("Complete", "", "Present")).is_empty());
+    }
+
+    #[test]
+    fn what_a_plan_creates_again_after_it_is_complete_is_found() {
+        for (phase, status) in [
+            ("Installing", "Created"),
+            ("Complete", "Created"),
+            ("Complete", "Present"),
+        ] {
+            let scope = with_plan(phase, "", status);
+            assert_eq!(planned(&scope).len(), 1, "{phase} {status}");
+        }
     }
 
     #[test]
     fn steps_for_other_packages_count_for_nothing() {
-        let mut scope = planned("Installing", "", "NotPresent");
+        let mut scope = with_plan("Installing", "", "NotPresent");
         scope.csv_names = BTreeSet::from(["other.v1".to_owned()]);
         assert!(!goes(&scope, "catalog", 11));
-        assert!(due(&scope).is_empty());
+        assert!(planned(&scope).is_empty());
     }
 }
