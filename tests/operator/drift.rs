@@ -1,4 +1,6 @@
 //! Changes of applied fields are reverted.
+use std::collections::BTreeMap;
+
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{
@@ -96,6 +98,7 @@ where
         "/whenUnsatisfiable",
     ];
     paths.retain(|path| is_meant(path) && !merge_keys.iter().any(|key| path.ends_with(key)));
+    twice_for_each_value(&mut paths);
     let mut fixed = Vec::new();
     for path in paths {
         let before = applied.pointer(&path).unwrap();
@@ -145,6 +148,30 @@ where
         settle(lab, &api, &name).await;
     }
     fixed
+}
+
+/// Keeps two fields of each list that is one value: the third change of a value counts as a conflict, which the operator
+/// answers later and later.
+fn twice_for_each_value(paths: &mut Vec<String>) {
+    let keyed = [
+        "containers",
+        "volumes",
+        "volumeMounts",
+        "ports",
+        "env",
+        "topologySpreadConstraints",
+    ];
+    let mut seen = BTreeMap::new();
+    paths.retain(|path| {
+        let parts: Vec<&str> = path.split('/').collect();
+        let is_value = |pair: &[&str]| pair[1].parse::<usize>().is_ok() && !keyed.contains(&pair[0]);
+        let Some(end) = parts.windows(2).position(is_value) else {
+            return true;
+        };
+        let count = seen.entry(parts[..=end].join("/")).or_insert(0);
+        *count += 1;
+        *count <= 2
+    });
 }
 
 /// Waits until the object no longer changes and the Memcached is running.

@@ -34,6 +34,8 @@ pub(super) struct Attempt<'a> {
     pub(super) open: Vec<Difference>,
     /// Fields of the last desired object that are no longer desired and have no owner.
     lost: Vec<Path>,
+    /// A hash of the desired object and of all that differs: a rejected apply is not repeated in the same situation.
+    situation: u64,
 }
 
 impl<'a> Attempt<'a> {
@@ -63,6 +65,7 @@ impl<'a> Attempt<'a> {
             memory,
             open: Vec::new(),
             lost: Vec::new(),
+            situation: 0,
         };
         if let Some(live) = live {
             if live.pointer("/metadata/deletionTimestamp").is_some() {
@@ -77,6 +80,9 @@ impl<'a> Attempt<'a> {
             attempt.live = Some(live);
         }
         attempt.desired = desired;
+        let open = attempt.open.iter();
+        let open: Vec<Value> = open.map(|found| json!([found.path.to_string(), found.live])).collect();
+        attempt.situation = hash(&json!([attempt.desired.hash, attempt.live.is_some(), open]));
         Ok(attempt)
     }
 
@@ -101,17 +107,7 @@ impl<'a> Attempt<'a> {
         let same = self.memory.desired_hash == Some(desired.hash) && self.memory.is_about(live);
         let owned = self.owned();
         let found = differences(&self.schema, &desired.body, live, owned.as_ref());
-        let unrecorded = |found: &Difference| {
-            // Probably a default: the owners were cleared, and no client is on record for a change.
-            let cleared = self.own().is_none() && owned.is_none();
-            cleared && found.kind == DifferenceKind::More && !is_owned_by_others(&self.owners, None, &found.path)
-        };
-        // Another client that had added something would own the value.
-        let is_default = |found: &Difference| {
-            found.kind == DifferenceKind::More && self.own().is_some_and(|own| own.fields.contains(&found.path))
-        };
-        let known =
-            |found: &Difference| same && self.memory.accepts(found) || !same && unrecorded(found) || is_default(found);
+        let known = |found: &Difference| same && self.memory.accepts(found);
         self.open = found.into_iter().filter(|found| !known(found)).collect();
         self.open.sort_by_key(|found| match found.kind {
             DifferenceKind::Value => 0,
@@ -141,6 +137,14 @@ impl<'a> Attempt<'a> {
         self.live.is_some() && self.open.is_empty()
     }
 
+    /// An apply would change nothing, although the objects differ.
+    pub(super) fn accept(self) -> Report {
+        if let Some(live) = &self.live {
+            self.learn(live);
+        }
+        self.unchanged()
+    }
+
     pub(super) fn unchanged(self) -> Report {
         let conflict = self.memory.overridden().map(|(field, retry_after)| Conflict {
             field,
@@ -161,27 +165,19 @@ impl<'a> Attempt<'a> {
     }
 
     pub(super) async fn write(self) -> Result<Report, Error> {
-        let situation = hash(&json!([
-            self.desired.hash,
-            self.live.is_some(),
-            self.open
-                .iter()
-                .map(|found| json!([found.path.to_string(), found.live]))
-                .collect::<Vec<_>>()
-        ]));
-        if let Some(error) = self.memory.rejection(situation) {
+        if let Some(error) = self.memory.rejection(self.situation) {
             return Err(error);
         }
         match self.live.clone() {
-            None => self.create(situation).await,
-            Some(live) => self.update(live, situation).await,
+            None => self.create().await,
+            Some(live) => self.update(live).await,
         }
     }
 
-    async fn create(self, situation: u64) -> Result<Report, Error> {
+    async fn create(self) -> Result<Report, Error> {
         // Without force: should another client have created it just now, it is not taken over.
         let params = PatchParams::apply(&self.applier.manager);
-        let object = self.send(&params, &self.desired.body, situation).await?;
+        let object = self.send(&params, &self.desired.body).await?;
         let conflict = self.learn(&object);
         Ok(Report {
             object,
@@ -191,7 +187,44 @@ impl<'a> Attempt<'a> {
         })
     }
 
-    async fn update(self, live: Value, situation: u64) -> Result<Report, Error> {
+    /// Before the first apply of this process: asks what it would change, and keeps only those differences. The others are
+    /// defaults that the schema does not tell. Some applies make a new revision although they change nothing.
+    ///
+    /// # Errors
+    /// When the API server rejects the object.
+    pub(super) async fn ask(&mut self) -> Result<Asked, Error> {
+        let Some(live) = &self.live else {
+            return Ok(Asked::Unknown);
+        };
+        if self.memory.is_about(live) || self.has_stale_owner(live) {
+            return Ok(Asked::Unknown);
+        }
+        let params = PatchParams::apply(&self.applier.manager).force().dry_run();
+        let patch = Patch::Apply(self.desired.body.clone());
+        let answer = match self.applier.patch(self.resource, self.key, &params, &patch).await {
+            Ok(answer) => answer,
+            Err(error) if is_invalid(&error) && collisions(&error).is_none() => {
+                return Err(self.failed(error));
+            }
+            // The apply that follows reports other errors. Some webhooks reject every dry run.
+            Err(_) => return Ok(Asked::Different),
+        };
+        if prepare::is_same_content(live, &answer) {
+            return Ok(Asked::Same);
+        }
+        let schema = Arc::clone(&self.schema);
+        let is_changed =
+            |found: &Difference| found.path.value_in(&schema, live) != found.path.value_in(&schema, &answer);
+        if self.open.iter().any(is_changed) {
+            self.open.retain(is_changed);
+        }
+        Ok(Asked::Different)
+    }
+
+    async fn update(mut self, live: Value) -> Result<Report, Error> {
+        if self.ask().await? == Asked::Same {
+            return Ok(self.accept());
+        }
         let first = self.open.first().cloned();
         let by_another = first.as_ref().and_then(|first| self.changed_by(first));
         let field = first.as_ref().map(|first| first.path.to_string()).unwrap_or_default();
@@ -223,14 +256,14 @@ impl<'a> Attempt<'a> {
         let mut object = if self.has_stale_owner(&live) {
             self.repair(&[], &[]).await?
         } else {
-            match self.send_or_collide(&params, &body, situation).await {
+            match self.send_or_collide(&params, &body).await {
                 Ok(Sent::Answer(object)) => object,
                 Ok(Sent::Collision(names)) => self.repair(&names, &self.lost).await?,
                 // A field that is no longer desired may exclude a desired one, as two handlers of a probe do.
                 Err(error) if error.kind() == ErrorKind::Rejected && !self.lost.is_empty() => {
                     self.repair(&[], &self.lost).await.map_err(|_| error)?;
                     writes += 1;
-                    self.send(&params, &body, situation).await?
+                    self.send(&params, &body).await?
                 }
                 Err(error) => return Err(error),
             }
@@ -248,7 +281,8 @@ impl<'a> Attempt<'a> {
         let fields = self.open.iter();
         let fields = fields.map(|found| self.describe_change(found, self.changed_by(found)));
         let change = match &by_another {
-            _ if writes == 0 => Change::Unchanged,
+            // Perhaps only the owners of fields have changed.
+            _ if prepare::is_same_content(&live, &object) => Change::Unchanged,
             Some(_) => Change::Reverted(fields.collect()),
             None => Change::Updated(fields.collect()),
         };
@@ -351,12 +385,14 @@ impl<'a> Attempt<'a> {
         })
     }
 
-    /// The fields that are no longer desired and that the apply has left, although no other client wants them.
+    /// The fields without an owner that are no longer desired and that the apply has left, although no other client wants
+    /// them. A field that the apply did remove can exist again with its default.
     fn left_over(&self, answer: &Value) -> Vec<Path> {
         let owners = Owner::all(answer);
-        let dropped = self.open.iter().filter(|found| found.kind == DifferenceKind::Dropped);
-        let all = dropped.map(|found| &found.path).chain(&self.lost);
-        let left = all.filter(|path| path.is_in(&self.schema, answer) && !is_owned_by_others(&owners, None, path));
+        let left = self
+            .lost
+            .iter()
+            .filter(|path| path.value_in(&self.schema, answer).is_some() && !is_owned_by_others(&owners, None, path));
         left.cloned().collect()
     }
 
@@ -371,8 +407,8 @@ impl<'a> Attempt<'a> {
         })
     }
 
-    async fn send(&self, params: &PatchParams, body: &Value, situation: u64) -> Result<Value, Error> {
-        match self.send_or_collide(params, body, situation).await? {
+    async fn send(&self, params: &PatchParams, body: &Value) -> Result<Value, Error> {
+        match self.send_or_collide(params, body).await? {
             Sent::Answer(object) => Ok(object),
             Sent::Collision(names) => {
                 let names = names.join(", ");
@@ -384,7 +420,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    async fn send_or_collide(&self, params: &PatchParams, body: &Value, situation: u64) -> Result<Sent, Error> {
+    async fn send_or_collide(&self, params: &PatchParams, body: &Value) -> Result<Sent, Error> {
         let error = match self
             .applier
             .patch(self.resource, self.key, params, &Patch::Apply(body.clone()))
@@ -396,6 +432,11 @@ impl<'a> Attempt<'a> {
         if let (Some(_), Some(names)) = (&self.live, collisions(&error)) {
             return Ok(Sent::Collision(names));
         }
+        Err(self.failed(error))
+    }
+
+    /// An apply failed. It is not repeated while nothing changes if the API server rejects it.
+    fn failed(&self, error: kube::Error) -> Error {
         let conflict = matches!(&error, kube::Error::Api(status) if status.code == 409);
         let mut error = Error::request(format!("apply {}", self.describe()), error);
         if conflict && self.desired.names_version {
@@ -403,10 +444,10 @@ impl<'a> Attempt<'a> {
         }
         if error.kind() == ErrorKind::Rejected {
             self.applier.remember(self.resource, self.key, |memory| {
-                memory.reject(situation, error.clone())
+                memory.reject(self.situation, error.clone())
             });
         }
-        Err(error)
+        error
     }
 
     /// Sets the desired fields by a patch that also removes what collides with them: owners that are gone, and entries of
@@ -453,6 +494,17 @@ fn is_owned_by_others(owners: &[Owner], own: Option<&Owner>, path: &Path) -> boo
     others.into_iter().any(|owner| owner.fields.contains(path))
 }
 
+/// The answer to a dry run.
+#[derive(PartialEq, Eq)]
+pub(super) enum Asked {
+    /// An apply would change nothing.
+    Same,
+    /// An apply would change the differences that are left.
+    Different,
+    /// Nothing was asked, or nothing was answered.
+    Unknown,
+}
+
 enum Sent {
     Answer(Value),
     /// Entries of lists have the same value in these fields.
@@ -468,7 +520,11 @@ fn collisions(error: &kube::Error) -> Option<Vec<String>> {
         .map(|cause| cause.field.rsplit('.').next().unwrap_or_default().to_owned())
         .filter(|name| !name.is_empty() && !name.contains('['))
         .collect();
-    (status.code == 422 && !names.is_empty()).then_some(names)
+    (is_invalid(error) && !names.is_empty()).then_some(names)
+}
+
+fn is_invalid(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 422)
 }
 
 /// Values in events and conditions are short.

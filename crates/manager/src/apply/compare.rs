@@ -71,6 +71,8 @@ impl<'f> Owned<'f> {
                 Some(part) => Owned::Fields(part),
                 None => Owned::No,
             },
+            // It was applied without parts.
+            Owned::Whole => Owned::No,
             other => other,
         }
     }
@@ -113,7 +115,11 @@ impl<'s> Comparison<'s> {
 
     fn field(&mut self, parent: Option<&'s Node>, name: &str, desired: &Value, live: Option<&Value>, owned: Owned<'_>) {
         self.path.push_field(name);
-        let part = owned.part(&Path::field_key(name));
+        let part = match self.schema.rejects(parent, name) {
+            // Also an empty value is sent, so that the API server can name the unknown field.
+            true => Owned::No,
+            false => owned.part(&Path::field_key(name)),
+        };
         self.value(self.schema.field(parent, name), desired, live, part);
         self.path.pop();
     }
@@ -151,6 +157,7 @@ impl<'s> Comparison<'s> {
                     self.note(Some(value), None, DifferenceKind::Value);
                     self.path.pop();
                 }
+                self.order(list, live, Value::clone);
             }
             _ => self.whole(node, desired, live, owned),
         }
@@ -205,6 +212,21 @@ impl<'s> Comparison<'s> {
                 }
             }
             self.path.pop();
+        }
+        self.order(desired, live, |entry| self.schema.key(item, keys, entry));
+    }
+
+    /// The entries of a desired list must have their order, which an apply restores: containers start in it, and variables
+    /// refer to earlier ones. Others may have added entries between them. The API server rejects a list with an entry twice.
+    fn order<K: PartialEq>(&mut self, desired: &[Value], live: Option<&Value>, key: impl Fn(&Value) -> K) {
+        let wanted: Vec<K> = desired.iter().map(&key).collect();
+        let entries = live.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let places = wanted
+            .iter()
+            .filter_map(|wanted| entries.iter().position(|entry| key(entry) == *wanted));
+        let is_ordered = places.is_sorted_by(|left, right| left < right);
+        if !is_ordered {
+            self.note(Some(&Value::Array(desired.to_vec())), live, DifferenceKind::Value);
         }
     }
 
@@ -333,21 +355,27 @@ fn maps_equal(
         .iter()
         .map(|(name, value)| match live.get(name).filter(|live| !live.is_null()) {
             Some(live) => equal(schema, schema.field(node, name), value, live, unchanged),
-            None if value.is_null() || unchanged && is_empty(value) => Equality::Equal,
+            None if value.is_null() => Equality::Equal,
+            None if unchanged && is_empty(value) && !schema.rejects(node, name) => Equality::Equal,
             None => Equality::Different,
         });
     let open = match node.map(|node| &node.kind) {
         Some(Kind::Map { open, .. }) => *open,
         _ => true,
     };
+    let is_declared = |name: &str| match node.map(|node| &node.kind) {
+        Some(Kind::Map { fields, .. }) => fields.contains_key(name),
+        _ => false,
+    };
     let more = live
         .iter()
         .filter(|(name, value)| !desired.contains_key(*name) && !value.is_null())
         .map(|(name, value)| {
             let default = schema.field(node, name).and_then(|node| node.default.as_ref());
-            match default == Some(value) || !open && is_empty(value) {
+            match is_declared(name) && default == Some(value) {
                 true => Equality::Equal,
-                // A key of a map is content. A field of an object may be a default that the schema does not tell.
+                // A key of a map is content. A field of an object may be a default that the schema does not tell, also an
+                // empty one. But the empty selector of a peer means all namespaces, and none means its own.
                 false if open => Equality::Different,
                 false => Equality::More,
             }
@@ -434,22 +462,39 @@ pub fn merged(schema: &Schema, node: Option<&Node>, desired: &Value, live: &Valu
         ) => {
             let item = schema.item(node);
             let key = |entry: &Value| schema.key(item, keys, entry);
-            let mut list: Vec<Value> = live.clone();
-            for entry in desired {
-                let wanted = key(entry);
-                match list.iter_mut().find(|live| key(live) == wanted) {
-                    Some(live) => *live = merged(schema, item, entry, live),
-                    None => list.push(entry.clone()),
-                }
-            }
-            Value::Array(list)
+            let merge = |entry: &Value| match live.iter().find(|live| key(live) == key(entry)) {
+                Some(live) => merged(schema, item, entry, live),
+                None => entry.clone(),
+            };
+            Value::Array(ordered(desired, live, key, merge))
         }
         (Value::Array(desired), Value::Array(live), Some(Kind::List { merge: Merge::Set, .. })) => {
-            let added = desired.iter().filter(|value| !live.contains(value));
-            Value::Array(live.iter().chain(added).cloned().collect())
+            Value::Array(ordered(desired, live, Value::clone, Value::clone))
         }
         _ => desired.clone(),
     }
+}
+
+/// The entries of both lists: the desired ones in their order, and the others where they are in `live`.
+fn ordered<K: PartialEq>(
+    desired: &[Value],
+    live: &[Value],
+    key: impl Fn(&Value) -> K,
+    merge: impl Fn(&Value) -> Value,
+) -> Vec<Value> {
+    let wanted: Vec<K> = desired.iter().map(&key).collect();
+    let (mut list, mut next) = (Vec::new(), 0);
+    for entry in live {
+        match wanted.iter().position(|wanted| *wanted == key(entry)) {
+            None => list.push(entry.clone()),
+            Some(place) => {
+                list.extend(desired.iter().take(place + 1).skip(next).map(&merge));
+                next = next.max(place + 1);
+            }
+        }
+    }
+    list.extend(desired.iter().skip(next).map(&merge));
+    list
 }
 
 /// Sets the field at `path` in `desired` to its value in `live`, or removes it if `live` has none. The path has field names

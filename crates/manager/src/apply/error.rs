@@ -138,6 +138,9 @@ fn classify(status: &kube::core::Status) -> ErrorKind {
     // The API server reports an apply that does not match the schema as an internal error.
     let mismatch = [
         "failed to create typed patch object",
+        "unable to convert unstructured object",
+        // Another client has written an entry without a key.
+        "failed to create manager for existing fields",
         "field not declared in schema",
         "duplicate entries for key",
     ];

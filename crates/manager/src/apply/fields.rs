@@ -96,16 +96,14 @@ impl Path {
 
 /// Finds parts of a value.
 impl Path {
-    /// Returns true if `object` has the field.
-    pub fn is_in(&self, schema: &Schema, object: &Value) -> bool {
-        let mut place = Some((schema.root(), object));
+    /// The value of the field in `object`.
+    pub fn value_in<'v>(&self, schema: &Schema, object: &'v Value) -> Option<&'v Value> {
+        let (mut node, mut value) = (schema.root(), object);
         for key in &self.keys {
-            place = place.and_then(|(node, value)| {
-                let (node, at) = step(schema, node, key, value)?;
-                Some((node, at.of(value)?))
-            });
+            let (inner, at) = step(schema, node, key, value)?;
+            (node, value) = (inner, at.of(value)?);
         }
-        place.is_some()
+        Some(value)
     }
 
     /// Removes the field from `object`.

@@ -3,7 +3,8 @@
 //! [`Applier::apply`] compares the desired object with the live one, and sends a server-side apply if a field differs. It
 //! sends no request for an object that is as desired. The comparison is the API server's own: list keys, atomic fields,
 //! defaults and quantities come from its OpenAPI documents, owners of fields from `metadata.managedFields`. Where the API
-//! server stores another value than was sent, the applier remembers its answer and does not send it again.
+//! server stores another value than was sent, the applier remembers its answer and does not send it again. A new process
+//! remembers nothing: it asks with a dry run before its first apply of an object that differs.
 //!
 //! Controllers use it through [`Context::apply`](crate::reconcile::Context::apply).
 mod attempt;
@@ -27,7 +28,7 @@ use kube::{
 };
 use serde_json::Value;
 
-use attempt::Attempt;
+use attempt::{Asked, Attempt};
 use compare::{Difference, DifferenceKind};
 pub use error::{Error, ErrorKind};
 use fields::Owner;
@@ -139,13 +140,20 @@ impl Applier {
     ) -> Result<Compared, Error> {
         let key = identity(resource, &desired)?;
         let schema = self.schemas.get(resource).await?;
-        let attempt = Attempt::new(self, resource, &key, &schema, desired, Some(live), &[])?;
+        let mut attempt = Attempt::new(self, resource, &key, &schema, desired, Some(live), &[])?;
         if attempt.is_settled() {
             return Ok(Compared::Settled(attempt.unchanged()));
         }
-        let certain = |found: &&Difference| matches!(found.kind, DifferenceKind::Value | DifferenceKind::Dropped);
-        let found = attempt.open.iter().filter(certain);
-        let mut found = found.filter(|found| found.path.to_string().starts_with(field));
+        let certain = |found: &Difference| matches!(found.kind, DifferenceKind::Value | DifferenceKind::Dropped);
+        let matters = |found: &Difference| found.path.to_string().starts_with(field);
+        if attempt.open.iter().any(matters) && !attempt.open.iter().any(|found| matters(found) && certain(found)) {
+            match attempt.ask().await? {
+                Asked::Same => return Ok(Compared::Settled(attempt.accept())),
+                Asked::Different => {}
+                Asked::Unknown => attempt.open.retain(certain),
+            }
+        }
+        let mut found = attempt.open.iter().filter(|found| matters(found));
         let Some(first) = found.next() else {
             return Ok(Compared::Same);
         };

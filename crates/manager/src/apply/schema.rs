@@ -92,6 +92,12 @@ impl Schema {
         }
     }
 
+    /// Returns true if an object with this node cannot have the field `name`.
+    pub fn rejects(&self, node: Option<&Node>, name: &str) -> bool {
+        let is_closed = node.is_some_and(|node| matches!(node.kind, Kind::Map { open: false, .. }));
+        is_closed && self.field(node, name).is_none()
+    }
+
     /// The node of the entries of a list with this node.
     pub fn item<'s>(&'s self, node: Option<&'s Node>) -> Option<&'s Node> {
         match &node?.kind {

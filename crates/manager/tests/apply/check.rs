@@ -21,16 +21,16 @@ use serde_json::{Value, json};
 use crate::cases::{Case, Step};
 
 /// The operator's field manager.
-const MANAGER: &str = "op";
+pub const MANAGER: &str = "op";
 
 /// Number of times that another client can repeat a change before kube-manager reports it.
 const FEW: usize = 4;
 
 pub struct Bench {
     _plane: ControlPlane,
-    proxy: FaultProxy,
+    pub proxy: FaultProxy,
     /// Of the operator, whose requests are counted.
-    operator: Client,
+    pub operator: Client,
     /// Of all others.
     admin: Client,
     namespaces: AtomicU32,
@@ -40,10 +40,10 @@ type Checked = Result<(), String>;
 
 /// An object in a cluster.
 #[derive(Clone)]
-struct Target {
-    resource: ApiResource,
+pub struct Target {
+    pub resource: ApiResource,
     namespace: Option<String>,
-    name: String,
+    pub name: String,
 }
 
 /// The requests of the operator during one reconcile.
@@ -401,12 +401,6 @@ impl Bench {
             .patch(&target.name, &params, &Patch::Apply(&desired))
             .await
             .map_err(|error| error.to_string())?;
-        let content = |object: Value| {
-            let mut object = object;
-            object["metadata"].as_object_mut().unwrap().remove("managedFields");
-            object["metadata"].as_object_mut().unwrap().remove("resourceVersion");
-            object
-        };
         let (dry, live) = (content(serde_json::to_value(dry).unwrap()), content(live));
         check(dry == live, || format!("an apply would change {live} to {dry}"))
     }
@@ -511,6 +505,14 @@ impl Bench {
         result.map_err(text)
     }
 
+    /// Creates a definition and waits until the API server serves its kind.
+    pub async fn define(&self, definition: &Value) {
+        let target = self.target(definition, "default").await;
+        let object: DynamicObject = serde_json::from_value(definition.clone()).unwrap();
+        self.api(&target).create(&PostParams::default(), &object).await.unwrap();
+        self.is_served(definition).await;
+    }
+
     async fn is_served(&self, definition: &Value) {
         let spec = &definition["spec"];
         let version = spec["versions"][0]["name"].as_str().unwrap();
@@ -553,19 +555,19 @@ impl Bench {
         Err("admission changes nothing within 30 seconds".to_owned())
     }
 
-    async fn get(&self, target: &Target) -> Option<Value> {
+    pub async fn get(&self, target: &Target) -> Option<Value> {
         let object = self.api(target).get_opt(&target.name).await.ok()??;
         Some(serde_json::to_value(object).unwrap())
     }
 
-    fn api(&self, target: &Target) -> Api<DynamicObject> {
+    pub fn api(&self, target: &Target) -> Api<DynamicObject> {
         match &target.namespace {
             Some(namespace) => Api::namespaced_with(self.admin.clone(), namespace, &target.resource),
             None => Api::all_with(self.admin.clone(), &target.resource),
         }
     }
 
-    async fn target(&self, object: &Value, namespace: &str) -> Target {
+    pub async fn target(&self, object: &Value, namespace: &str) -> Target {
         let (resource, namespaced) = self.resource(object).await;
         let text = |name: &str| object["metadata"][name].as_str().map(str::to_owned);
         let namespace = text("namespace").unwrap_or_else(|| namespace.to_owned());
@@ -585,7 +587,7 @@ impl Bench {
     }
 
     /// `object` in its own namespace, or in this one.
-    async fn placed(&self, object: &Value, namespace: &str) -> Value {
+    pub async fn placed(&self, object: &Value, namespace: &str) -> Value {
         let mut object = object.clone();
         if self.resource(&object).await.1 && object["metadata"]["namespace"].is_null() {
             object["metadata"]["namespace"] = namespace.into();
@@ -593,7 +595,7 @@ impl Bench {
         object
     }
 
-    async fn namespace(&self) -> String {
+    pub async fn namespace(&self) -> String {
         let name = format!("case-{}", self.namespaces.fetch_add(1, SeqCst));
         let object = serde_json::from_value(json!({ "metadata": { "name": name } })).unwrap();
         Api::<Namespace>::all(self.admin.clone())
@@ -615,6 +617,15 @@ impl Bench {
             }
         }
     }
+}
+
+/// `object` without the metadata that every write changes.
+pub fn content(mut object: Value) -> Value {
+    let metadata = object["metadata"].as_object_mut().unwrap();
+    for name in ["managedFields", "resourceVersion", "generation"] {
+        metadata.remove(name);
+    }
+    object
 }
 
 fn check(right: bool, error: impl FnOnce() -> String) -> Checked {

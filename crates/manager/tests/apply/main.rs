@@ -3,6 +3,7 @@
 
 mod cases;
 mod check;
+mod random;
 
 use std::path::PathBuf;
 
@@ -39,4 +40,16 @@ async fn all_cases_are_right() {
         wrong.len()
     );
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// `APPLY_RANDOM=SEED:COUNT` names other cases.
+#[tokio::test(flavor = "multi_thread")]
+async fn random_changes_are_judged_as_by_the_api_server() {
+    let asked = std::env::var("APPLY_RANDOM").unwrap_or_else(|_| "1:150".to_owned());
+    let (seed, count) = asked.split_once(':').expect("APPLY_RANDOM is SEED:COUNT");
+    let bench = Bench::start().await;
+    let (figures, wrong) = random::run(&bench, seed.parse().unwrap(), count.parse().unwrap()).await;
+    println!("seed {seed}: {figures:?}, {} are wrong", wrong.len());
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n\n"));
+    assert!(figures.changed > 0 && figures.unchanged > 0);
 }
