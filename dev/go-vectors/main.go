@@ -1,10 +1,11 @@
-// Prints what Go's standard library and Kubernetes' quantities do with text, for crates/go:
+// Prints what Go's standard library and Kubernetes' quantities do with text, and kstatus with workloads:
 //
 //	go run . vectors > ../../crates/go/tests/vectors.json
 //	go run . patterns > ../../crates/cel/tests/patterns.json
 //	go run . quantities > ../../crates/go/tests/quantities.json
 //	go run . orders > ../../crates/go/tests/orders.txt
 //	go run . tables > ../../crates/go/src/unicode/tables.rs
+//	go run . readiness > ../../crates/manager/tests/readiness.txt
 //
 // cargo xtask go-files runs them and compares.
 package main
@@ -40,10 +41,12 @@ func main() {
 		patterns(out)
 	case "quantities":
 		quantities(out)
+	case "readiness":
+		readiness(out)
 	case "orders":
 		orders(out)
 	default:
-		log.Fatal("usage: go-vectors vectors|tables|patterns|quantities|orders")
+		log.Fatal("usage: go-vectors vectors|tables|patterns|quantities|orders|readiness")
 	}
 }
 

@@ -14,6 +14,7 @@ const GO: &[(&str, &str, &str)] = &[
     ("go-vectors", "quantities", "crates/go/tests/quantities.json"),
     ("go-vectors", "orders", "crates/go/tests/orders.txt"),
     ("go-vectors", "patterns", "crates/cel/tests/patterns.json"),
+    ("go-vectors", "readiness", "crates/manager/tests/readiness.txt"),
     ("go-types", "", "crates/go/src/structs/structs.txt"),
 ];
 

@@ -48,7 +48,7 @@ async fn more_is_applied_when_it_is_asked_for() {
     let valkey = valkey(json!({ "replicas": 3, "backupSchedule": "0 1 * * *", "image": "mine:1" }));
     let ready: StatefulSet = object(json!({
         "metadata": { "name": "web", "namespace": "shop" },
-        "status": { "replicas": 3, "readyReplicas": 3, "updatedReplicas": 3, "observedGeneration": 1 },
+        "status": { "replicas": 3, "readyReplicas": 3, "currentReplicas": 3, "updatedReplicas": 3, "observedGeneration": 1 },
     }))
     .unwrap();
     let context = context(&valkey).with(&ready);

@@ -8,6 +8,7 @@ use k8s_openapi::api::{
     batch::v1::Job,
     core::v1::PersistentVolumeClaim,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 pub use memory::{ContainerMemory, container_memory, memory};
 pub use pods::{PodFailure, pod_failure};
@@ -66,9 +67,13 @@ pub trait Health {
     fn ready(&self) -> Ready;
 }
 
-/// Returns true if the controller of a workload has seen its last change.
-fn is_observed(generation: Option<i64>, observed: Option<i64>) -> bool {
-    observed.is_some() && observed >= generation
+/// `None` if the status is about the last change of the object and the object is not being deleted.
+fn outdated(kind: &str, metadata: &ObjectMeta, observed: Option<i64>) -> Option<Ready> {
+    if metadata.deletion_timestamp.is_some() {
+        return Some(Ready::waiting("Terminating", format!("the {kind} is being deleted")));
+    }
+    let is_old = observed.is_some() && metadata.generation.is_some() && observed != metadata.generation;
+    is_old.then(|| unobserved(kind))
 }
 
 fn unobserved(kind: &str) -> Ready {
@@ -77,34 +82,57 @@ fn unobserved(kind: &str) -> Ready {
 
 impl Health for Deployment {
     fn ready(&self) -> Ready {
-        let status = self.status.clone().unwrap_or_default();
-        if !is_observed(self.metadata.generation, status.observed_generation) {
-            return unobserved("Deployment");
+        let (spec, status) = (
+            self.spec.clone().unwrap_or_default(),
+            self.status.clone().unwrap_or_default(),
+        );
+        if let Some(outdated) = outdated("Deployment", &self.metadata, status.observed_generation) {
+            return outdated;
         }
         let condition = |kind: &str| {
-            status
-                .conditions
-                .iter()
-                .flatten()
-                .find(|condition| condition.type_ == kind)
+            let mut conditions = status.conditions.iter().flatten();
+            conditions.find(|condition| condition.type_ == kind)
         };
-        if let Some(progressing) = condition("Progressing")
-            && progressing.reason.as_deref() == Some("ProgressDeadlineExceeded")
-        {
-            return Ready::failed(
-                "ProgressDeadlineExceeded",
-                progressing.message.clone().unwrap_or_default(),
-            );
+        let progressing = condition("Progressing");
+        let reason = progressing.and_then(|progressing| progressing.reason.as_deref());
+        if reason == Some("ProgressDeadlineExceeded") {
+            let message = progressing.and_then(|progressing| progressing.message.clone());
+            return Ready::failed("ProgressDeadlineExceeded", message.unwrap_or_default());
         }
-        let wanted = self.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+        let wanted = spec.replicas.unwrap_or(1);
+        let updated = status.updated_replicas.unwrap_or(0);
         let counts = Counts {
             wanted,
             all: status.replicas.unwrap_or(0),
-            updated: status.updated_replicas.unwrap_or(0),
+            updated,
             available: status.available_replicas.unwrap_or(0),
+            wanted_available: updated,
             ready: status.ready_replicas.unwrap_or(0),
         };
-        counts.ready()
+        if counts.all > wanted && updated >= wanted {
+            return Ready::waiting(
+                "RollingOut",
+                format!("{} old pods are being deleted", counts.all - wanted),
+            );
+        }
+        // Without a deadline the controller does not set the condition.
+        let has_deadline = spec
+            .progress_deadline_seconds
+            .is_some_and(|seconds| seconds != i32::MAX);
+        let is_rolled_out = progressing.is_some_and(|progressing| progressing.status == "True")
+            && reason == Some("NewReplicaSetAvailable");
+        let is_available = condition("Available").is_some_and(|available| available.status == "True");
+        match counts.ready() {
+            Ready::Yes if has_deadline && !is_rolled_out => {
+                let message = progressing.and_then(|progressing| progressing.message.clone());
+                Ready::waiting(
+                    "RollingOut",
+                    message.unwrap_or_else(|| "the rollout is not complete".to_owned()),
+                )
+            }
+            Ready::Yes if !is_available => Ready::waiting("Scaling", "the Deployment is not available"),
+            ready => ready,
+        }
     }
 }
 
@@ -114,6 +142,8 @@ struct Counts {
     all: i32,
     updated: i32,
     available: i32,
+    /// The number of pods that must be available.
+    wanted_available: i32,
     ready: i32,
 }
 
@@ -124,16 +154,20 @@ impl Counts {
             all,
             updated,
             available,
+            wanted_available,
             ready,
         } = self;
         if ready < wanted && updated >= wanted {
             Ready::waiting("Scaling", format!("{ready} of {wanted} pods are ready"))
+        } else if all < wanted {
+            Ready::waiting("Scaling", format!("{all} of {wanted} pods exist"))
         } else if updated < wanted {
             Ready::waiting("RollingOut", format!("{updated} of {wanted} pods are updated"))
-        } else if all > wanted {
-            Ready::waiting("RollingOut", format!("{} old pods are being deleted", all - wanted))
-        } else if available < wanted {
-            Ready::waiting("Scaling", format!("{available} of {wanted} pods are available"))
+        } else if available < wanted_available {
+            Ready::waiting(
+                "Scaling",
+                format!("{available} of {wanted_available} pods are available"),
+            )
         } else {
             Ready::Yes
         }
@@ -146,13 +180,13 @@ impl Health for StatefulSet {
             self.spec.clone().unwrap_or_default(),
             self.status.clone().unwrap_or_default(),
         );
+        if let Some(outdated) = outdated("StatefulSet", &self.metadata, status.observed_generation) {
+            return outdated;
+        }
         let strategy = spec.update_strategy.unwrap_or_default();
         // The user deletes pods to update them.
         if strategy.type_.as_deref() == Some("OnDelete") {
             return Ready::Yes;
-        }
-        if !is_observed(self.metadata.generation, status.observed_generation) {
-            return unobserved("StatefulSet");
         }
         let wanted = spec.replicas.unwrap_or(1);
         let ready = status.ready_replicas.unwrap_or(0);
@@ -163,14 +197,13 @@ impl Health for StatefulSet {
         if all > wanted {
             return Ready::waiting("Scaling", format!("{} pods are being deleted", all - wanted));
         }
-        let partition = strategy.rolling_update.and_then(|update| update.partition).unwrap_or(0);
-        if partition > 0 {
+        if let Some(partition) = strategy.rolling_update.and_then(|update| update.partition) {
             return match wanted - partition {
                 due if updated < due => Ready::waiting("RollingOut", format!("{updated} of {due} pods are updated")),
                 _ => Ready::Yes,
             };
         }
-        if status.current_revision != status.update_revision && status.update_revision.is_some() {
+        if status.current_replicas.unwrap_or(0) < wanted || status.current_revision != status.update_revision {
             return Ready::waiting("RollingOut", format!("{updated} of {wanted} pods are updated"));
         }
         Ready::Yes
@@ -180,7 +213,10 @@ impl Health for StatefulSet {
 impl Health for DaemonSet {
     fn ready(&self) -> Ready {
         let status = self.status.clone().unwrap_or_default();
-        if !is_observed(self.metadata.generation, status.observed_generation) {
+        if let Some(outdated) = outdated("DaemonSet", &self.metadata, status.observed_generation) {
+            return outdated;
+        }
+        if status.observed_generation.is_none() || self.metadata.generation.is_none() {
             return unobserved("DaemonSet");
         }
         let counts = Counts {
@@ -188,6 +224,7 @@ impl Health for DaemonSet {
             all: status.current_number_scheduled,
             updated: status.updated_number_scheduled.unwrap_or(0),
             available: status.number_available.unwrap_or(0),
+            wanted_available: status.desired_number_scheduled,
             ready: status.number_ready,
         };
         counts.ready()
@@ -197,6 +234,9 @@ impl Health for DaemonSet {
 impl Health for Job {
     /// A running Job is ready, as kstatus has it. Its condition `Complete` tells whether it has finished.
     fn ready(&self) -> Ready {
+        if let Some(deleted) = outdated("Job", &self.metadata, None) {
+            return deleted;
+        }
         let status = self.status.clone().unwrap_or_default();
         let is_true = |kind: &str| {
             let mut conditions = status.conditions.iter().flatten();
@@ -208,15 +248,21 @@ impl Health for Job {
             let reason = failed.reason.unwrap_or_else(|| "JobFailed".to_owned());
             return Ready::failed(reason, failed.message.unwrap_or_default());
         }
-        if is_true("Complete").is_some() || is_true("Suspended").is_some() || status.start_time.is_some() {
+        if is_true("Complete").is_some() || status.start_time.is_some() {
             return Ready::Yes;
         }
-        Ready::waiting("Pending", "the Job has not started")
+        match is_true("Suspended") {
+            Some(_) => Ready::waiting("Suspended", "the Job is suspended"),
+            None => Ready::waiting("Pending", "the Job has not started"),
+        }
     }
 }
 
 impl Health for PersistentVolumeClaim {
     fn ready(&self) -> Ready {
+        if let Some(deleted) = outdated("PersistentVolumeClaim", &self.metadata, None) {
+            return deleted;
+        }
         let phase = self
             .status
             .as_ref()
@@ -224,7 +270,7 @@ impl Health for PersistentVolumeClaim {
             .unwrap_or_default();
         match phase.as_str() {
             "Bound" => Ready::Yes,
-            "Lost" => Ready::failed("VolumeLost", "the claim has lost its volume"),
+            "Lost" => Ready::waiting("VolumeLost", "the claim has lost its volume"),
             _ => Ready::waiting("Pending", "the claim is not bound"),
         }
     }
@@ -236,6 +282,32 @@ mod tests {
 
     use super::*;
 
+    /// `dev/go-vectors` prints random workloads with the status that kstatus computes.
+    #[test]
+    fn workloads_are_ready_as_kstatus_computes_it() {
+        for line in include_str!("../../tests/readiness.txt").lines() {
+            let (status, object) = line.split_once(' ').unwrap();
+            let object: Value = serde_json::from_str(object).unwrap();
+            fn ready<K: Health + serde::de::DeserializeOwned>(object: &Value) -> Ready {
+                serde_json::from_value::<K>(object.clone()).unwrap().ready()
+            }
+            let ready = match object["kind"].as_str().unwrap() {
+                "Deployment" => ready::<Deployment>(&object),
+                "StatefulSet" => ready::<StatefulSet>(&object),
+                "DaemonSet" => ready::<DaemonSet>(&object),
+                "Job" => ready::<Job>(&object),
+                _ => ready::<PersistentVolumeClaim>(&object),
+            };
+            let computed = match ready {
+                Ready::Yes => "Current",
+                Ready::Failed { .. } => "Failed",
+                Ready::Waiting { ref reason, .. } if reason == "Terminating" => "Terminating",
+                Ready::Waiting { .. } => "InProgress",
+            };
+            assert_eq!(computed, status, "{ready:?} {object}");
+        }
+    }
+
     fn deployment(status: Value) -> Ready {
         let object = json!({ "metadata": { "generation": 2 }, "spec": { "replicas": 3, "selector": {}, "template": {} }, "status": status });
         serde_json::from_value::<Deployment>(object).unwrap().ready()
@@ -243,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_deployment_is_ready_when_all_pods_are_updated_and_available() {
-        let all = json!({ "observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 3, "readyReplicas": 3 });
+        let all = json!({ "observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 3, "readyReplicas": 3, "conditions": [{ "type": "Available", "status": "True" }] });
         assert_eq!(deployment(all.clone()), Ready::Yes);
         let with = |name: &str, value: i64| {
             let mut status = all.clone();

@@ -61,7 +61,10 @@ async fn pods_run(world: &World, name: &str) {
     let replicas = deployment.spec.as_ref().unwrap().replicas;
     let status = json!({ "status": {
         "observedGeneration": deployment.metadata.generation, "replicas": replicas, "readyReplicas": replicas,
-        "updatedReplicas": replicas, "availableReplicas": replicas,
+        "updatedReplicas": replicas, "availableReplicas": replicas, "conditions": [
+            { "type": "Available", "status": "True" },
+            { "type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable" },
+        ],
     } });
     world
         .api::<Deployment>()
