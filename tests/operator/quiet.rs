@@ -57,6 +57,47 @@ async fn renewals(lab: &Lab, count: usize) -> Vec<AuditEvent> {
     requests
 }
 
+/// Also where the API server has defaults that its schema does not tell.
+#[tokio::test]
+async fn a_restarted_operator_leaves_settled_objects_alone() {
+    let lab = Lab::new("restarted").await;
+    let operator = lab.operator().await;
+    lab.memcached("plain", json!({ "size": 2 })).await;
+    let template = json!({ "tolerations": [{ "key": "cache", "operator": "Exists" }] });
+    lab.memcached(
+        "placed",
+        json!({ "podTemplate": template, "allowedNamespaces": ["shop", "web"] }),
+    )
+    .await;
+    lab.memcached(
+        "warm",
+        json!({ "size": 2, "workload": "StatefulSet", "warmCache": "WarmRestart" }),
+    )
+    .await;
+    for name in ["plain", "placed", "warm"] {
+        lab.running(name).await;
+    }
+    operator.terminate().await;
+    let before = lab.requests().await.len();
+    let _operator = lab.operator().await;
+    // Reconciles begin in the order of creation.
+    lab.memcached("last", json!({})).await;
+    lab.running("last").await;
+    let requests = lab.requests().await;
+    let writes: Vec<String> = requests[before..]
+        .iter()
+        .filter(|event| !matches!(event.verb.as_str(), "get" | "list" | "watch"))
+        .filter_map(|event| {
+            let object = event.object_ref.as_ref()?;
+            let is_settled = ["plain", "placed", "warm"]
+                .iter()
+                .any(|name| object.name.starts_with(name));
+            is_settled.then(|| format!("{} {} {}", event.verb, object.resource, event.request_uri))
+        })
+        .collect();
+    assert_eq!(writes, Vec::<String>::new());
+}
+
 #[tokio::test]
 async fn a_new_memcached_costs_few_requests() {
     let lab = Lab::new("thrifty").await;
