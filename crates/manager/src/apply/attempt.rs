@@ -104,10 +104,16 @@ impl<'a> Attempt<'a> {
     }
 
     fn compare(&mut self, desired: &Desired, live: &Value) {
-        let same = self.memory.desired_hash == Some(desired.hash) && self.memory.is_about(live);
+        let is_about = self.memory.is_about(live);
+        let same = self.memory.desired_hash == Some(desired.hash) && is_about;
+        let last = if is_about && !same { self.memory.desired() } else { None };
         let owned = self.owned();
         let found = differences(&self.schema, &desired.body, live, owned.as_ref());
-        let known = |found: &Difference| same && self.memory.accepts(found);
+        let is_still_desired = |found: &Difference| {
+            let value = |object| found.path.value_in(&self.schema, object);
+            same || last.as_ref().is_some_and(|last| value(last) == value(&desired.body))
+        };
+        let known = |found: &Difference| is_about && self.memory.accepts(found) && is_still_desired(found);
         self.open = found.into_iter().filter(|found| !known(found)).collect();
         self.open.sort_by_key(|found| match found.kind {
             DifferenceKind::Value => 0,
@@ -115,11 +121,8 @@ impl<'a> Attempt<'a> {
             DifferenceKind::Empty => 2,
             DifferenceKind::More => 3,
         });
-        if same || !self.memory.is_about(live) {
-            return;
-        }
         // Fields of the last desired object that an apply would leave, because their owner was cleared.
-        let Some(last) = self.memory.desired() else { return };
+        let Some(last) = last else { return };
         let fields = prepare::fields(&self.schema, &last);
         let dropped = differences(&self.schema, &desired.body, live, Some(&fields)).into_iter();
         let lost = dropped.filter(|found| {
@@ -139,10 +142,12 @@ impl<'a> Attempt<'a> {
 
     /// An apply would change nothing, although the objects differ.
     pub(super) fn accept(self) -> Report {
-        if let Some(live) = &self.live {
-            self.learn(live);
+        let overridden = self.live.as_ref().and_then(|live| self.learn(live));
+        let report = self.unchanged();
+        Report {
+            conflict: overridden.or(report.conflict),
+            ..report
         }
-        self.unchanged()
     }
 
     pub(super) fn unchanged(self) -> Report {
@@ -196,7 +201,11 @@ impl<'a> Attempt<'a> {
         let Some(live) = &self.live else {
             return Ok(Asked::Unknown);
         };
-        if self.memory.is_about(live) || self.has_stale_owner(live) {
+        if self.memory.is_about(live) {
+            // Its answers are remembered, so all that is left is different.
+            return Ok(Asked::Different);
+        }
+        if self.has_stale_owner(live) {
             return Ok(Asked::Unknown);
         }
         let params = PatchParams::apply(&self.applier.manager).force().dry_run();
@@ -207,7 +216,7 @@ impl<'a> Attempt<'a> {
                 return Err(self.failed(error));
             }
             // The apply that follows reports other errors. Some webhooks reject every dry run.
-            Err(_) => return Ok(Asked::Different),
+            Err(_) => return Ok(Asked::Unknown),
         };
         if prepare::is_same_content(live, &answer) {
             return Ok(Asked::Same);

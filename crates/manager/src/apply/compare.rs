@@ -359,10 +359,6 @@ fn maps_equal(
             None if unchanged && is_empty(value) && !schema.rejects(node, name) => Equality::Equal,
             None => Equality::Different,
         });
-    let open = match node.map(|node| &node.kind) {
-        Some(Kind::Map { open, .. }) => *open,
-        _ => true,
-    };
     let is_declared = |name: &str| match node.map(|node| &node.kind) {
         Some(Kind::Map { fields, .. }) => fields.contains_key(name),
         _ => false,
@@ -374,9 +370,8 @@ fn maps_equal(
             let default = schema.field(node, name).and_then(|node| node.default.as_ref());
             match is_declared(name) && default == Some(value) {
                 true => Equality::Equal,
-                // A key of a map is content. A field of an object may be a default that the schema does not tell, also an
-                // empty one. But the empty selector of a peer means all namespaces, and none means its own.
-                false if open => Equality::Different,
+                // It may be a default that the schema does not tell, also if it is empty. But the empty selector of a peer means
+                // all namespaces, and none means its own.
                 false => Equality::More,
             }
         });

@@ -84,7 +84,7 @@ fn owned_fields_that_are_not_desired_are_found() {
 }
 
 #[test]
-fn an_atomic_map_is_one_value_and_an_atomic_object_may_have_defaults() {
+fn more_in_an_atomic_map_or_object_is_a_difference_unless_it_is_a_known_default() {
     let map =
         json!({ "type": "object", "additionalProperties": { "type": "string" }, "x-kubernetes-map-type": "atomic" });
     let object = json!({
@@ -97,7 +97,11 @@ fn an_atomic_map_is_one_value_and_an_atomic_object_may_have_defaults() {
         found.first().map(|difference| difference.kind)
     };
     let more = json!({ "map": { "a": "1", "b": "2" } });
-    assert_eq!(kind(json!({ "map": { "a": "1" } }), more), Some(DifferenceKind::Value));
+    assert_eq!(kind(json!({ "map": { "a": "1" } }), more), Some(DifferenceKind::More));
+    let empty = json!({ "map": { "a": "1", "b": "" } });
+    assert_eq!(kind(json!({ "map": { "a": "1" } }), empty), Some(DifferenceKind::More));
+    let other = json!({ "map": { "a": "2" } });
+    assert_eq!(kind(json!({ "map": { "a": "1" } }), other), Some(DifferenceKind::Value));
     assert_eq!(
         kind(
             json!({ "object": { "key": "a" } }),
