@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::{
     api::v1alpha1::{FINALIZER, Memcached, MemcachedSpec, Workload},
-    observed::{Endpoints, Replicas, Seen, Server},
+    observed::{Endpoints, Observation, Replicas, Server},
     operand,
     resize::{self, Limits},
     status,
@@ -61,10 +61,14 @@ pub fn controller(max_rolling: usize, adds_finalizer: bool) -> Controller<Memcac
         .observes(
             servers.clone(),
             "status.nodes names the pods, the conditions their failures",
-            Server::of,
+            Server::from_pod,
         )
         // The EndpointSlice controller copies the labels of the Service.
-        .observes(servers, "only servers that clients find count as ready", Endpoints::of)
+        .observes(
+            servers,
+            "only servers that clients find count as ready",
+            Endpoints::from_slice,
+        )
         .needs(Grant::of::<Pod>(Scope::Watched, ["patch"], "changes the memory of running servers").on("resize"))
         .gauge(
             "memcached_servers_wanted",
@@ -197,7 +201,7 @@ impl Reconciler for MemcachedReconciler {
 }
 
 /// The children, servers and endpoints of a Memcached.
-fn seen(memcached: &Memcached, context: &Context<Memcached>) -> Seen {
+fn seen(memcached: &Memcached, context: &Context<Memcached>) -> Observation {
     let name = memcached.name_any();
     let deployment = child::<Deployment>(context, &name).map(Replicas::from);
     let set = child::<StatefulSet>(context, &name).map(Replicas::from);
@@ -208,7 +212,7 @@ fn seen(memcached: &Memcached, context: &Context<Memcached>) -> Seen {
     let list = child::<ConfigMap>(context, &operand::list_name(memcached));
     let list = list.and_then(|list| list.data?.remove("servers")).unwrap_or_default();
     let addresses = list.split(',').filter(|address| !address.is_empty());
-    Seen {
+    Observation {
         replicas,
         former,
         servers: context.observed::<Server>(),

@@ -147,7 +147,7 @@ impl Server {
     ///
     /// Any user can set labels. So the pod must be controlled by the StatefulSet, or by a ReplicaSet of the Deployment. The Deployment
     /// controller makes its name from the Deployment's name and a label of the pod.
-    pub fn of(pod: &Pod) -> Option<(ObjectKey, Self)> {
+    pub fn from_pod(pod: &Pod) -> Option<(ObjectKey, Self)> {
         let name = pod.labels().get(operand::OWNER)?;
         let mut owners = pod.owner_references().iter();
         let owner = owners.find(|owner| owner.controller == Some(true))?;
@@ -178,7 +178,7 @@ pub struct Endpoints(pub Vec<String>);
 
 impl Endpoints {
     /// The Memcached that `slice` belongs to, and the projection. `None` for a slice that no Service controls: any user can set labels.
-    pub fn of(slice: &EndpointSlice) -> Option<(ObjectKey, Self)> {
+    pub fn from_slice(slice: &EndpointSlice) -> Option<(ObjectKey, Self)> {
         let mut owners = slice.owner_references().iter();
         let service = owners.find(|owner| owner.controller == Some(true) && owner.kind == "Service")?;
         let ready = slice.endpoints.iter().filter(|endpoint| {
@@ -193,7 +193,7 @@ impl Endpoints {
 
 /// The cluster as the operator sees it.
 #[derive(Default)]
-pub struct Seen {
+pub struct Observation {
     /// The workload of the Memcached.
     pub replicas: Option<Replicas>,
     /// The workload of the other kind, if there is one.
@@ -210,7 +210,7 @@ pub struct Seen {
     pub now: Timestamp,
 }
 
-impl Seen {
+impl Observation {
     /// Returns true if servers of both kinds must run, because those of the new kind do not serve yet.
     pub fn is_migrating(&self, memcached: &Memcached) -> bool {
         let size = memcached.spec.size;
@@ -317,7 +317,7 @@ mod tests {
                 "targetRef": { "kind": "Pod", "name": "p0" } });
             let slice = json!({ "metadata": { "namespace": "cache", "ownerReferences": owner }, "addressType": "IPv4",
                 "endpoints": [endpoint] });
-            Endpoints::of(&serde_json::from_value(slice).unwrap())
+            Endpoints::from_slice(&serde_json::from_value(slice).unwrap())
         };
         let found = |pods: &[&str]| {
             let pods = pods.iter().map(|pod| (*pod).to_owned()).collect();
@@ -335,7 +335,7 @@ mod tests {
                 json!([{ "apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "1", "controller": true }]);
             let pod = json!({ "metadata": { "name": "p", "namespace": "cache", "ownerReferences": owner,
                 "labels": { "memcached_cr": "sample", "pod-template-hash": "abc" } } });
-            Server::of(&serde_json::from_value(pod).unwrap()).map(|(owner, server)| (owner, server.name))
+            Server::from_pod(&serde_json::from_value(pod).unwrap()).map(|(owner, server)| (owner, server.name))
         };
         let sample = ObjectKey::new("cache", "sample");
         assert_eq!(of("ReplicaSet", "sample-abc"), Some((sample, "p".to_owned())));

@@ -25,7 +25,11 @@ fuzz_target!(|data: &[u8]| {
     let report: Report = rules::all()
         .iter()
         .zip((1..=lines.max(1)).cycle())
-        .map(|(rule, line)| Finding::of(rule, "x").file(&manifest).at(Position { line, column: 1 }))
+        .map(|(rule, line)| {
+            Finding::from_rule(rule, "x")
+                .file(&manifest)
+                .at(Position { line, column: 1 })
+        })
         .collect();
     let count = report.findings.len();
     let mut builder = Policy::builder(rules::all());

@@ -15,7 +15,7 @@ use kube_manager::{
 
 use crate::{
     api::v1alpha1::{Binding, Memcached, MemcachedStatus, Phase, Workload},
-    observed::{Counts, Seen},
+    observed::{Counts, Observation},
     operand,
 };
 
@@ -51,7 +51,7 @@ enum Progress {
 }
 
 /// The status after a reconcile with this result.
-pub fn report(memcached: &Memcached, seen: &Seen, result: &Result<Outcome, Error>) -> Outcome {
+pub fn report(memcached: &Memcached, seen: &Observation, result: &Result<Outcome, Error>) -> Outcome {
     let counts = seen.counts();
     let progress = progress(memcached, seen, counts);
     let size = memcached.spec.size;
@@ -106,7 +106,7 @@ pub fn report(memcached: &Memcached, seen: &Seen, result: &Result<Outcome, Error
 
 /// The event about servers that are lost, are back, or move to another kind of workload. A cause is in the event that the layer publishes
 /// about the condition Degraded.
-pub fn event(memcached: &Memcached, seen: &Seen, outcome: &Outcome) -> Option<(Severity, &'static str, String)> {
+pub fn event(memcached: &Memcached, seen: &Observation, outcome: &Outcome) -> Option<(Severity, &'static str, String)> {
     let counts = seen.counts();
     let before = conditions::get(known(memcached), READY)?;
     let was_ready = before.status == "True" && before.observed_generation == memcached.metadata.generation;
@@ -148,7 +148,7 @@ pub fn is_paused(memcached: &Memcached) -> bool {
     paused.is_some_and(|paused| paused == "true")
 }
 
-fn readiness(memcached: &Memcached, seen: &Seen, counts: Counts<'_>, progress: Progress) -> Outcome {
+fn readiness(memcached: &Memcached, seen: &Observation, counts: Counts<'_>, progress: Progress) -> Outcome {
     let ready = ready_of(memcached, counts);
     if progress == Progress::Done {
         return Outcome::ready();
@@ -208,7 +208,7 @@ fn migration(memcached: &Memcached, counts: Counts<'_>) -> String {
     format!("{ready} of {size} servers of the {kind:?} are ready; those of the {former:?} stop when all are ready")
 }
 
-fn progress(memcached: &Memcached, seen: &Seen, counts: Counts<'_>) -> Progress {
+fn progress(memcached: &Memcached, seen: &Observation, counts: Counts<'_>) -> Progress {
     let size = memcached.spec.size;
     let Some(replicas) = counts.replicas else {
         return Progress::Underway;

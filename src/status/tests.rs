@@ -29,18 +29,18 @@ fn now() -> Timestamp {
 }
 
 /// A Deployment that wants three pods, with these numbers of all, updated and ready ones.
-fn seen(all: i32, updated: i32, ready: i32, condition: Value) -> Seen {
+fn seen(all: i32, updated: i32, ready: i32, condition: Value) -> Observation {
     let deployment = json!({ "metadata": { "name": "sample", "generation": 1 },
         "spec": { "replicas": 3, "selector": {}, "template": { "spec": { "containers": [{ "name": "memcached", "image": "m:1" }] } } },
         "status": { "observedGeneration": 1, "replicas": all, "updatedReplicas": updated, "readyReplicas": ready,
             "conditions": [condition] } });
-    Seen {
+    Observation {
         replicas: Some(serde_json::from_value::<Deployment>(deployment).unwrap().into()),
         endpoints: vec![Arc::new(Endpoints(
             (0..ready).map(|index| format!("p{index}")).collect(),
         ))],
         now: now(),
-        ..Seen::default()
+        ..Observation::default()
     }
 }
 
@@ -49,7 +49,7 @@ fn rolled_out() -> Value {
 }
 
 /// Readiness, message and phase.
-fn verdict(memcached: &Memcached, seen: &Seen) -> (&'static str, String, String) {
+fn verdict(memcached: &Memcached, seen: &Observation) -> (&'static str, String, String) {
     let outcome = report(memcached, seen, &Ok(Outcome::ready()));
     let state = match () {
         () if outcome.is_ready() => "ready",
@@ -68,7 +68,7 @@ fn expect(state: &'static str, message: &str, phase: &str) -> (&'static str, Str
 fn a_new_object_is_pending_until_all_servers_are_ready() {
     let sample = sample(None, "False", 0);
     assert_eq!(
-        verdict(&sample, &Seen::default()),
+        verdict(&sample, &Observation::default()),
         expect("waiting", "0 of 3 servers are ready", "Pending")
     );
     assert_eq!(
@@ -138,11 +138,11 @@ fn servers_that_ran_stay_available_while_others_are_added() {
         verdict(&sample, &seen),
         expect("waiting", "3 of 10 servers are ready", "Resizing")
     );
-    let available = |seen: &Seen, ready: usize| {
-        let mut seen = Seen {
+    let available = |seen: &Observation, ready: usize| {
+        let mut seen = Observation {
             endpoints: Vec::new(),
             replicas: seen.replicas.clone(),
-            ..Seen::default()
+            ..Observation::default()
         };
         seen.endpoints = vec![Arc::new(Endpoints((0..ready).map(|index| index.to_string()).collect()))];
         report(&sample, &seen, &Ok(Outcome::ready())).is_available()
@@ -210,7 +210,7 @@ fn a_migration_is_reported_until_the_former_workload_is_deleted() {
 #[test]
 fn the_addresses_are_those_of_the_list() {
     let mut seen = seen(3, 3, 3, rolled_out());
-    let fields = |seen: &Seen| {
+    let fields = |seen: &Observation| {
         report(&sample(None, "False", 0), seen, &Ok(Outcome::ready()))
             .fields()
             .unwrap()
@@ -230,7 +230,7 @@ fn the_addresses_are_those_of_the_list() {
 #[test]
 fn a_loss_and_the_recovery_have_one_event_each() {
     let (lost, all) = (seen(3, 3, 2, rolled_out()), seen(3, 3, 3, rolled_out()));
-    let verdict = |sample: &Memcached, seen: &Seen| {
+    let verdict = |sample: &Memcached, seen: &Observation| {
         let outcome = report(sample, seen, &Ok(Outcome::ready()));
         event(sample, seen, &outcome).map(|(_, reason, note)| format!("{reason}: {note}"))
     };

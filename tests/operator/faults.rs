@@ -9,7 +9,7 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
-use kube_testbed::faults::{DeadWebhook, Death, Fault, Rule, Seen, Verb};
+use kube_testbed::faults::{DeadWebhook, Death, Fault, ProxiedRequest, Rule, Verb};
 use memcached_operator::api::v1alpha1::{Memcached, Phase};
 use serde_json::json;
 
@@ -112,7 +112,7 @@ async fn a_tenant_whose_webhook_hangs_does_not_delay_others() {
         other.memcached(&name, json!({})).await;
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    let deployments = || -> Vec<Seen> {
+    let deployments = || -> Vec<ProxiedRequest> {
         let mut seen = proxy.requests();
         seen.retain(|request| request.resource == "deployments" && request.verb.is_write());
         seen
@@ -133,7 +133,7 @@ async fn a_tenant_whose_webhook_hangs_does_not_delay_others() {
     );
     // Three quarters of the 32 workers may wait for one namespace. Whatever the machine's speed, the others write before the first
     // of these requests ends, after the ten seconds that the webhook is given.
-    let (hanging, others): (Vec<Seen>, Vec<Seen>) = deployments()
+    let (hanging, others): (Vec<ProxiedRequest>, Vec<ProxiedRequest>) = deployments()
         .into_iter()
         .partition(|request| request.namespace == "hanging-webhook");
     let most = hanging.iter().map(|one| in_flight(&hanging, one.at)).max();
@@ -152,13 +152,13 @@ async fn a_tenant_whose_webhook_hangs_does_not_delay_others() {
 }
 
 /// Requests that were not answered yet at that time.
-fn in_flight(requests: &[Seen], at: Instant) -> usize {
-    let open = |request: &&Seen| request.at <= at && request.answer.is_none_or(|(_, end)| end > at);
+fn in_flight(requests: &[ProxiedRequest], at: Instant) -> usize {
+    let open = |request: &&ProxiedRequest| request.at <= at && request.answer.is_none_or(|(_, end)| end > at);
     requests.iter().filter(open).count()
 }
 
 /// Names of the writes that a scenario costs, without those of the status, whose number depends on what is seen together.
-fn writes(requests: &[Seen]) -> Vec<String> {
+fn writes(requests: &[ProxiedRequest]) -> Vec<String> {
     let mut writes: Vec<String> = requests
         .iter()
         .filter(|request| request.verb.is_write() && !request.resource.contains("selfsubject"))
@@ -170,7 +170,7 @@ fn writes(requests: &[Seen]) -> Vec<String> {
 }
 
 /// Every action once. Returns the operator's requests, and its events.
-async fn scenario(name: &str, delay: Option<Duration>) -> (Vec<Seen>, Vec<String>) {
+async fn scenario(name: &str, delay: Option<Duration>) -> (Vec<ProxiedRequest>, Vec<String>) {
     let lab = Lab::new(name).await;
     let proxy = lab.faults(1).await;
     if let Some(delay) = delay {
@@ -220,13 +220,13 @@ async fn late_watches_cost_no_write_no_conflict_and_no_event() {
     );
     assert_eq!(writes(&late.0), writes(&prompt.0));
     assert_eq!(late.1, prompt.1);
-    let refused: Vec<&Seen> = late
+    let refused: Vec<&ProxiedRequest> = late
         .0
         .iter()
         .filter(|request| request.answer.is_some_and(|(code, _)| code == 409))
         .collect();
     assert!(refused.is_empty(), "{refused:#?}");
-    let statuses = |requests: &[Seen]| {
+    let statuses = |requests: &[ProxiedRequest]| {
         let of = requests
             .iter()
             .filter(|request| request.resource == "memcacheds/status");

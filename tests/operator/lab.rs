@@ -212,7 +212,7 @@ impl Lab {
     }
 
     /// As [`new`](Self::new), on this control plane.
-    pub async fn of(plane: &'static ControlPlane, name: &str) -> Self {
+    pub async fn on_plane(plane: &'static ControlPlane, name: &str) -> Self {
         Self::on(plane, name, &grants()).await
     }
 

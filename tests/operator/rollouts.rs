@@ -170,7 +170,7 @@ async fn an_upgrade_of_three_hundred_caches_stops_one_server_of_a_cache_at_a_tim
     let limit = Duration::from_secs(6 * 3600);
     // The helper leaves pods with this image to the test.
     let plane = Lab::plane_with(Options::default().slow_image(NEW)).await;
-    let lab = Lab::of(Box::leak(Box::new(plane)), "upgrade").await;
+    let lab = Lab::on_plane(Box::leak(Box::new(plane)), "upgrade").await;
     let phases = async |image: &str| {
         let memcacheds = lab.api::<Memcached>().list(&ListParams::default()).await.unwrap();
         let is_done = |found: &&Memcached| {

@@ -89,7 +89,7 @@ async fn servers_run_on_all_nodes_and_in_all_zones() {
     let _scheduler = Scheduler::start(plane);
     node(plane, "large", None, "64").await;
     node(plane, "small", None, "4").await;
-    let lab = Lab::of(plane, "spread").await;
+    let lab = Lab::on_plane(plane, "spread").await;
     let _operator = lab.operator().await;
     let requests = json!({ "requests": { "cpu": "100m" } });
     let memcached = async |name: &str, workload: &str, pod_template: Value| {

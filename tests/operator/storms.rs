@@ -18,7 +18,7 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use kube_manager::drift::differs;
-use kube_testbed::faults::{Fault, FaultProxy, Rule, Seen, Verb};
+use kube_testbed::faults::{Fault, FaultProxy, ProxiedRequest, Rule, Verb};
 use memcached_operator::{
     api::v1alpha1::{Memcached, Workload},
     operand,
@@ -302,7 +302,7 @@ fn one_writes_at_a_time(proxies: &[FaultProxy; 2], started: &[Vec<Instant>]) -> 
             record.push(((replica, process), request));
         }
     }
-    let written = |request: &Seen| request.answer.filter(|(code, _)| (200..300).contains(code));
+    let written = |request: &ProxiedRequest| request.answer.filter(|(code, _)| (200..300).contains(code));
     // The stored leases: the time, and the process that had the lease from then on.
     let mut leases: Vec<(Instant, Option<(usize, usize)>)> = record
         .iter()

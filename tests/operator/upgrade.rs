@@ -77,7 +77,7 @@ async fn holder(lab: &Lab) -> Option<(String, Option<i32>)> {
 }
 
 #[tokio::test]
-async fn what_0_1_0_left_is_taken_over() {
+async fn objects_of_0_1_0_are_adopted() {
     let Some(program) = std::env::var_os("OPERATOR_0_1_0") else {
         println!("skipped: OPERATOR_0_1_0 names no memcached-operator of version 0.1.0 (commit bca2ff0)");
         return;

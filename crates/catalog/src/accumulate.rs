@@ -52,11 +52,11 @@ impl Channels {
     #[must_use]
     pub fn from_labels(labels: &BTreeMap<String, String>) -> Self {
         let label = |key: &str| labels.get(key).map(String::as_str).unwrap_or_default();
-        Self::of(label(CHANNELS), label(DEFAULT_CHANNEL))
+        Self::parse(label(CHANNELS), label(DEFAULT_CHANNEL))
     }
 
     /// Reads the values of the two annotations.
-    pub fn of(names: &str, default: &str) -> Self {
+    pub fn parse(names: &str, default: &str) -> Self {
         let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
         Channels {
             names: names.map(str::to_owned).collect(),
@@ -124,7 +124,7 @@ pub fn add(
     let Some(first) = channels.names.first() else {
         return Err(Error::NoChannel(bundle.name));
     };
-    let csv: Csv = objects::csv(&objects::of(&bundle))
+    let csv: Csv = objects::csv(&objects::inline(&bundle))
         .and_then(|csv| serde_json::from_str(csv).ok())
         .unwrap_or_default();
     let same = |other: &Bundle| other.package == bundle.package && other.name == bundle.name;
@@ -292,7 +292,7 @@ mod tests {
 
     fn edges(mode: Mode, versions: &[&str]) -> Vec<String> {
         let mut catalog = Catalog::default();
-        let channels = Channels::of("alpha, beta", "beta");
+        let channels = Channels::parse("alpha, beta", "beta");
         for version in versions {
             add(
                 &mut catalog,
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn the_manifest_tells_its_own_edges_and_icon() {
         let mut catalog = Catalog::default();
-        let channels = Channels::of("alpha", "");
+        let channels = Channels::parse("alpha", "");
         let csv = r#"{"kind":"ClusterServiceVersion","metadata":{"annotations":{"olm.skipRange":"<2.0.0"}},
             "spec":{"replaces":"p.v1.0.0","skips":["p.v1.5.0"],"icon":[{"base64data":"AA==","mediatype":"image/png"}]}}"#;
         for bundle in [

@@ -99,7 +99,7 @@ fn display_name(package: &Package, channels: &ByName<'_, Channel>, bundles: &ByN
     let channel = channels.get(&(name, package.default_channel.as_str()))?;
     let head = *graph::heads(channel.entries()).first()?;
     let bundle = bundles.get(&(name, head))?;
-    let objects = objects::of(bundle);
+    let objects = objects::inline(bundle);
     let csv: serde_json::Value = serde_json::from_str(objects::csv(&objects)?).ok()?;
     csv.pointer("/spec/displayName")?.as_str().map(str::to_owned)
 }

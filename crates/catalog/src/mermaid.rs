@@ -72,7 +72,7 @@ struct Ascending {
 }
 
 impl Ascending {
-    fn of(entries: &[ChannelEntry], version: impl Fn(&str) -> Version) -> Self {
+    fn from_entries(entries: &[ChannelEntry], version: impl Fn(&str) -> Version) -> Self {
         let mut numbers: BTreeMap<Version, Vec<usize>> = BTreeMap::new();
         for (number, entry) in entries.iter().enumerate() {
             numbers.entry(version(&entry.name)).or_default().push(number);
@@ -163,7 +163,7 @@ impl<'c> Painter<'c> {
         });
         // opm marks entries as skipped in the order from the highest version down. OLM does not.
         let mut skipped = BTreeSet::new();
-        let ascending = Ascending::of(channel.entries(), |name| self.version(name));
+        let ascending = Ascending::from_entries(channel.entries(), |name| self.version(name));
         for entry in entries {
             self.entry(&mut text, channel, &id, entry, &mut skipped, &ascending)?;
         }

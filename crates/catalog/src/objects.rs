@@ -81,7 +81,7 @@ fn data(property: &Property) -> Result<Vec<u8>, Error> {
 
 /// The JSON of all inline objects of a bundle, in property order. Objects that do not decode are omitted.
 /// [`super::blob::check_objects`] reports them.
-pub fn of(bundle: &Bundle) -> Vec<String> {
+pub fn inline(bundle: &Bundle) -> Vec<String> {
     bundle
         .properties
         .iter()

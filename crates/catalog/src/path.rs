@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::model::{Bundle, Catalog, ChannelEntry};
-use super::resolver::{self, Dropped, Edge, Field, Refusal, Resolver};
+use super::resolver::{self, Dropped, Edge, Field, ResolveError, Resolver};
 use olmkit_base::limits;
 use olmkit_base::object::Version;
 
@@ -154,7 +154,7 @@ pub enum Error {
 /// # Errors
 /// See [`Error`]. OLM's own errors are an [`End`].
 pub fn find(catalog: &Catalog, question: Question<'_>) -> Result<Path, Error> {
-    let package = Package::of(catalog, question.package);
+    let package = Package::new(catalog, question.package);
     if let Some(channel) = question.channel
         && !package.channels().any(|blob| blob.name == channel)
     {
@@ -269,7 +269,7 @@ fn place(channel: Option<&str>) -> String {
     )
 }
 
-fn rejected(refusal: &Refusal) -> String {
+fn rejected(refusal: &ResolveError) -> String {
     format!("OLM upgrades nothing: {refusal}")
 }
 
@@ -349,7 +349,7 @@ struct Package<'c> {
 }
 
 impl<'c> Package<'c> {
-    fn of(catalog: &'c Catalog, name: &'c str) -> Self {
+    fn new(catalog: &'c Catalog, name: &'c str) -> Self {
         let mut bundles = std::collections::HashMap::new();
         for bundle in catalog.bundles.iter().filter(|bundle| bundle.package == name) {
             bundles.entry(bundle.name.as_str()).or_insert(bundle);

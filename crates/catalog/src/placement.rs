@@ -43,7 +43,7 @@ struct CsvSpec {
 
 /// The upgrade edges in the ClusterServiceVersion of a bundle with inline manifests.
 pub fn csv_edges(bundle: &Bundle) -> Edges {
-    let objects = super::objects::of(bundle);
+    let objects = super::objects::inline(bundle);
     let csv: CsvEdges = super::objects::csv(&objects)
         .and_then(|csv| serde_json::from_str(csv).ok())
         .unwrap_or_default();

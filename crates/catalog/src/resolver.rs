@@ -26,7 +26,7 @@ const CHAINS_LISTED: usize = 10;
 /// An error that OLM reports instead of an upgrade, with OLM's message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum ResolveError {
     /// Every entry is replaced or skipped.
     #[error(
         "no channel heads (entries not replaced by another entry) found in channel {channel:?} of package {package:?}"
@@ -165,7 +165,7 @@ impl<'c> Resolver<'c> {
     ///
     /// # Errors
     /// OLM's error for the first channel that it cannot order.
-    pub fn new(package: &str, channels: &[Channel<'c>], deprecated: HashSet<&'c str>) -> Result<Self, Refusal> {
+    pub fn new(package: &str, channels: &[Channel<'c>], deprecated: HashSet<&'c str>) -> Result<Self, ResolveError> {
         let mut resolver = Resolver {
             placed: Vec::new(),
             named: HashMap::new(),
@@ -198,7 +198,7 @@ impl<'c> Resolver<'c> {
     ///
     /// # Errors
     /// OLM's error for the first channel that it cannot order.
-    pub fn from_catalog(catalog: &'c Catalog, package: &str, channel: Option<&str>) -> Result<Self, Refusal> {
+    pub fn from_catalog(catalog: &'c Catalog, package: &str, channel: Option<&str>) -> Result<Self, ResolveError> {
         let default = catalog.packages.iter().find(|blob| blob.name == package);
         let default = default.map_or("", |blob| blob.default_channel.as_str());
         let channels = catalog.channels.iter().filter(|blob| blob.package == package);
@@ -219,7 +219,7 @@ impl<'c> Resolver<'c> {
     }
 
     /// Adds the entries of a channel, as OLM's `sortChannel` orders them.
-    fn push(&mut self, package: &str, channel: &Channel<'c>) -> Result<(), Refusal> {
+    fn push(&mut self, package: &str, channel: &Channel<'c>) -> Result<(), ResolveError> {
         let entries = channel.entries.as_slice();
         let mut by_name: HashMap<&str, &'c ChannelEntry> = HashMap::new();
         for entry in entries.iter().copied() {
@@ -244,7 +244,7 @@ impl<'c> Resolver<'c> {
             return if entries.is_empty() {
                 Ok(())
             } else {
-                Err(Refusal::NoHead {
+                Err(ResolveError::NoHead {
                     channel: name(),
                     package: package(),
                 })
@@ -256,7 +256,7 @@ impl<'c> Resolver<'c> {
             let mut current = head;
             while let Some(next) = by_name.get(current.replaces.as_str()).copied() {
                 if !visited.insert(&next.name) {
-                    return Err(Refusal::Cycle {
+                    return Err(ResolveError::Cycle {
                         head: limits::name(&head.name),
                         channel: name(),
                         package: package(),
@@ -283,7 +283,7 @@ impl<'c> Resolver<'c> {
             if chains.len() > CHAINS_LISTED {
                 listed.push_str(", ...");
             }
-            return Err(Refusal::Chains {
+            return Err(ResolveError::Chains {
                 count: chains.len(),
                 chains: listed,
                 channel: name(),

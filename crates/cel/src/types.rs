@@ -75,7 +75,7 @@ impl PartialEq for ObjectType {
 
 impl Type {
     /// A parameterized type. [`Type::Unknown`] if it becomes too large.
-    pub fn of(shape: Shape, args: Vec<Type>) -> Self {
+    pub fn new(shape: Shape, args: Vec<Type>) -> Self {
         let (mut size, mut depth) = (1, 1);
         for arg in &args {
             if let Self::Of(compound) = arg {
@@ -98,17 +98,17 @@ impl Type {
 
     /// `list(item)`.
     pub fn list(item: Type) -> Self {
-        Self::of(Shape::List, vec![item])
+        Self::new(Shape::List, vec![item])
     }
 
     /// `map(key, value)`.
     pub fn map(key: Type, value: Type) -> Self {
-        Self::of(Shape::Map, vec![key, value])
+        Self::new(Shape::Map, vec![key, value])
     }
 
     /// `optional_type(value)`.
     pub fn optional(value: Type) -> Self {
-        Self::of(Shape::Optional, vec![value])
+        Self::new(Shape::Optional, vec![value])
     }
 
     /// The type parameter at a position, if the type has this shape.

@@ -55,8 +55,8 @@ impl FixFlags {
             let reading = source.read()?;
             let tree = &reading.bundle.tree;
             let fixed = fix(tree, &source.shown, options);
-            let generator = Generator::of(&source.directory, tree);
-            let review = Review::of(source, tree, &fixed, &generator, options);
+            let generator = Generator::new(&source.directory, tree);
+            let review = Review::new(source, tree, &fixed, &generator, options);
             if let Generator::Base(base) = &generator {
                 changes |= self.fix_base(source, &fixed, &review, &fixed.in_base(tree, base))?;
                 continue;
@@ -119,7 +119,7 @@ struct Review {
 }
 
 impl Review {
-    fn of(source: &Source, tree: &Tree, fixed: &Fixed, generator: &Generator, options: Options) -> Self {
+    fn new(source: &Source, tree: &Tree, fixed: &Fixed, generator: &Generator, options: Options) -> Self {
         if fixed.only_unsafe.is_empty() {
             return Self::default();
         }
@@ -167,7 +167,7 @@ enum Generator {
 }
 
 impl Generator {
-    fn of(directory: &Path, tree: &Tree) -> Self {
+    fn new(directory: &Path, tree: &Tree) -> Self {
         let project = directory
             .canonicalize()
             .ok()

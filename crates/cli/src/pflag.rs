@@ -36,7 +36,7 @@ fn matches<P: Parser>(command: Command, arguments: &[OsString]) -> Result<P, cla
 }
 
 /// A flag as written: `--name`, `--name=value`, `-n`, `-nvalue`, `-n=value`.
-struct Written<'a> {
+struct WrittenFlag<'a> {
     name: Name<'a>,
     /// The value after `=`.
     value: Option<&'a str>,
@@ -49,7 +49,7 @@ enum Name<'a> {
     Short(&'a str),
 }
 
-impl<'a> Written<'a> {
+impl<'a> WrittenFlag<'a> {
     fn parse(argument: &'a OsStr) -> Option<Self> {
         let text = argument.to_str()?;
         let (dashes, rest) = match (text.strip_prefix("--"), text.strip_prefix('-')) {
@@ -128,7 +128,7 @@ fn rewrite(root: &Command, arguments: &[OsString]) -> Option<Vec<OsString>> {
             queue.push(argument);
             break;
         }
-        if let Some(flag) = Written::parse(argument) {
+        if let Some(flag) = WrittenFlag::parse(argument) {
             early.push(argument);
             let known = flag.of(command);
             if flag.value.is_none() && known.is_none_or(takes_next) && !is_help(&flag) {
@@ -154,7 +154,7 @@ fn rewrite(root: &Command, arguments: &[OsString]) -> Option<Vec<OsString>> {
             flags.extend(after.by_ref());
             break;
         }
-        let found = Written::parse(&argument).and_then(|flag| Some((flag.of(command)?, flag.value)));
+        let found = WrittenFlag::parse(&argument).and_then(|flag| Some((flag.of(command)?, flag.value)));
         match found {
             Some((known, value)) if is_switch(known) => {
                 let on = match value.map(go_bool) {
@@ -200,10 +200,10 @@ fn rewrite(root: &Command, arguments: &[OsString]) -> Option<Vec<OsString>> {
 
 /// Splits `-qf=false` into `-q`, `-f=false`, if all its letters are switches. Other arguments are not changed.
 fn split(command: &Command, argument: &OsStr) -> Vec<OsString> {
-    if let Some(Written {
+    if let Some(WrittenFlag {
         name: Name::Short(letters),
         value: Some(value),
-    }) = Written::parse(argument)
+    }) = WrittenFlag::parse(argument)
     {
         let switches = letters.chars().all(|letter| {
             let mut arguments = command.get_arguments();
@@ -221,7 +221,7 @@ fn split(command: &Command, argument: &OsStr) -> Vec<OsString> {
     vec![argument.to_owned()]
 }
 
-fn is_help(flag: &Written<'_>) -> bool {
+fn is_help(flag: &WrittenFlag<'_>) -> bool {
     flag.name == Name::Long("help") || flag.name == Name::Short("h")
 }
 

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_commands_a_terminal_is_replaced_one_by_one() {
+    fn control_characters_are_replaced_one_by_one() {
         let mut source = Source::new("a\u{1b}\u{9b}\u{202e}\tb".to_owned());
         assert_eq!(
             source.excerpt(at(1, 6), None, 80).unwrap().line,

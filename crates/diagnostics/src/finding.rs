@@ -98,7 +98,7 @@ impl Finding {
     }
 
     /// Makes a finding of the rule's own severity.
-    pub fn of(rule: &'static Rule, message: impl Into<String>) -> Self {
+    pub fn from_rule(rule: &'static Rule, message: impl Into<String>) -> Self {
         Self::new(rule, rule.severity, message)
     }
 

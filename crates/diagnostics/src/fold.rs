@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_repeats_is_said_once() {
+    fn repeated_messages_appear_once() {
         let add = Some("add an example");
         assert_eq!(
             shown(&[
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_said_each_time() {
+    fn different_findings_are_not_folded() {
         let add = Some("add an example");
         let different = [
             ("CSV-10", "Widget has no example", "CSV/a", add),

@@ -53,7 +53,7 @@ async fn main() -> Result<()> {
             })
             .await?
         }
-        "cache-projected" => cache(&pods, |pod: Pod| Some(Applied::of(&pod))).await?,
+        "cache-projected" => cache(&pods, |pod: Pod| Some(Applied::new(&pod))).await?,
         "cache-metadata" => {
             let metadata: Api<PartialObjectMeta<Pod>> = Api::default_namespaced(client);
             cache(&metadata, |pod: PartialObjectMeta<Pod>| Some(pod.metadata.uid)).await?
@@ -85,7 +85,7 @@ struct Applied {
 }
 
 impl Applied {
-    fn of(pod: &Pod) -> Self {
+    fn new(pod: &Pod) -> Self {
         let content = json!({
             "metadata": { "annotations": pod.metadata.annotations, "labels": pod.metadata.labels },
             "spec": pod.spec,

@@ -261,7 +261,7 @@ impl<T, P, C> Feeder<T, P, C> {
             }
             Ok(Event::Delete(object)) => {
                 self.failures = Failures::default();
-                let revision = Revision::of(&object);
+                let revision = Revision::new(&object);
                 if let Some(change) = source.cache.remove(&revision, &self.scope) {
                     (source.changed)(&revision.key, change);
                 }
@@ -294,7 +294,7 @@ impl<T, P, C: Fn(&ObjectKey, Change<T>)> Source<T, P, C> {
     where
         P: Fn(K) -> Option<T>,
     {
-        let revision = Revision::of(&object);
+        let revision = Revision::new(&object);
         let key = revision.key.clone();
         // A new list contains mostly known objects.
         let known = list.and_then(|_| self.cache.in_state(&revision));

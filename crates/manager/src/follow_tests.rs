@@ -184,7 +184,7 @@ async fn own_writes_are_read_before_their_events_arrive() {
 
 /// The answer to a write shows what others changed just before it, and the events of that come later.
 #[tokio::test]
-async fn what_others_changed_before_a_write_is_not_lost() {
+async fn changes_of_others_before_a_write_are_kept() {
     let cache = Cache::default();
     feed(&cache, vec![Event::Init, Event::InitApply(guarded(3)), Event::InitDone]).await;
     cache.written(&object("ns", "a", 5), "5".to_owned());
@@ -260,7 +260,7 @@ async fn a_list_that_began_before_the_write_does_not_undo_it() {
 }
 
 #[tokio::test]
-async fn what_was_deleted_stays_deleted_until_its_successor_comes() {
+async fn deleted_objects_stay_deleted_until_their_successor_comes() {
     let cache = Cache::default();
     feed(&cache, vec![Event::Init, Event::InitApply(guarded(3)), Event::InitDone]).await;
     cache.deleted(&ObjectKey::new("ns", "a"), "uid-of-a");

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_a_pass_logs_says_whose_pass_it_is_at_each_level() {
+    async fn log_lines_name_their_reconcile_at_each_level() {
         for level in ["debug", "info", "warn", "error"] {
             let file = tempfile::NamedTempFile::new().unwrap();
             let lines = tracing_subscriber::registry()

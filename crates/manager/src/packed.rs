@@ -16,7 +16,7 @@
 //! }
 //! let cache: Cache<Packed<Ports>> = Cache::default();
 //! assert!(cache.unpack(&ObjectKey::new("shop", "web")).is_none());
-//! assert_eq!(Packed::of(&Ports { ports: vec![80] }).unpack().unwrap().ports, [80]);
+//! assert_eq!(Packed::new(&Ports { ports: vec![80] }).unpack().unwrap().ports, [80]);
 //! ```
 use std::{fmt, marker::PhantomData};
 
@@ -40,7 +40,7 @@ pub struct Packed<T> {
 
 impl<T: Sample> Packed<T> {
     /// Packs `value`.
-    pub fn of(value: &T) -> Self {
+    pub fn new(value: &T) -> Self {
         let text = serde_json::to_vec(value).unwrap_or_default();
         let room = block::compress_prepend_size_with_dict(&text, T::SAMPLE.as_bytes());
         Self {
@@ -114,18 +114,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_comes_out_again() {
+    fn packed_values_are_unpacked() {
         for object in [object("other"), Object(json!({})), Object(json!("x".repeat(100_000)))] {
-            assert_eq!(Packed::of(&object).unpack(), Some(object));
+            assert_eq!(Packed::new(&object).unpack(), Some(object));
         }
     }
 
     #[test]
-    fn what_the_sample_has_takes_no_room() {
-        let (one, other) = (Packed::of(&object("one")), Packed::of(&object("another")));
+    fn values_of_the_dictionary_use_no_space() {
+        let (one, other) = (Packed::new(&object("one")), Packed::new(&object("another")));
         assert!(one.size() < 40, "{} of {} bytes", one.size(), OBJECT.len());
         assert_ne!(one, other);
-        assert_eq!(one, Packed::of(&object("one")));
+        assert_eq!(one, Packed::new(&object("one")));
     }
 
     /// An object whose reading fails counts as one that is not there.
@@ -139,7 +139,7 @@ mod tests {
         impl Sample for Lopsided {
             const SAMPLE: &'static str = "";
         }
-        let packed = Packed::of(&Lopsided { read: 1 });
+        let packed = Packed::new(&Lopsided { read: 1 });
         assert!(packed.unpack().is_none());
         assert_eq!(format!("{packed:?}"), "Packed(None)");
     }

@@ -158,7 +158,7 @@ async fn a_fair_queue_keeps_workers_for_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_there_is_one_tenant_it_has_all_workers() {
+async fn a_single_tenant_has_all_workers() {
     let fair = |sole: Option<&str>| WorkQueue::new(Backoff::default(), None).fair(sole.map(str::to_owned));
     assert_eq!(taken(&fair(None), 8, &[""]), [8], "a kind without namespaces");
     assert_eq!(taken(&fair(Some("one")), 8, &["one"]), [8], "the only namespace");
@@ -186,7 +186,7 @@ async fn changes_go_before_the_first_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_wait_comes_last_and_is_not_forgotten() {
+async fn low_priority_objects_come_last_and_are_not_forgotten() {
     let queue = queue();
     queue.add("a");
     queue.next().await;
@@ -234,7 +234,7 @@ async fn only_new_keys_count_as_added() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_added_with_a_delay_counts_as_a_retry() {
+async fn a_delayed_addition_counts_as_a_retry() {
     let metrics = crate::metrics::Metrics::new().queue("test");
     let queue = WorkQueue::new(Backoff::default(), Some(metrics.clone()));
     queue.add("a");
@@ -301,7 +301,7 @@ async fn several_workers_are_woken() {
 }
 
 #[tokio::test]
-async fn what_can_wait_leaves_most_workers_free() {
+async fn low_priority_objects_leave_most_workers_free() {
     let queue = queue();
     queue.begin(16);
     for key in ["a", "b", "c"] {
@@ -317,7 +317,7 @@ async fn what_can_wait_leaves_most_workers_free() {
 }
 
 #[tokio::test]
-async fn what_is_put_off_is_owed_whatever_happens_to_it() {
+async fn a_postponed_object_is_never_forgotten() {
     let queue = queue();
     for key in ["running", "changed", "last"] {
         queue.add(key);

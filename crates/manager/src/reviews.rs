@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_a_token_asks_nobody() {
+    async fn a_malformed_token_causes_no_request() {
         let (known, reviews) = reviews();
         let long = format!("Bearer {}", "x".repeat(TOKEN_LIMIT + 1));
         for header in [

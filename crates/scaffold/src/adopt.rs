@@ -151,7 +151,7 @@ fn rust(tree: &mut Tree, domain: &str, source: &Source) -> Result<(Kind, String)
                        programs of the crate can use";
         return Err(Error::Unsuitable(message.to_owned()));
     }
-    let mut found = Found::default();
+    let mut found = LibraryKinds::default();
     found.file(tree, Path::new("src/lib.rs"), &[], 0)?;
     if found.kinds.is_empty() {
         return Err(Error::Unsuitable(match found.hidden.first() {
@@ -204,7 +204,7 @@ fn requirement(manifest: &toml::Table, name: &str) -> Result<String, Error> {
 
 /// Kinds in the modules of a library.
 #[derive(Default)]
-struct Found {
+struct LibraryKinds {
     /// Paths of types, without the crate.
     kinds: Vec<String>,
     /// Group and plural of each.
@@ -220,7 +220,7 @@ const MOST_FILES: usize = 5_000;
 /// Modules are not nested deeper.
 const DEEPEST: usize = 32;
 
-impl Found {
+impl LibraryKinds {
     /// Reads a file and the files of its modules.
     fn file(&mut self, tree: &Tree, path: &Path, modules: &[String], depth: usize) -> Result<(), Error> {
         if depth > DEEPEST {

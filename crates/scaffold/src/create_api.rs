@@ -23,7 +23,7 @@ pub fn create_api(folder: &Path, api: &Api) -> Result<Report, Error> {
 
 /// Puts the kind into a tree. Returns whether `make manifests` has to render `config/`.
 fn add(tree: &mut Tree, api: &Api) -> Result<bool, Error> {
-    let before = ProjectFile::of(tree)?;
+    let before = ProjectFile::read(tree)?;
     let now = sources(tree, &before, api)?;
     record::finish(tree, Some(&before), now)
 }
@@ -144,7 +144,7 @@ fn types(tree: &mut Tree, file: &ProjectFile, resource: &Resource, force: bool) 
     let path = PathBuf::from(&resource.path);
     tree.create(path.clone(), texts::api::types(resource), force)?;
     modules::declare(tree, &path)?;
-    let function = Places::of(file, resource).function;
+    let function = Places::new(file, resource).function;
     let type_path = type_path(resource);
     let resources = file.resources();
     let first = resources.iter().find(|other| other.api && other.is_kind_of(resource));
@@ -165,7 +165,7 @@ fn types(tree: &mut Tree, file: &ProjectFile, resource: &Resource, force: bool) 
 }
 
 fn controller(tree: &mut Tree, file: &ProjectFile, resource: &Resource, force: bool) -> Result<(), Error> {
-    let Places { controller, call, .. } = Places::of(file, resource);
+    let Places { controller, call, .. } = Places::new(file, resource);
     tree.create(controller.clone(), texts::api::controller(file, resource)?, force)?;
     modules::declare(tree, Path::new(&controller))?;
     if let Some(image) = texts::api::image_statement(resource) {

@@ -44,7 +44,7 @@ pub fn create_webhook(folder: &Path, webhook: &Webhook) -> Result<Report, Error>
 
 /// Puts the webhooks into a tree. Returns whether `make manifests` has to render `config/`.
 fn add(tree: &mut Tree, webhook: &Webhook) -> Result<bool, Error> {
-    let before = ProjectFile::of(tree)?;
+    let before = ProjectFile::read(tree)?;
     let now = sources(tree, &before, webhook)?;
     record::finish(tree, Some(&before), now)
 }

@@ -25,12 +25,12 @@ pub struct DeleteApi {
 /// When the project has no such version, other versions depend on it, or its files have changed. Nothing is deleted then.
 pub fn delete_api(folder: &Path, api: &DeleteApi) -> Result<Report, Error> {
     let mut tree = Tree::at(folder);
-    let before = ProjectFile::of(&tree)?;
+    let before = ProjectFile::read(&tree)?;
     let resource = find(&before, api)?;
     let mut now = before.clone();
     now.remove_resource(&resource);
     external::forget(&mut tree, &now, &resource)?;
-    let places = Places::of(&before, &resource);
+    let places = Places::new(&before, &resource);
     let mut files = Vec::new();
     if resource.api {
         files.push((PathBuf::from(&resource.path), texts::api::types(&resource)));

@@ -32,7 +32,7 @@ pub struct DeleteWebhook {
 /// When the project has no such webhook, or its file has changed. Nothing is deleted then.
 pub fn delete_webhook(folder: &Path, webhook: &DeleteWebhook) -> Result<Report, Error> {
     let mut tree = Tree::at(folder);
-    let before = ProjectFile::of(&tree)?;
+    let before = ProjectFile::read(&tree)?;
     let known = create_webhook::find(&before, &webhook.group, &webhook.version, &webhook.kind)?;
     let wanted = wanted(&known, webhook)?;
     let mut left = known.clone();

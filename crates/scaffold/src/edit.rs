@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn an_edit_names_missing_code() {
         let error = edit("fn g() {}\n", |file| file.add_statements("f", &["new();".into()])).unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_is_removed_again() {
+    fn removal_restores_the_file_before_an_addition() {
         let texts = [
             "//! Doc.\n\nuse a::b;\n\nfn f(a: A) {\n    let _ = a;\n}\n",
             "//! Doc.\n\npub mod a;\npub mod z;\n\n// Mine.\nfn f(a: A) {\n    a.x( );\n}\n",

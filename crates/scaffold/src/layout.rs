@@ -51,7 +51,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    pub(crate) fn of(file: &ProjectFile, resource: &Resource) -> Self {
+    pub(crate) fn new(file: &ProjectFile, resource: &Resource) -> Self {
         let module = names::module(&resource.kind);
         let singular = resource.kind.to_lowercase();
         let (function, controller, call, name) = match in_group(resource) {

@@ -197,7 +197,7 @@ impl ProjectFile {
     }
 
     /// The file of a project.
-    pub(crate) fn of(tree: &Tree) -> Result<Self, Error> {
+    pub(crate) fn read(tree: &Tree) -> Result<Self, Error> {
         match tree.read(NAME)? {
             Some(text) => Self::parse(&text),
             None => Err(Error::NoProject {

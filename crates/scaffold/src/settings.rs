@@ -28,7 +28,7 @@ pub(crate) const ALL_NAMESPACES: &str =
 /// When a source lacks the place to change or a file cannot be written. Nothing is written then.
 pub fn edit(folder: &Path, changes: Edit) -> Result<Report, Error> {
     let mut tree = Tree::at(folder);
-    let before = ProjectFile::of(&tree)?;
+    let before = ProjectFile::read(&tree)?;
     let mut now = before.clone();
     if changes.multigroup == Some(false) {
         let resources = before.resources();

@@ -24,7 +24,7 @@ pub struct StorageVersion {
 /// written then.
 pub fn set_storage_version(folder: &Path, wanted: &StorageVersion) -> Result<Report, Error> {
     let mut tree = Tree::at(folder);
-    let before = ProjectFile::of(&tree)?;
+    let before = ProjectFile::read(&tree)?;
     let next = create_webhook::find(&before, &wanted.group, &wanted.version, &wanted.kind)?;
     let all = before.resources();
     let versions: Vec<&Resource> = all
@@ -69,7 +69,7 @@ fn sources(
     }
     let Places {
         function, controller, ..
-    } = Places::of(file, next);
+    } = Places::new(file, next);
     modules::edit(tree, "src/packaging.rs", |source| {
         source.replace_statements(&function, &pairs)
     })?;

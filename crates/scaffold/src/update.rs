@@ -41,7 +41,7 @@ type Files = BTreeMap<PathBuf, Vec<u8>>;
 /// written. Nothing is written then.
 pub fn update(folder: &Path, dry_run: bool) -> Result<Updated, Error> {
     let mut tree = Tree::at(folder);
-    let before = ProjectFile::of(&tree)?;
+    let before = ProjectFile::read(&tree)?;
     let (from, own) = (before.program(), env!("CARGO_PKG_VERSION"));
     if from != own {
         return Err(Error::Usage(format!(
@@ -52,7 +52,7 @@ pub fn update(folder: &Path, dry_run: bool) -> Result<Updated, Error> {
     let mut now = before.clone();
     now.set_program();
     now.set_namespaced(before.namespaced());
-    let facts = Facts::of(&tree, &before)?;
+    let facts = Facts::new(&tree, &before)?;
     let old = replay(&before, &facts.init(&before, facts.old.clone()))?;
     let new = replay(&now, &facts.init(&now, facts.new.clone()))?;
     let mut updated = Updated::default();
@@ -144,7 +144,7 @@ struct Facts {
 }
 
 impl Facts {
-    fn of(tree: &Tree, project: &ProjectFile) -> Result<Self, Error> {
+    fn new(tree: &Tree, project: &ProjectFile) -> Result<Self, Error> {
         let manifest = manifest::parse(&tree.text(manifest::FILE)?)?;
         let at = |keys: &[&str]| {
             let mut place = manifest.get(*keys.first()?)?;

@@ -42,7 +42,7 @@ fn first() -> TempDir {
 fn earlier(changes: &[(&str, &str, &str)]) -> (TempDir, Files) {
     let folder = first();
     let mut tree = Tree::at(folder.path());
-    let mut file = ProjectFile::of(&tree).unwrap();
+    let mut file = ProjectFile::read(&tree).unwrap();
     let mut old = replay(&file, &options()).unwrap();
     for (path, then, now) in changes {
         let content = old.get_mut(Path::new(path)).unwrap();
@@ -60,7 +60,7 @@ fn earlier(changes: &[(&str, &str, &str)]) -> (TempDir, Files) {
 /// Updates a project of that earlier release.
 fn update_from(folder: &TempDir, old: &Files) -> Updated {
     let mut tree = Tree::at(folder.path());
-    let mut file = ProjectFile::of(&tree).unwrap();
+    let mut file = ProjectFile::read(&tree).unwrap();
     let (new, mut updated) = (replay(&file, &options()).unwrap(), Updated::default());
     merge(&mut tree, &mut file, old, &new, &mut updated).unwrap();
     tree.write(project_file::NAME, file.text().unwrap());
@@ -213,7 +213,7 @@ fn a_dry_run_shows_what_an_update_writes() {
 }
 
 #[test]
-fn what_the_author_deleted_stays_deleted() {
+fn files_that_the_author_deleted_stay_deleted() {
     let (folder, mut old) = earlier(&[
         ("Makefile", "## What exists", "## Show this list"),
         ("Dockerfile", "AS builder", "AS build"),
@@ -236,7 +236,7 @@ fn what_the_author_deleted_stays_deleted() {
 fn a_file_of_the_author_in_a_new_place_is_kept_beside_the_new_one() {
     let (folder, mut old) = earlier(&[]);
     old.remove(Path::new("src/webhook/mod.rs"));
-    let mut file = ProjectFile::of(&Tree::at(folder.path())).unwrap();
+    let mut file = ProjectFile::read(&Tree::at(folder.path())).unwrap();
     file.set_hash("src/webhook/mod.rs", None);
     fs::write(folder.path().join(project_file::NAME), file.text().unwrap()).unwrap();
     fs::write(folder.path().join("src/webhook/mod.rs"), "// Mine.\n").unwrap();
@@ -251,7 +251,7 @@ fn a_file_of_the_author_in_a_new_place_is_kept_beside_the_new_one() {
 fn files_that_are_no_longer_generated_go_unless_they_were_changed() {
     let folder = first();
     let mut tree = Tree::at(folder.path());
-    let mut file = ProjectFile::of(&tree).unwrap();
+    let mut file = ProjectFile::read(&tree).unwrap();
     for path in ["src/conditions.rs", "src/permissions.rs"] {
         tree.write(path, "// Generated.\n");
         file.set_hash(path, Some(hash(b"// Generated.\n")));
@@ -284,7 +284,7 @@ fn an_update_removes_the_layout() {
 }
 
 #[test]
-fn what_cannot_be_updated_is_refused_and_stays_as_it_is() {
+fn a_failed_update_changes_no_file() {
     let (folder, _) = earlier(&[("src/main.rs", "//! Begins.", "//! Starts the operator.")]);
     let program = env!("CARGO_PKG_VERSION");
     let refused = |expected: &str| {
@@ -317,7 +317,7 @@ fn marks_of_an_earlier_conflict_stop_an_update() {
     let (folder, old) = earlier(&[("src/main.rs", "//! Begins.", "//! Starts the operator.")]);
     edit(&folder, "src/main.rs", "//! Begins.", "<<<<<<< HEAD\n//! Begins.");
     let mut tree = Tree::at(folder.path());
-    let mut file = ProjectFile::of(&tree).unwrap();
+    let mut file = ProjectFile::read(&tree).unwrap();
     let new = replay(&file, &options()).unwrap();
     let error = merge(&mut tree, &mut file, &old, &new, &mut Updated::default()).unwrap_err();
     assert!(
@@ -372,7 +372,7 @@ fn libraries_stay_where_they_are_from() {
             .unwrap()
             .replace(&format!("cliVersion: {program}"), "cliVersion: 0.0.8");
         let file = ProjectFile::parse(text.as_bytes()).unwrap();
-        let facts = Facts::of(&tree, &file).unwrap();
+        let facts = Facts::new(&tree, &file).unwrap();
         assert_eq!((facts.old, facts.new), (old, new), "{dependency}");
     }
 }

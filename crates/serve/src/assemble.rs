@@ -41,7 +41,7 @@ pub enum Error {
 
 /// Contents of an index.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Wanted {
+pub struct IndexContents {
     /// Also the source of every blob, which the HTTP API serves.
     pub blobs: bool,
     /// Everything or nothing: an invalid package is an error.
@@ -52,7 +52,7 @@ pub struct Wanted {
 ///
 /// # Errors
 /// A file cannot be read, no package is valid, or `whole` is set and a package is invalid.
-pub fn build<W: Write>(root: &Path, out: W, fingerprint: &[u8], wanted: Wanted) -> Result<W, Error> {
+pub fn build<W: Write>(root: &Path, out: W, fingerprint: &[u8], wanted: IndexContents) -> Result<W, Error> {
     let mut parts = Parts {
         builder: Builder::new(out),
         catalog: Catalog::default(),
@@ -61,7 +61,7 @@ pub fn build<W: Write>(root: &Path, out: W, fingerprint: &[u8], wanted: Wanted) 
         unreadable: Vec::new(),
         failure: None,
     };
-    let lighten = |blob: Blob, value: &Value<'_>| Ok(BlobSummary::of(blob, value, wanted.blobs));
+    let lighten = |blob: Blob, value: &Value<'_>| Ok(BlobSummary::new(blob, value, wanted.blobs));
     for batch in batches(walk::files(root).map_err(load::Error::from)?) {
         match batch.as_slice() {
             [file] => {
@@ -110,7 +110,7 @@ struct BlobSummary {
 
 impl BlobSummary {
     /// Removes the large parts from a bundle and converts them to the form of the index.
-    fn of(mut blob: Blob, value: &Value<'_>, with_text: bool) -> Self {
+    fn new(mut blob: Blob, value: &Value<'_>, with_text: bool) -> Self {
         let mut prepared = None;
         if let Blob::Bundle(bundle) = &mut blob {
             // Validation reports why properties are invalid.

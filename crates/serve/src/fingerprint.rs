@@ -17,7 +17,7 @@ use super::trusted;
 ///
 /// # Errors
 /// A file cannot be read.
-pub fn of(root: &Path) -> Result<Vec<u8>, load::Error> {
+pub fn compute(root: &Path) -> Result<Vec<u8>, load::Error> {
     if !root.is_dir() {
         return Err(load::Error::NotADirectory(root.to_owned()));
     }
@@ -106,7 +106,7 @@ pub fn remembered(root: &Path, cache: &Path) -> Result<Vec<u8>, load::Error> {
     }
     // Files that changed a moment ago may change again within the same tick.
     let settled = before.filter(|stamp| stamp.settled());
-    let fingerprint = of(root)?;
+    let fingerprint = compute(root)?;
     if let Some(stamp) = settled
         && Stamp::read(root) == settled
     {
@@ -187,11 +187,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_is_taken_while_the_files_are_the_same() {
+    fn the_cache_is_used_while_the_files_are_unchanged() {
         let (_root, configs, cache) = catalog();
         settle(&configs);
         let first = remembered(&configs, &cache).unwrap();
-        assert_eq!(first, of(&configs).unwrap());
+        assert_eq!(first, compute(&configs).unwrap());
         // A value that only the cached file has shows that the catalog is not read again.
         let kept = vec![7; 16];
         keep(&cache.join(SEEN_FILE), Stamp::read(&configs).unwrap(), &kept).unwrap();
@@ -207,7 +207,7 @@ mod tests {
             .set_modified(modified)
             .unwrap();
         let changed = remembered(&configs, &cache).unwrap();
-        assert_eq!(changed, of(&configs).unwrap());
+        assert_eq!(changed, compute(&configs).unwrap());
         assert_ne!(changed, first);
     }
 

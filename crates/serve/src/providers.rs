@@ -9,7 +9,7 @@ use super::lookup::{damaged, decode, name_of, unknown};
 use olmkit_go::strconv::quote;
 
 /// An API that a client looks for.
-pub struct Wanted {
+pub struct ApiQuery {
     /// API group.
     pub group: String,
     /// API version.
@@ -18,7 +18,7 @@ pub struct Wanted {
     pub kind: String,
 }
 
-impl std::fmt::Display for Wanted {
+impl std::fmt::Display for ApiQuery {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let [group, version, kind] = [&self.group, &self.version, &self.kind].map(|text| quote(text));
         write!(formatter, "group:{group} version:{version} kind:{kind}")
@@ -45,7 +45,7 @@ pub fn channel_entry(
 ///
 /// # Errors
 /// There are none, or the index is damaged.
-pub fn providers(index: &Index, wanted: &Wanted, latest: bool) -> Result<Vec<api::ChannelEntry>, Status> {
+pub fn providers(index: &Index, wanted: &ApiQuery, latest: bool) -> Result<Vec<api::ChannelEntry>, Status> {
     let mut found = Vec::new();
     for slot in index.packages() {
         let package = index.section(slot).map_err(|error| damaged(&error))?;

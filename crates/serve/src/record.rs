@@ -110,7 +110,7 @@ pub fn prepare(bundle: &Bundle) -> Result<Prepared, Error> {
             value: value.to_owned(),
         });
     }
-    let objects = objects::of(bundle);
+    let objects = objects::inline(bundle);
     let metadata = metadata.filter(|_| objects::csv(&objects).is_none()).map(str::to_owned);
     let related_images = match metadata {
         Some(_) => bundle

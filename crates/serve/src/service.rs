@@ -18,7 +18,7 @@ use super::index::format::{
     ChannelSection, EntrySection, Extent, ListItem, ManifestsPiece, PackageDisplay, PackageSection,
 };
 use super::lookup::{damaged, decode, name_of, unknown};
-use super::providers::{Wanted, channel_entry, providers};
+use super::providers::{ApiQuery, channel_entry, providers};
 use super::record;
 use olmkit_go::strconv::quote;
 
@@ -254,7 +254,7 @@ impl Registry for Service {
         let api::GetAllProvidersRequest {
             group, version, kind, ..
         } = request.into_inner();
-        let found = providers(&index, &Wanted { group, version, kind }, false)?;
+        let found = providers(&index, &ApiQuery { group, version, kind }, false)?;
         Ok(stream(found, connection.as_ref()))
     }
 
@@ -267,7 +267,7 @@ impl Registry for Service {
         let api::GetLatestProvidersRequest {
             group, version, kind, ..
         } = request.into_inner();
-        let found = providers(&index, &Wanted { group, version, kind }, true)?;
+        let found = providers(&index, &ApiQuery { group, version, kind }, true)?;
         Ok(stream(found, connection.as_ref()))
     }
 
@@ -279,7 +279,7 @@ impl Registry for Service {
         let api::GetDefaultProviderRequest {
             group, version, kind, ..
         } = request.into_inner();
-        let wanted = Wanted { group, version, kind };
+        let wanted = ApiQuery { group, version, kind };
         for found in providers(&index, &wanted, true)? {
             let package = package(&index, &found.package_name)?;
             if found.channel_name == package.default_channel {

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 pub use super::assemble::Error;
-use super::assemble::{Wanted, build};
+use super::assemble::{IndexContents, build};
 use super::fingerprint;
 use super::index::{self, Index, Storage};
 use super::trusted;
@@ -23,7 +23,7 @@ pub struct Options<'p> {
     /// Use the prepared index or fail.
     pub enforce: bool,
     /// Contents of the index.
-    pub wanted: Wanted,
+    pub wanted: IndexContents,
 }
 
 /// Origin of an index.
@@ -46,7 +46,7 @@ pub fn prepared_without_blobs(root: &Path, options: Options<'_>) -> Result<Optio
     let Some(cache) = options.cache.filter(|_| options.wanted.blobs && !options.enforce) else {
         return Ok(None);
     };
-    let wanted = Wanted {
+    let wanted = IndexContents {
         blobs: false,
         ..options.wanted
     };
@@ -65,7 +65,7 @@ pub fn index(root: &Path, options: Options<'_>) -> Result<(Index, Provenance), E
     let fingerprint = match cache {
         // Enforcing integrity means reading every byte.
         Some(cache) if !enforce => fingerprint::remembered(root, cache)?,
-        _ => fingerprint::of(root)?,
+        _ => fingerprint::compute(root)?,
     };
     if let Some(cache) = cache {
         match prepared(cache, &fingerprint, wanted) {
@@ -103,7 +103,7 @@ pub fn index(root: &Path, options: Options<'_>) -> Result<(Index, Provenance), E
 }
 
 /// The index in a cache directory, if it fits.
-fn prepared(cache: &Path, fingerprint: &[u8], wanted: Wanted) -> Result<Index, index::OpenError> {
+fn prepared(cache: &Path, fingerprint: &[u8], wanted: IndexContents) -> Result<Index, index::OpenError> {
     let file = trusted::open(&cache.join(INDEX_FILE))?;
     let index = Index::open_for(Storage::File(file), fingerprint)?;
     if wanted.blobs && !index.has_blobs() {
@@ -117,13 +117,13 @@ fn prepared(cache: &Path, fingerprint: &[u8], wanted: Wanted) -> Result<Index, i
 }
 
 /// Checks that an index is byte for byte the one that the catalog yields.
-fn verify(root: &Path, cache: &Path, fingerprint: &[u8], wanted: Wanted, index: &Index) -> Result<(), Error> {
+fn verify(root: &Path, cache: &Path, fingerprint: &[u8], wanted: IndexContents, index: &Index) -> Result<(), Error> {
     let opened = trusted::open(&cache.join(INDEX_FILE)).map_err(index::OpenError::Read);
     let compare = Compare {
         file: BufReader::new(opened.map_err(Error::Enforced)?),
         buffer: Vec::new(),
     };
-    let wanted = Wanted {
+    let wanted = IndexContents {
         blobs: index.has_blobs(),
         ..wanted
     };
@@ -164,11 +164,11 @@ impl Write for Compare {
 /// # Errors
 /// The catalog cannot be read or is wrong.
 pub fn bytes(root: &Path) -> Result<Vec<u8>, Error> {
-    let wanted = Wanted {
+    let wanted = IndexContents {
         whole: true,
-        ..Wanted::default()
+        ..IndexContents::default()
     };
-    build(root, Vec::new(), &fingerprint::of(root)?, wanted)
+    build(root, Vec::new(), &fingerprint::compute(root)?, wanted)
 }
 
 fn open(storage: Storage) -> Result<Index, Error> {
@@ -176,7 +176,7 @@ fn open(storage: Storage) -> Result<Index, Error> {
 }
 
 /// Builds the index in a cache directory: under another name first, so that no reader sees a partial file.
-fn keep(root: &Path, cache: &Path, fingerprint: &[u8], wanted: Wanted) -> Result<Index, Error> {
+fn keep(root: &Path, cache: &Path, fingerprint: &[u8], wanted: IndexContents) -> Result<Index, Error> {
     let write = |error: std::io::Error| Error::Build(index::BuildError::Write(error));
     std::fs::create_dir_all(cache).map_err(write)?;
     let file = temporary::File::within(cache, ".index-").map_err(write)?;
@@ -200,7 +200,7 @@ mod tests {
         Options {
             cache: Some(cache),
             enforce,
-            wanted: Wanted::default(),
+            wanted: IndexContents::default(),
         }
     }
 
@@ -283,8 +283,8 @@ mod tests {
         let evil = root.path().join("evil");
         std::fs::create_dir(&evil).unwrap();
         std::fs::write(evil.join("p.yaml"), CATALOG.replace("r.io/p:v1", "evil.io/p:v1")).unwrap();
-        let fingerprint = fingerprint::of(&configs).unwrap();
-        let forged = build(&evil, Vec::new(), &fingerprint, Wanted::default()).unwrap();
+        let fingerprint = fingerprint::compute(&configs).unwrap();
+        let forged = build(&evil, Vec::new(), &fingerprint, IndexContents::default()).unwrap();
         std::fs::create_dir(&cache).unwrap();
         std::fs::write(cache.join(INDEX_FILE), &forged).unwrap();
         let error = index(&configs, in_cache(&cache, true)).unwrap_err();
@@ -386,9 +386,9 @@ mod tests {
         assert!(matches!(provenance, Provenance::Prepared));
         assert_eq!(left_out(&again), left_out(&built), "a prepared index lists it too");
         let whole = Options {
-            wanted: Wanted {
+            wanted: IndexContents {
                 whole: true,
-                ..Wanted::default()
+                ..IndexContents::default()
             },
             ..in_cache(&cache, false)
         };
@@ -423,9 +423,9 @@ mod tests {
         let (_root, configs, cache) = catalog();
         index(&configs, in_cache(&cache, false)).unwrap();
         let with_blobs = Options {
-            wanted: Wanted {
+            wanted: IndexContents {
                 blobs: true,
-                ..Wanted::default()
+                ..IndexContents::default()
             },
             ..in_cache(&cache, false)
         };

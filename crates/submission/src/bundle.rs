@@ -108,7 +108,7 @@ impl Bundle {
             let problem = format!("the ClusterServiceVersion is {}, not a mapping", document.root.kind());
             return Err(document.view().raise(problem));
         }
-        let _ = self.facts.set(Facts::of(self, &Ok(&document)));
+        let _ = self.facts.set(Facts::new(self, &Ok(&document)));
         Ok(document)
     }
 
@@ -119,7 +119,7 @@ impl Bundle {
         }
         let csv = self.csv();
         self.facts
-            .get_or_init(|| Facts::of(self, &csv.as_ref().map_err(Clone::clone)))
+            .get_or_init(|| Facts::new(self, &csv.as_ref().map_err(Clone::clone)))
     }
 
     /// The name in the ClusterServiceVersion.
@@ -203,7 +203,7 @@ impl Bundle {
 }
 
 impl Facts {
-    fn of(bundle: &Bundle, csv: &Result<&Document, Raise>) -> Self {
+    fn new(bundle: &Bundle, csv: &Result<&Document, Raise>) -> Self {
         let csv = csv.as_ref().map_err(|raise| (*raise).clone());
         let part = |view: Result<View<'_>, Raise>| {
             view.map(|view| Document {

@@ -21,7 +21,7 @@ pub(crate) struct Affected<T> {
 }
 
 impl<T: Ord + Clone> Affected<T> {
-    fn of(all: impl Iterator<Item = T>, is_in: impl Fn(&T) -> (bool, bool)) -> Self {
+    fn new(all: impl Iterator<Item = T>, is_in: impl Fn(&T) -> (bool, bool)) -> Self {
         let (mut added, mut modified, mut deleted) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for one in all {
             match is_in(&one) {
@@ -89,16 +89,16 @@ impl Change {
         }
         let both = |is: &dyn Fn(&Repository) -> bool| (is(head), is(base));
         Self {
-            operators: Affected::of(operators.into_iter(), |name| {
+            operators: Affected::new(operators.into_iter(), |name| {
                 both(&|repository| repository.has_operator(name))
             }),
-            bundles: Affected::of(bundles.into_iter(), |(operator, version)| {
+            bundles: Affected::new(bundles.into_iter(), |(operator, version)| {
                 both(&|repository| repository.has_bundle(operator, version))
             }),
-            catalogs: Affected::of(catalogs.into_iter(), |name| {
+            catalogs: Affected::new(catalogs.into_iter(), |name| {
                 both(&|repository| repository.has_catalog(name))
             }),
-            catalog_operators: Affected::of(catalog_operators.into_iter(), |(catalog, operator)| {
+            catalog_operators: Affected::new(catalog_operators.into_iter(), |(catalog, operator)| {
                 both(&|repository| repository.has_operator_catalog(catalog, operator))
             }),
             extra_files,
@@ -167,7 +167,7 @@ impl Change {
 
 /// A finding at the first of some bundles.
 pub(crate) fn first_bundle(rule: &'static Rule, message: String, bundles: &BTreeSet<Pair>) -> Finding {
-    let finding = Finding::of(rule, message);
+    let finding = Finding::from_rule(rule, message);
     match bundles.first() {
         Some((operator, version)) => finding.file(format!("operators/{operator}/{version}")),
         None => finding,

@@ -60,7 +60,7 @@ impl Change {
         };
         let mut all: Vec<Checked> = found.into_iter().map(|finding| of(finding, false)).collect();
         if let Err(raise) = result {
-            let mut finding = Finding::of(&deletion::DELETED, raise.text);
+            let mut finding = Finding::from_rule(&deletion::DELETED, raise.text);
             finding.file = raise.file.map(Into::into);
             finding.position = raise.position;
             all.push(of(
@@ -94,14 +94,14 @@ impl Change {
         }
         if self.operators.all().len() > 1 && !bundles.all().is_empty() {
             let message = format!("The PR affects more than one operator: {}", list(self.operators.all()));
-            found.push(Finding::of(&OPERATORS, message).hint("open one pull request for each operator"));
+            found.push(Finding::from_rule(&OPERATORS, message).hint("open one pull request for each operator"));
         }
         deletion::check(&bundles.deleted, head, base, found)?;
         if !self.extra_files.is_empty() {
             let message = format!("The PR affects non-operator files: {}", list(&self.extra_files));
             let file = self.extra_files.first().cloned().unwrap_or_default();
             found.push(
-                Finding::of(&EXTRA, message)
+                Finding::from_rule(&EXTRA, message)
                     .file(file)
                     .hint("remove these files from the change"),
             );

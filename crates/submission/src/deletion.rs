@@ -53,7 +53,12 @@ pub(crate) fn check(
                 there.catalog
             );
             let hint = "remove the bundle from the catalog first, in a separate pull request";
-            found.push(Finding::of(&DELETED, message).file(&there.file).at(*at).hint(hint));
+            found.push(
+                Finding::from_rule(&DELETED, message)
+                    .file(&there.file)
+                    .at(*at)
+                    .hint(hint),
+            );
         }
     }
     Ok(())

@@ -64,7 +64,7 @@ pub(crate) fn update_graph<'a>(operator: &'a Operator, channel: &str) -> Result<
     let bundles = channel_bundles(operator, channel)?;
     let config = operator.config()?.view();
     static REPLACES_MODE: std::sync::LazyLock<Node> =
-        std::sync::LazyLock::new(|| Node::of(Value::Str("replaces-mode".to_owned())));
+        std::sync::LazyLock::new(|| Node::new(Value::Str("replaces-mode".to_owned())));
     let mode = config.get_or("updateGraph", &REPLACES_MODE)?;
     match mode.node.as_str() {
         Some("semver-mode") => Ok(bundles

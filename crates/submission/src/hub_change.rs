@@ -67,7 +67,7 @@ impl Change {
         if let Some(first) = outside.first() {
             let message = format!("the change touches files outside of operators/: {}", list(&outside));
             let hint = "remove these files from the change; a maintainer can set the label allow/ci-changes";
-            found.push(Finding::of(&FILES, message).file(first.as_str()).hint(hint));
+            found.push(Finding::from_rule(&FILES, message).file(first.as_str()).hint(hint));
         }
         let operators: BTreeSet<&str> = files
             .iter()
@@ -76,7 +76,7 @@ impl Change {
             .collect();
         if operators.len() > 1 {
             let message = format!("the change touches {} operators: {}", operators.len(), list(&operators));
-            found.push(Finding::of(&ONE, message).hint("open one pull request for each operator"));
+            found.push(Finding::from_rule(&ONE, message).hint("open one pull request for each operator"));
         }
         for operator in operators.iter().filter(|operator| !is_sound(operator)) {
             found.push(unsound("operator", operator).file(format!("operators/{operator}")));
@@ -86,7 +86,7 @@ impl Change {
             let hint =
                 "rebase the fork; to remove a version, ask a maintainer for the label allow/operator-version-overwrite";
             found.push(
-                Finding::of(&REBASE, message)
+                Finding::from_rule(&REBASE, message)
                     .file(format!("operators/{operator}"))
                     .hint(hint),
             );
@@ -119,7 +119,7 @@ fn existing(head: &Repository, base: &Repository, operator: &str, version: &str,
     let message = format!("the change modifies {} of a published version", changed.join(", "));
     let hint = "restore it, and add a new version";
     found.push(
-        Finding::of(&EXISTING, message)
+        Finding::from_rule(&EXISTING, message)
             .file(new.file)
             .at(new.root.start)
             .hint(hint),

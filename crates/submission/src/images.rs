@@ -8,7 +8,7 @@ use crate::python::{EMPTY, EMPTY_LIST, Node, Raise, Value, View};
 
 /// A reference to an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct ImageReference {
     /// The reference as written.
     pub(crate) image: String,
     /// The field that names it: `relatedImages`, `container manager`, ….
@@ -16,7 +16,7 @@ pub(crate) struct Named {
     pub(crate) at: Position,
 }
 
-impl Named {
+impl ImageReference {
     /// Returns true if it has a digest.
     pub(crate) fn is_pinned(&self) -> bool {
         is_pinned(&self.image)
@@ -34,7 +34,7 @@ pub(crate) fn is_pinned(image: &str) -> bool {
 pub(crate) const ENVIRONMENT: &str = "RELATED_IMAGE_";
 
 /// All image references, including duplicates.
-pub(crate) fn of_csv(csv: View<'_>) -> Result<Vec<Named>, Raise> {
+pub(crate) fn of_csv(csv: View<'_>) -> Result<Vec<ImageReference>, Raise> {
     let mut found = Vec::new();
     for image in list(csv, &["spec"], "relatedImages")? {
         let text = image.get("image")?.text()?;
@@ -102,8 +102,8 @@ fn items(list: View<'_>) -> Result<Vec<View<'_>>, Raise> {
     }
 }
 
-fn named(image: &str, place: String, view: View<'_>) -> Named {
-    Named {
+fn named(image: &str, place: String, view: View<'_>) -> ImageReference {
+    ImageReference {
         image: image.to_owned(),
         place,
         at: view.at,
@@ -111,7 +111,7 @@ fn named(image: &str, place: String, view: View<'_>) -> Named {
 }
 
 /// Strings in the annotations of nested objects that look like a reference.
-fn in_annotations(node: &Node, is_in_metadata: bool, found: &mut Vec<Named>) {
+fn in_annotations(node: &Node, is_in_metadata: bool, found: &mut Vec<ImageReference>) {
     let Value::Dict(entries) = &node.value else { return };
     let annotations = node.get("metadata").and_then(|metadata| metadata.get("annotations"));
     if let Some(Value::Dict(annotations)) = annotations.map(|annotations| &annotations.value) {
@@ -120,7 +120,7 @@ fn in_annotations(node: &Node, is_in_metadata: bool, found: &mut Vec<Named>) {
                 continue;
             };
             for image in references_in(text) {
-                found.push(Named {
+                found.push(ImageReference {
                     image: image.to_owned(),
                     place: format!("annotation {key}"),
                     at: value.start,
@@ -176,6 +176,9 @@ mod tests {
                 "annotation other: registry.example.com:5000/e/f:1",
             ]
         );
-        assert!(found.first().is_some_and(Named::is_pinned) && !found.last().is_some_and(Named::is_pinned));
+        assert!(
+            found.first().is_some_and(ImageReference::is_pinned)
+                && !found.last().is_some_and(ImageReference::is_pinned)
+        );
     }
 }

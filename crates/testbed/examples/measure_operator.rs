@@ -35,7 +35,7 @@ use kube::{
 };
 use kube_testbed::{
     ControlPlane, Options,
-    faults::{FaultProxy, Seen, Verb},
+    faults::{FaultProxy, ProxiedRequest, Verb},
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -213,7 +213,7 @@ impl Bench {
     }
 
     /// Waits until the operator has sent no request for a while. Returns its requests after `known`.
-    async fn quiet(&self, known: usize) -> Vec<Seen> {
+    async fn quiet(&self, known: usize) -> Vec<ProxiedRequest> {
         let mut seen = (self.proxy.count(), Instant::now());
         while seen.1.elapsed() < QUIET {
             sleep(Duration::from_millis(100)).await;
@@ -225,7 +225,7 @@ impl Bench {
     }
 
     /// Waits until `count` objects have their Deployments and the operator is quiet. Fails if it gives up before.
-    async fn settled(&self, count: usize, known: usize) -> anyhow::Result<Vec<Seen>> {
+    async fn settled(&self, count: usize, known: usize) -> anyhow::Result<Vec<ProxiedRequest>> {
         for _ in 0..5 {
             let requests = self.quiet(known).await;
             let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), NAMESPACE);
@@ -297,12 +297,12 @@ fn mib(value: f64) -> String {
 }
 
 /// Returns true if a request changes something. Access reviews are created too, but change nothing.
-fn writes(seen: &Seen) -> bool {
+fn writes(seen: &ProxiedRequest) -> bool {
     seen.verb.is_write() && seen.resource != "selfsubjectaccessreviews"
 }
 
 /// Counts reads and writes. Opening a watch is neither.
-fn requests(seen: &[Seen]) -> String {
+fn requests(seen: &[ProxiedRequest]) -> String {
     let writes = seen.iter().filter(|seen| writes(seen)).count();
     let reads = seen
         .iter()
@@ -319,7 +319,7 @@ fn requests(seen: &[Seen]) -> String {
 }
 
 /// From `begin` to the last write, in seconds.
-fn last_write(seen: &[Seen], begin: Instant) -> String {
+fn last_write(seen: &[ProxiedRequest], begin: Instant) -> String {
     let last = seen.iter().filter(|seen| writes(seen)).map(|seen| seen.at).max();
     last.map_or_else(
         || "–".to_owned(),

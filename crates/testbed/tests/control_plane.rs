@@ -153,7 +153,7 @@ async fn olm_answers() {
 
 /// Neither a dropped handle nor a process that is killed leaves anything running.
 #[tokio::test]
-async fn nothing_outlives_its_owner() {
+async fn the_control_plane_ends_with_its_owner() {
     // The command waits for the end of its input, which comes with the end of this test.
     let mut owner = Command::new(env!("CARGO_BIN_EXE_kube-testbed"))
         .arg("run")
@@ -290,7 +290,7 @@ async fn definitions_are_served_without_controllers() {
 }
 
 #[tokio::test]
-async fn what_was_stored_survives_crashes() {
+async fn stored_objects_survive_crashes() {
     let control_plane = ControlPlane::start(Options::default().without_controllers())
         .await
         .unwrap();

@@ -89,7 +89,7 @@ async fn the_programs_are_unpacked_and_not_fetched_twice() {
 }
 
 #[tokio::test]
-async fn what_is_not_as_expected_leaves_nothing() {
+async fn an_unexpected_download_leaves_no_file() {
     let directory = tempfile::tempdir().unwrap();
     let content = archive(&FILES);
     let half = archive(FILES.get(..1).unwrap());

@@ -131,7 +131,7 @@ async fn writes_are_refused_late_and_lost() {
 
 /// A black hole delays requests in flight and new ones, and releases them afterwards.
 #[tokio::test]
-async fn nothing_passes_a_black_hole() {
+async fn a_black_hole_stops_all_requests() {
     let (direct, through, proxy) = maps("hole").await;
     let parameters = WatchParams::default().disable_bookmarks();
     let mut events = std::pin::pin!(through.watch(&parameters, "0").await.unwrap());
@@ -162,7 +162,7 @@ async fn nothing_passes_a_black_hole() {
 }
 
 #[tokio::test]
-async fn what_was_checked_can_be_forgotten() {
+async fn forgotten_requests_still_count() {
     let (_, through, proxy) = maps("forgotten").await;
     through.create(&PostParams::default(), &map("first")).await.unwrap();
     let known = proxy.count();

@@ -46,7 +46,7 @@ pub struct InstallModes {
 impl InstallModes {
     /// Those of a ClusterServiceVersion.
     #[must_use]
-    pub fn of(csv: &Value) -> Self {
+    pub fn from_csv(csv: &Value) -> Self {
         let modes = csv.pointer("/spec/installModes").and_then(Value::as_array);
         let supported = modes
             .into_iter()

@@ -274,7 +274,7 @@ impl Bundle {
     /// The install modes that the operator supports.
     #[must_use]
     pub fn install_modes(&self) -> InstallModes {
-        InstallModes::of(&self.csv.value)
+        InstallModes::from_csv(&self.csv.value)
     }
 }
 

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_libyaml_refuses_is_an_error() {
+    fn documents_that_libyaml_rejects_are_errors() {
         assert!(events(b"a: b: c\n").is_err());
         assert!(events(b"[!!str, a]\n").is_err());
     }

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_number_is_text() {
+    fn near_numbers_are_strings() {
         for text in [
             "1e400", "0x", "0xg", "1.2.3", "-", "+", "._5", "12:30", "0b12", "1e", "--1", "+-1",
         ] {

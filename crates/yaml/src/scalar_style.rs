@@ -42,7 +42,7 @@ pub(super) fn is_multiline(text: &str) -> bool {
 }
 
 fn allowed(wanted: ScalarStyle, text: &str, simple_key: bool) -> ScalarStyle {
-    let traits = Traits::of(text);
+    let traits = Traits::new(text);
     let mut style = wanted;
     if simple_key && traits.line_breaks {
         style = ScalarStyle::Double;
@@ -60,7 +60,7 @@ fn allowed(wanted: ScalarStyle, text: &str, simple_key: bool) -> ScalarStyle {
 }
 
 impl Traits {
-    fn of(text: &str) -> Self {
+    fn new(text: &str) -> Self {
         let mut traits = Self {
             indicators: text.starts_with("---") || text.starts_with("..."),
             ..Self::default()

@@ -221,7 +221,7 @@ fn close(a: &Json, b: &Json) -> bool {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(value in values()) {
+    fn written_values_are_read_back(value in values()) {
         let text = value_to_string(&value).expect("YAML");
         prop_assert!(close(&read(&text), &value), "{text}");
     }

@@ -12,7 +12,7 @@ pub struct Answer {
 
 impl Answer {
     /// An observation in the cluster.
-    pub fn of(message: String) -> Self {
+    pub fn new(message: String) -> Self {
         Self {
             status: 200,
             message,

@@ -49,7 +49,7 @@ fn the_first_version_saves_every_night() {
 }
 
 #[test]
-fn what_is_no_backup_is_named() {
+fn an_invalid_backup_is_named() {
     let error = |object, version: &str| convert(object, version).unwrap_err();
     assert_eq!(error(json!({}), "backup.example.com/v1"), "spec is missing");
     let old = backup("v1alpha1", json!({"volume": "data"}));

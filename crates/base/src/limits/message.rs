@@ -28,7 +28,7 @@ pub fn quoted(text: &str) -> Cow<'_, str> {
     let mut copied = 0;
     let mut start = 0;
     for line in text.split_inclusive('\n') {
-        let words = Words::of(if line.len() > longest { line } else { "" });
+        let words = Words::new(if line.len() > longest { line } else { "" });
         for word in words.filter(|word| word.len() > longest) {
             let (from, to) = (start + word.start, start + word.end);
             short.push_str(text.get(copied..from).unwrap_or_default());
@@ -95,7 +95,7 @@ struct Words<'t> {
 }
 
 impl<'t> Words<'t> {
-    fn of(text: &'t str) -> Self {
+    fn new(text: &'t str) -> Self {
         Self {
             text,
             at: 0,
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_short_stays() {
+    fn messages_with_short_words_are_unchanged() {
         for text in ["", "a \"b\" c", "one \" two", " \t\n", "\"", "a\\\"b"] {
             assert_eq!(quoted(text), text);
             assert_eq!(message(text), text);
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn words_are_what_people_take_for_words() {
         let text = "a \"b c\" d=\"e\\\" f\" \"g";
-        let words: Vec<&str> = Words::of(text).map(|word| &text[word]).collect();
+        let words: Vec<&str> = Words::new(text).map(|word| &text[word]).collect();
         assert_eq!(words, ["a", "\"b c\"", "d=", "\"e\\\" f\"", "\"g"]);
     }
 }

@@ -27,7 +27,7 @@ impl GroupVersionKind {
 
     /// Reads `apiVersion` and `kind` of an object. As in apimachinery, fields that are not strings count as absent, and
     /// an `apiVersion` with more than one slash gives an empty result.
-    pub fn of(node: &Node) -> Self {
+    pub fn from_node(node: &Node) -> Self {
         let text = |field: &str| node.get(field).and_then(Node::as_str).unwrap_or_default();
         match split_api_version(text("apiVersion")) {
             Some((group, version)) => Self::new(group, version, text("kind")),

@@ -67,7 +67,7 @@ mod tests {
     use super::UntrustedText;
 
     #[test]
-    fn nothing_that_commands_a_terminal_is_displayed() {
+    fn control_characters_are_never_displayed() {
         let all: String = ('\0'..='\u{ffff}').collect();
         let shown = UntrustedText::new(&all).to_string();
         assert!(!shown.contains(UntrustedText::is_unsafe));

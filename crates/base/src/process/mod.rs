@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_a_program_has_started_survives_its_time_limit() {
+    fn a_time_limit_ends_all_child_processes() {
         on_first_start(|| {});
         let folder = tempfile::tempdir().unwrap();
         // Ignored signals are inherited. The second program ends, and what it has started keeps the output open.

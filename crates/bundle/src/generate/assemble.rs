@@ -28,7 +28,7 @@ pub(super) fn assemble(mut input: Input, options: &Options, notices: &mut Vec<No
     let found = collect(input, notices)?;
     unknown_fields::report(&found, notices);
     let mut csv = base::choose(&found, project_base.as_ref(), options, notices)?;
-    let kept = strict::Kept::of(&csv);
+    let kept = strict::BaseValues::from_base(&csv);
     let related = images::related(&found, notices)?;
     csv.set_at(&["spec", "relatedImages"], Value::Array(related));
     version(&mut csv, options)?;

@@ -13,13 +13,13 @@ use crate::olm_certificates;
 
 /// Values of the base that are overwritten.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct BaseValues {
     related_images: Vec<Value>,
     icon_is_empty: bool,
 }
 
-impl Kept {
-    pub fn of(base: &Value) -> Self {
+impl BaseValues {
+    pub fn from_base(base: &Value) -> Self {
         let related_images = base
             .pointer("/spec/relatedImages")
             .and_then(Value::as_array)
@@ -54,7 +54,7 @@ pub(super) fn upgrade_edges(csv: &mut Value, options: &Options) {
 }
 
 /// Reports values that the default mode overwrites.
-pub(super) fn compare(kept: &Kept, csv: &Value, notices: &mut Vec<Notice>) {
+pub(super) fn compare(kept: &BaseValues, csv: &Value, notices: &mut Vec<Notice>) {
     let now = csv
         .pointer("/spec/relatedImages")
         .and_then(Value::as_array)
@@ -73,7 +73,7 @@ pub(super) fn compare(kept: &Kept, csv: &Value, notices: &mut Vec<Notice>) {
 }
 
 /// Keeps, merges and prunes.
-pub(super) fn improve(found: &Collection, kept: &Kept, csv: &mut Value) {
+pub(super) fn improve(found: &Collection, kept: &BaseValues, csv: &mut Value) {
     let mut related = csv
         .pointer("/spec/relatedImages")
         .and_then(Value::as_array)

@@ -66,7 +66,7 @@ fn read_object(path: &str, bytes: &[u8]) -> Result<Object, Box<Finding>> {
             DocumentError::Separator { line, .. } => Some(*line),
             DocumentError::Empty => None,
         };
-        let mut problem = Finding::of(&LOAD_5, error.to_string())
+        let mut problem = Finding::from_rule(&LOAD_5, error.to_string())
             .hint("the file needs a Kubernetes object; only a comment may follow `---` on its line");
         problem.position = line.map(|line| yaml::Position {
             line: u32::try_from(line).unwrap_or(u32::MAX),
@@ -121,7 +121,7 @@ pub(super) fn infinite_annotations_as_text(root: &mut yaml::Node) {
 }
 
 pub(super) fn failed(error: &yaml::Error) -> Box<Finding> {
-    let mut problem = Finding::of(&LOAD_5, conversion_text(error));
+    let mut problem = Finding::from_rule(&LOAD_5, conversion_text(error));
     problem.position = error.position();
     problem.hint = syntax_hint(error);
     Box::new(problem)
@@ -164,7 +164,8 @@ fn conversion_text(error: &yaml::Error) -> String {
 
 /// The generic reading requires a map with a kind. An empty document passes.
 fn check_kind(value: &Value) -> Result<(), Box<Finding>> {
-    let refuse = |text: String| Finding::of(&LOAD_5, format!("error unmarshaling JSON: while decoding JSON: {text}"));
+    let refuse =
+        |text: String| Finding::from_rule(&LOAD_5, format!("error unmarshaling JSON: while decoding JSON: {text}"));
     match value {
         Value::Null => Ok(()),
         Value::Object(_) => {

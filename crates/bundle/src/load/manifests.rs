@@ -86,7 +86,7 @@ define_rules! {
 
 /// Result of loading.
 #[derive(Debug, Default)]
-pub(super) struct Loaded {
+pub(super) struct LoadedManifests {
     pub objects: Vec<Object>,
     pub name: String,
     pub problems: Vec<Finding>,
@@ -132,8 +132,8 @@ fn visible_files<'a>(tree: &'a Tree, directory: &str) -> impl Iterator<Item = (S
 }
 
 /// Loads the directory: every ClusterServiceVersion found adds its directory.
-pub(super) fn load(tree: &Tree, root: &str, directory: &str, mut files: BTreeMap<String, Manifest>) -> Loaded {
-    let mut loaded = Loaded::default();
+pub(super) fn load(tree: &Tree, root: &str, directory: &str, mut files: BTreeMap<String, Manifest>) -> LoadedManifests {
+    let mut loaded = LoadedManifests::default();
     let mut errors: Vec<String> = Vec::new();
     let (mut found, mut complete) = (false, false);
     let mut directories = BTreeSet::new();
@@ -201,7 +201,13 @@ pub(super) fn load(tree: &Tree, root: &str, directory: &str, mut files: BTreeMap
 }
 
 /// A file that is named like an annotations file must read as one.
-fn check_annotations(tree: &Tree, root: &str, path: &str, loaded: &mut Loaded, errors: &mut Vec<String>) -> bool {
+fn check_annotations(
+    tree: &Tree,
+    root: &str,
+    path: &str,
+    loaded: &mut LoadedManifests,
+    errors: &mut Vec<String>,
+) -> bool {
     let Some(bytes) = tree.file(path) else { return true };
     match typed_yaml(bytes, "AnnotationsFile") {
         Ok(_) => true,
@@ -234,7 +240,7 @@ fn missing_csv(files: &BTreeMap<String, Manifest>, shown: &str, directory: &str)
         .filter(|object| object.value.is_null());
     for object in kindless {
         problems.push(
-            Finding::of(&LOAD_1, "the first YAML document of this file is empty")
+            Finding::from_rule(&LOAD_1, "the first YAML document of this file is empty")
                 .file(&object.path)
                 .at(object.node.start)
                 .hint(
@@ -244,7 +250,7 @@ fn missing_csv(files: &BTreeMap<String, Manifest>, shown: &str, directory: &str)
     }
     if problems.is_empty() {
         problems.push(
-            Finding::of(&LOAD_1, format!("unable to find a csv in bundle directory {shown}"))
+            Finding::from_rule(&LOAD_1, format!("unable to find a csv in bundle directory {shown}"))
                 .file(directory)
                 .hint("one file must hold an object with `kind: ClusterServiceVersion`"),
         );
@@ -335,7 +341,8 @@ impl Directory<'_> {
         if !stopped {
             self.errors.push(message.clone());
         }
-        self.problems.push(Finding::of(rule, message).file(path).hint(hint));
+        self.problems
+            .push(Finding::from_rule(rule, message).file(path).hint(hint));
     }
 
     fn decode(&self, object: &mut Object, name: &str, csvs: &mut usize) -> Result<(), Box<Finding>> {
@@ -344,12 +351,12 @@ impl Directory<'_> {
                 *csvs += 1;
                 if *csvs > 1 {
                     let hint = "a bundle contains one version of one operator; move the other ClusterServiceVersion to a separate bundle";
-                    let problem = Finding::of(&LOAD_6, "invalid bundle: contains multiple CSVs");
+                    let problem = Finding::from_rule(&LOAD_6, "invalid bundle: contains multiple CSVs");
                     return Err(Box::new(problem.hint(hint)));
                 }
             }
             ("CustomResourceDefinition", version) if type_of(object).is_none() => {
-                let problem = Finding::of(&LOAD_8, format!("unsupported CRD version {version} for {name}"))
+                let problem = Finding::from_rule(&LOAD_8, format!("unsupported CRD version {version} for {name}"))
                     .at(object.position("/apiVersion"))
                     .hint("use `apiVersion: apiextensions.k8s.io/v1`");
                 return Err(Box::new(problem));

@@ -73,7 +73,7 @@ pub(crate) fn detect(
             Entry::File(_) => files.push(name),
             Entry::LinkedDirectory | Entry::Unreadable(_) => {
                 let path = filepath::join(&shown, name);
-                let problem = Finding::of(&LOC_7, format!("Unable to read file {path} in bundle"))
+                let problem = Finding::from_rule(&LOC_7, format!("Unable to read file {path} in bundle"))
                     .file(filepath::join(directory, name))
                     .hint("replace the link by the file it should point to");
                 return Err(Box::new(problem));
@@ -81,7 +81,7 @@ pub(crate) fn detect(
         }
     }
     if files.is_empty() {
-        let problem = Finding::of(&LOC_6, format!("The directory {shown} contains no yaml files"))
+        let problem = Finding::from_rule(&LOC_6, format!("The directory {shown} contains no yaml files"))
             .file(directory)
             .hint("the manifests of a bundle lie in `manifests/`, not below it; the annotation for the manifests directory must name it");
         return Err(Box::new(problem));

@@ -74,7 +74,7 @@ pub(super) fn find(tree: &Tree, root: &str) -> Result<Metadata, Box<Finding>> {
     if matches!(tree.entry("metadata"), Some(Entry::File(_))) {
         let path = filepath::join(root, USUAL_FILE);
         return Err(Box::new(
-            Finding::of(&LOC_1, format!("open {path}: not a directory")).file("metadata"),
+            Finding::from_rule(&LOC_1, format!("open {path}: not a directory")).file("metadata"),
         ));
     }
     match tree.entry(USUAL_FILE) {
@@ -101,13 +101,13 @@ pub(super) fn find(tree: &Tree, root: &str) -> Result<Metadata, Box<Finding>> {
         Some(Entry::Unreadable(reason)) if !reason.contains("No such file") => {
             let path = filepath::join(root, USUAL_FILE);
             return Err(Box::new(
-                Finding::of(&LOC_1, format!("read {path}: {reason}")).file(USUAL_FILE),
+                Finding::from_rule(&LOC_1, format!("read {path}: {reason}")).file(USUAL_FILE),
             ));
         }
         Some(Entry::Directory | Entry::LinkedDirectory) => {
             let path = filepath::join(root, USUAL_FILE);
             return Err(Box::new(
-                Finding::of(&LOC_1, format!("read {path}: is a directory")).file(USUAL_FILE),
+                Finding::from_rule(&LOC_1, format!("read {path}: is a directory")).file(USUAL_FILE),
             ));
         }
         _ => {}
@@ -133,7 +133,7 @@ pub(super) fn find(tree: &Tree, root: &str) -> Result<Metadata, Box<Finding>> {
     } else {
         "a bundle needs metadata/annotations.yaml with an `annotations:` map; `olmkit generate bundle` writes it"
     };
-    let problem = Finding::of(&LOC_3, format!("metadata not found in {root}"));
+    let problem = Finding::from_rule(&LOC_3, format!("metadata not found in {root}"));
     Err(Box::new(problem.file(USUAL_FILE).hint(hint)))
 }
 

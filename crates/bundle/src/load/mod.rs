@@ -258,7 +258,7 @@ pub fn read(tree: Tree, root: &str) -> Reading {
     let directory = reading.bundle.metadata.manifests_dir();
     if directory == ".." || directory.starts_with("../") {
         reading.stop(
-            Finding::of(
+            Finding::from_rule(
                 &LOC_5,
                 format!("annotation {MANIFESTS} names {directory:?}, which is outside the bundle"),
             )
@@ -339,7 +339,7 @@ fn typed_noting_conversions(node: &yaml::Node, value: &Value, key: &str) -> Resu
 /// The finding of a value that does not fit its type.
 fn misfit(node: &yaml::Node, error: &DecodeError) -> Finding {
     let message = format!("error unmarshaling JSON: while decoding JSON: {}", error.message);
-    let mut problem = Finding::of(&manifests::LOAD_7, message).path(json_path(&error.pointer));
+    let mut problem = Finding::from_rule(&manifests::LOAD_7, message).path(json_path(&error.pointer));
     problem.position = node.pointer(&error.pointer).map(|node| node.start);
     problem
 }

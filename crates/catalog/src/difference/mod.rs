@@ -223,7 +223,7 @@ enum Fact {
 }
 
 impl Fact {
-    fn of(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         /// Longer strings are not shown, in bytes.
         const SHOWN: usize = 120;
         if text.len() > SHOWN {
@@ -306,7 +306,7 @@ fn named(name: &str) -> String {
 fn facts(catalog: &Catalog) -> Facts {
     let mut facts = Facts::new();
     for package in &catalog.packages {
-        let mut add = |what, value: &str| facts.insert((named(&package.name), what), Fact::of(value));
+        let mut add = |what, value: &str| facts.insert((named(&package.name), what), Fact::parse(value));
         add(Thing::Package, "");
         add(Thing::DefaultChannel, &package.default_channel);
         add(Thing::Description, &package.description);
@@ -320,7 +320,7 @@ fn facts(catalog: &Catalog) -> Facts {
     }
     for channel in &catalog.channels {
         let name = || named(&channel.name);
-        let mut add = |what, value: &str| facts.insert((named(&channel.package), what), Fact::of(value));
+        let mut add = |what, value: &str| facts.insert((named(&channel.package), what), Fact::parse(value));
         add(Thing::Channel { channel: name() }, "");
         for (kind, values) in properties(&channel.properties) {
             let what = Thing::ChannelProperty {
@@ -356,7 +356,7 @@ fn facts(catalog: &Catalog) -> Facts {
     }
     for bundle in &catalog.bundles {
         let own = || named(&bundle.name);
-        let mut add = |what, value: &str| facts.insert((named(&bundle.package), what), Fact::of(value));
+        let mut add = |what, value: &str| facts.insert((named(&bundle.package), what), Fact::parse(value));
         add(Thing::Bundle { bundle: own() }, &version(bundle));
         add(Thing::Image { bundle: own() }, &bundle.image);
         for (kind, values) in properties(&bundle.properties) {
@@ -393,7 +393,7 @@ fn facts(catalog: &Catalog) -> Facts {
                 schema: named(&entry.schema),
                 name: named(&entry.name),
             };
-            facts.insert((named(&blob.package), what), Fact::of(&entry.message));
+            facts.insert((named(&blob.package), what), Fact::parse(&entry.message));
         }
     }
     let mut customs: BTreeMap<(&str, &str, &str), BTreeSet<&str>> = BTreeMap::new();

@@ -111,7 +111,7 @@ pub fn by_package(old: &Catalog, new: &Catalog, package: Option<&str>) -> Vec<Pa
             packages.entry(change.package.clone()).or_default().push(change);
         }
     }
-    let (old, new) = (Contents::of(old), Contents::of(new));
+    let (old, new) = (Contents::new(old), Contents::new(new));
     packages
         .into_iter()
         .map(|(package, changes)| summarize(package, changes, &old, &new))
@@ -127,7 +127,7 @@ struct Contents {
 }
 
 impl Contents {
-    fn of(catalog: &Catalog) -> Self {
+    fn new(catalog: &Catalog) -> Self {
         let mut contents = Contents::default();
         for bundle in &catalog.bundles {
             let package = named(&bundle.package);

@@ -27,7 +27,7 @@ pub fn dot(catalog: &Catalog, selection: &Selection) -> Result<String, String> {
 // Writing to a String cannot fail.
 fn draw(deprecated: &Deprecated<'_>, channel: &Channel, v0: Option<&V0<'_>>, out: &mut String) -> Result<(), String> {
     let id = |name: &str| quote(&format!("{}/{}/{name}", channel.package, channel.name));
-    let marks = Marks::of(deprecated, channel, v0);
+    let marks = Marks::new(deprecated, channel, v0);
     let label = quote(&format!("{} {}", channel.package, channel.name));
     let _ = writeln!(
         out,

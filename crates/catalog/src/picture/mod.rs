@@ -80,7 +80,7 @@ struct Marks<'c> {
 }
 
 impl<'c> Marks<'c> {
-    fn of(deprecated: &'c Deprecated<'c>, channel: &'c Channel, v0: Option<&V0<'_>>) -> Self {
+    fn new(deprecated: &'c Deprecated<'c>, channel: &'c Channel, v0: Option<&V0<'_>>) -> Self {
         let entries = channel.entries();
         let known: BTreeSet<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
         Marks {

@@ -38,7 +38,7 @@ pub(super) struct Rows<'c> {
 impl<'c> Rows<'c> {
     /// Computes the layout of a channel's entries. `is_ignored` decides, for the names at both ends, whether OLM v0
     /// ignores an edge.
-    pub fn of(entries: &'c [ChannelEntry], is_ignored: impl Fn(&str, &str) -> bool) -> Self {
+    pub fn new(entries: &'c [ChannelEntry], is_ignored: impl Fn(&str, &str) -> bool) -> Self {
         let names = order(entries);
         let row: BTreeMap<&str, usize> = names.iter().enumerate().map(|(row, name)| (*name, row)).collect();
         let mut lines = Vec::new();

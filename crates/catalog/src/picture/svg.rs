@@ -50,7 +50,7 @@ pub fn svg(catalog: &Catalog, selection: &Selection) -> Result<String, String> {
     let mut body = String::new();
     let (mut width, mut top) = (LEGEND.len() * CHARACTER, MARGIN + ROW);
     for channel in &channels {
-        let panel = Panel::of(&deprecated, channel, v0.as_ref(), top);
+        let panel = Panel::new(&deprecated, channel, v0.as_ref(), top);
         width = width.max(panel.width());
         panel.draw(&mut body);
         top = panel.bottom() + ROW;
@@ -93,9 +93,9 @@ struct Panel<'c> {
 }
 
 impl<'c> Panel<'c> {
-    fn of(deprecated: &'c Deprecated<'c>, channel: &'c Channel, v0: Option<&V0<'_>>, top: usize) -> Self {
-        let marks = Marks::of(deprecated, channel, v0);
-        let rows = Rows::of(channel.entries(), |from, to| marks.is_ignored(from, to));
+    fn new(deprecated: &'c Deprecated<'c>, channel: &'c Channel, v0: Option<&V0<'_>>, top: usize) -> Self {
+        let marks = Marks::new(deprecated, channel, v0);
+        let rows = Rows::new(channel.entries(), |from, to| marks.is_ignored(from, to));
         let ranges: std::collections::BTreeMap<&str, &str> = channel
             .entries()
             .iter()

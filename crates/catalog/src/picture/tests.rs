@@ -79,7 +79,7 @@ fn more_edges_than_the_limit_are_refused_with_the_way_out() {
 }
 
 #[test]
-fn nothing_to_draw_is_said() {
+fn an_empty_picture_is_reported() {
     let empty = catalog(&[]);
     assert!(svg(&empty, &Selection::default()).unwrap_err().contains("no channels"));
     let catalog = catalog(&[("p", "stable", vec![])]);
@@ -113,19 +113,19 @@ fn upgrades_stand_above_what_they_upgrade() {
         entry("c", "a", &["b", "gone"]),
         entry("c", "", &[]),
     ];
-    let rows = Rows::of(&entries, |_, _| false);
+    let rows = Rows::new(&entries, |_, _| false);
     assert_eq!(rows.names.first(), Some(&"c"));
     let row = |name| rows.names.iter().position(|other| *other == name).unwrap();
     assert!(row("c") < row("b") && row("b") < row("a") && row("c") < row("gone"));
     // Circles and entries that name themselves end too.
     let circle = [entry("a", "b", &["a"]), entry("b", "a", &["b", "a"])];
-    assert_eq!(Rows::of(&circle, |_, _| false).names.len(), 2);
+    assert_eq!(Rows::new(&circle, |_, _| false).names.len(), 2);
 }
 
 #[test]
 fn each_edge_is_drawn() {
     let entries = dense(12, 3);
-    let rows = Rows::of(&entries, |_, _| false);
+    let rows = Rows::new(&entries, |_, _| false);
     let drawn: usize = rows.lines.iter().map(|line| line.from.len()).sum();
     assert_eq!(drawn, entries.iter().flat_map(sources).count());
     for (at, line) in rows.lines.iter().enumerate() {

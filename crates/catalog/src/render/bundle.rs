@@ -110,7 +110,7 @@ impl Source {
             required: &required,
         };
         let properties = properties::collect(&sources, &self.name)?;
-        let related_images = related_images::of(self.csv(), image)
+        let related_images = related_images::collect(self.csv(), image)
             .map_err(|error| Error::Bundle(format!("get related images for bundle \"{}\": {error}", self.name)))?;
         Ok(Bundle {
             name: self.name.clone(),

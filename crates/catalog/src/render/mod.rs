@@ -70,7 +70,7 @@ pub fn migrate(bundle: &mut Bundle, level: MigrateLevel) -> Result<(), Error> {
     {
         return Ok(());
     }
-    let objects = super::objects::of(bundle);
+    let objects = super::objects::inline(bundle);
     let Some(csv) = super::objects::csv(&objects) else {
         return Ok(());
     };

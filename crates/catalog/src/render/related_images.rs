@@ -12,7 +12,7 @@ use olmkit_go::json::names_field;
 ///
 /// # Errors
 /// The list does not fit its type.
-pub fn of(csv: &Value<'_>, bundle_image: &str) -> Result<Vec<RelatedImage>, Error> {
+pub fn collect(csv: &Value<'_>, bundle_image: &str) -> Result<Vec<RelatedImage>, Error> {
     let spec = field(csv, "spec").unwrap_or(&Value::Null);
     let mut images = listed(spec)?;
     super::typed::check_deployments(spec)?;

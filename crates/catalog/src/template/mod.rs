@@ -33,7 +33,7 @@ impl Kind {
     }
 
     /// The kind that a schema names.
-    pub fn of(schema: &str) -> Option<Self> {
+    pub fn parse(schema: &str) -> Option<Self> {
         [Kind::Basic, Kind::Semver, Kind::Substitutes]
             .into_iter()
             .find(|kind| kind.schema() == schema)
@@ -68,7 +68,7 @@ pub fn render(text: &str, kind: Option<Kind>, bundles: &dyn Bundles, level: Migr
     let schema = super::render::definitions::field(&document, "schema")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    let kind = match kind.or_else(|| Kind::of(schema)) {
+    let kind = match kind.or_else(|| Kind::parse(schema)) {
         Some(kind) => kind,
         None => {
             return Err(Error(format!(

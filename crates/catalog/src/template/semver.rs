@@ -330,7 +330,7 @@ fn describe(catalog: &mut Catalog) {
     let Some(bundle) = last.and_then(|last| catalog.bundles.iter().find(|bundle| bundle.name == last.name)) else {
         return;
     };
-    let objects = objects::of(bundle);
+    let objects = objects::inline(bundle);
     let csv = objects::csv(&objects).and_then(|csv| serde_json::from_str::<serde_json::Value>(csv).ok());
     if let Some(csv) = csv.map(Value::from) {
         let spec = field(&csv, "spec");

@@ -124,7 +124,7 @@ fn order_key(bundle: &Bundle) -> Result<(Version, Option<Version>), String> {
 }
 
 fn substitutes_another(bundle: &Bundle) -> bool {
-    let objects = objects::of(bundle);
+    let objects = objects::inline(bundle);
     let csv = objects::csv(&objects).and_then(|csv| serde_json::from_str::<serde_json::Value>(csv).ok());
     csv.is_some_and(|csv| csv.pointer("/metadata/annotations/olm.substitutesFor").is_some())
 }

@@ -150,7 +150,7 @@ impl Bindings {
             },
             Type::Of(compound) => {
                 let args = compound.args.iter().map(|arg| self.resolve(arg, is_end)).collect();
-                Type::of(compound.shape, args)
+                Type::new(compound.shape, args)
             }
             other => other.clone(),
         }
@@ -161,7 +161,7 @@ impl Bindings {
 pub(crate) fn instantiate(of: &Type, first: u32) -> Type {
     match of {
         Type::Param(variable) => Type::Param(first.saturating_add(*variable)),
-        Type::Of(compound) => Type::of(
+        Type::Of(compound) => Type::new(
             compound.shape,
             compound.args.iter().map(|arg| instantiate(arg, first)).collect(),
         ),

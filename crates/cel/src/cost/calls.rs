@@ -18,10 +18,10 @@ struct Answer {
 
 impl Answer {
     fn plain() -> Self {
-        Self::of(CALL)
+        Self::new(CALL)
     }
 
-    fn of(cost: u64) -> Self {
+    fn new(cost: u64) -> Self {
         Self { cost, size: None }
     }
 
@@ -31,7 +31,7 @@ impl Answer {
 
     /// Reads a string once.
     fn reading(size: Size) -> Self {
-        Self::of(size.cost(PER_CHARACTER))
+        Self::new(size.cost(PER_CHARACTER))
     }
 }
 
@@ -112,7 +112,7 @@ impl Coster<'_> {
         Some(match name {
             "sets.contains" | "sets.intersects" | "sets.equivalent" => {
                 let factor = if name == "sets.equivalent" { 2.0 } else { 1.0 };
-                Answer::of(size_of(0)?.times(size_of(1)?).cost(factor).saturating_add(CALL))
+                Answer::new(size_of(0)?.times(size_of(1)?).cost(factor).saturating_add(CALL))
             }
             "slice" => {
                 let start = written_number(args.first()?).unwrap_or(0);
@@ -146,7 +146,7 @@ impl Coster<'_> {
                             let size = self.size_at(path.as_ref()).unwrap_or(Size::UNKNOWN);
                             each = size.cost(PER_CHARACTER).saturating_add(1);
                         }
-                        Answer::of(target.size().most.saturating_mul(each))
+                        Answer::new(target.size().most.saturating_mul(each))
                     }
                     None => Answer::reading(target.size()),
                 }
@@ -192,7 +192,7 @@ impl Coster<'_> {
             "cidr" | "isIP" | "isCIDR" | "ip" | "quantity" | "isQuantity" | "semver" | "isSemver" => {
                 Answer::reading(size_of(0)?)
             }
-            "ip.isCanonical" => Answer::of(size_of(0)?.cost(2.0 * PER_CHARACTER)),
+            "ip.isCanonical" => Answer::new(size_of(0)?.cost(2.0 * PER_CHARACTER)),
             "containsIP" | "containsCIDR" => {
                 // Addresses have 4 or 16 bytes.
                 let mut cost = Size::exactly(32).cost(PER_CHARACTER);
@@ -202,10 +202,10 @@ impl Coster<'_> {
                 if params.get(1) == Some(&Type::String) {
                     cost = cost.saturating_add(size_of(0)?.cost(PER_CHARACTER));
                 }
-                Answer::of(cost)
+                Answer::new(cost)
             }
             // The longest expression of a format has 128 characters.
-            "validate" => Answer::of(scaled(size_of(0)?.cost(PER_CHARACTER), 128.0 * PER_REGEX_CHARACTER)),
+            "validate" => Answer::new(scaled(size_of(0)?.cost(PER_CHARACTER), 128.0 * PER_REGEX_CHARACTER)),
             "_==_" => return equal(args),
             _ => return None,
         })
@@ -249,13 +249,13 @@ impl Coster<'_> {
                 Answer::sized(size.cost(PER_CHARACTER), result)
             }
             ("startsWith" | "endsWith", [part]) => Answer::reading(part.size()),
-            ("@in", [_, list]) if params.get(1).is_some_and(is_list) => Answer::of(list.size().most),
+            ("@in", [_, list]) if params.get(1).is_some_and(is_list) => Answer::new(list.size().most),
             ("matches", [pattern]) => {
-                target.map_or_else(plain, |target| Answer::of(search(target.size(), pattern.size())))
+                target.map_or_else(plain, |target| Answer::new(search(target.size(), pattern.size())))
             }
             ("contains", [part]) => target.map_or_else(plain, |target| {
                 let (text, part) = (target.size().cost(PER_CHARACTER), part.size().cost(PER_CHARACTER));
-                Answer::of(text.saturating_mul(part))
+                Answer::new(text.saturating_mul(part))
             }),
             ("_+_", [left, right]) if is_text(first) || is_list(first) => {
                 let size = left.size().plus(right.size());
@@ -298,7 +298,7 @@ fn is_list(of: &Type) -> bool {
 fn copied(path: &Path) -> Path {
     let names = path.names();
     let mut names = names.iter();
-    let first = Path::of(names.next().map_or("", |name| &**name));
+    let first = Path::new(names.next().map_or("", |name| &**name));
     names.fold(first, |path, name| Path::below(Some(path), name))
 }
 
@@ -331,7 +331,7 @@ fn search(text: Size, pattern: Size) -> u64 {
 }
 
 fn compared(left: &Argument<'_>, right: &Argument<'_>) -> Answer {
-    Answer::of(scaled(left.size().most.min(right.size().most), PER_CHARACTER))
+    Answer::new(scaled(left.size().most.min(right.size().most), PER_CHARACTER))
 }
 
 /// The equality of values of libraries, which is cheap.
@@ -341,11 +341,11 @@ fn equal(args: &[Argument<'_>]) -> Option<Answer> {
         return None;
     }
     match left.of {
-        Type::Opaque("net.IP" | "net.CIDR" | "kubernetes.Quantity" | "kubernetes.Semver") => Some(Answer::of(ACCESS)),
-        Type::Opaque("kubernetes.NamedFormat") => Some(Answer::of(Size::exactly(64).cost(PER_CHARACTER))),
+        Type::Opaque("net.IP" | "net.CIDR" | "kubernetes.Quantity" | "kubernetes.Semver") => Some(Answer::new(ACCESS)),
+        Type::Opaque("kubernetes.NamedFormat") => Some(Answer::new(Size::exactly(64).cost(PER_CHARACTER))),
         Type::Opaque("kubernetes.URL") => {
             let most = right.size.map_or(1, |size| size.most);
-            Some(Answer::of(scaled(most, PER_CHARACTER)))
+            Some(Answer::new(scaled(most, PER_CHARACTER)))
         }
         _ => None,
     }

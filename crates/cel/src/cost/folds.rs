@@ -3,7 +3,7 @@
 
 use super::path::Path;
 use super::size::{Entry, Size};
-use super::{ACCESS, CALL, Coster, Known, NEW_LIST, NEW_MAP, is_scalar, sum};
+use super::{ACCESS, CALL, Coster, NEW_LIST, NEW_MAP, ValueFacts, is_scalar, sum};
 use crate::ast::{Fold, FoldKind, Node};
 use crate::types::Shape;
 
@@ -75,7 +75,7 @@ impl Coster<'_> {
         );
         let path = self.path(&fold.range);
         let mut push = |name: &str, below: &str, size: Option<Size>| {
-            let known = Known {
+            let known = ValueFacts {
                 path: Some(Path::below(path.clone(), below)),
                 size,
                 entry: None,
@@ -99,9 +99,9 @@ impl Coster<'_> {
         let target = self.cost(&fold.range);
         let inner = self.type_of(&fold.range).part(Shape::Optional, 0).cloned();
         let size = inner.as_ref().is_some_and(is_scalar).then(|| Size::exactly(1));
-        let known = Known {
+        let known = ValueFacts {
             size,
-            ..Known::default()
+            ..ValueFacts::default()
         };
         self.scope.push((fold.variable.clone(), known));
         let body = self.cost(&fold.body);

@@ -45,7 +45,7 @@ pub(crate) fn estimate(node: &Node, notes: &Notes, sizes: Sizes<'_>) -> Option<u
 
 /// The known facts about the value of a node.
 #[derive(Default, Clone)]
-struct Known {
+struct ValueFacts {
     path: Option<Path>,
     size: Option<Size>,
     entry: Option<Entry>,
@@ -69,9 +69,9 @@ impl Argument<'_> {
 struct Coster<'c> {
     notes: &'c Notes,
     sizes: Sizes<'c>,
-    known: HashMap<usize, Known>,
+    known: HashMap<usize, ValueFacts>,
     /// Variables of macros, the innermost last.
-    scope: Vec<(String, Known)>,
+    scope: Vec<(String, ValueFacts)>,
 }
 
 impl Coster<'_> {
@@ -79,11 +79,11 @@ impl Coster<'_> {
         self.notes.types.get(&key(node)).cloned().unwrap_or(Type::Dyn)
     }
 
-    fn known(&mut self, node: &Node) -> &mut Known {
+    fn known(&mut self, node: &Node) -> &mut ValueFacts {
         self.known.entry(key(node)).or_default()
     }
 
-    fn local(&self, name: &str) -> Option<&Known> {
+    fn local(&self, name: &str) -> Option<&ValueFacts> {
         self.scope
             .iter()
             .rev()
@@ -91,7 +91,7 @@ impl Coster<'_> {
             .map(|(_, known)| known)
     }
 
-    fn local_of(&self, node: &Node) -> Option<&Known> {
+    fn local_of(&self, node: &Node) -> Option<&ValueFacts> {
         match &node.expr {
             Expr::Ident(name) => self.local(name),
             _ => None,
@@ -225,7 +225,7 @@ impl Coster<'_> {
 
     fn ident(&mut self, node: &Node, name: &str) -> u64 {
         if self.local(name).is_none() {
-            self.known(node).path = Some(Path::of(name.trim_start_matches('.')));
+            self.known(node).path = Some(Path::new(name.trim_start_matches('.')));
         }
         ACCESS
     }

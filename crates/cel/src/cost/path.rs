@@ -14,7 +14,7 @@ pub(super) struct Path {
 }
 
 impl Path {
-    pub(super) fn of(variable: &str) -> Self {
+    pub(super) fn new(variable: &str) -> Self {
         Self {
             names: Rc::new(RefCell::new(vec![variable.into()])),
             len: 1,
@@ -24,7 +24,7 @@ impl Path {
 
     /// The path that Go's `append` returns.
     pub(super) fn below(above: Option<Self>, name: &str) -> Self {
-        let Some(above) = above else { return Self::of(name) };
+        let Some(above) = above else { return Self::new(name) };
         if above.len == above.capacity {
             let mut names = above.names();
             names.push(name.into());
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn paths_share_their_names_as_slices_do() {
-        let three = Path::below(Some(Path::below(Some(Path::of("self")), "a")), "@items");
+        let three = Path::below(Some(Path::below(Some(Path::new("self")), "a")), "@items");
         let first = Path::below(Some(three.clone()), "b");
         assert_eq!(shown(&first), "self.a.@items.b");
         let second = Path::below(Some(three), "c");

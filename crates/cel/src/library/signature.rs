@@ -50,7 +50,7 @@ pub(crate) fn type_named(name: &str) -> Option<Type> {
     let inner = match name {
         "list" => Type::list(Type::Dyn),
         "map" => Type::map(Type::Dyn, Type::Dyn),
-        "type" => Type::of(Shape::Type, vec![Type::Dyn]),
+        "type" => Type::new(Shape::Type, vec![Type::Dyn]),
         "optional_type" => Type::optional(Type::Dyn),
         "null_type" => Type::Null,
         "google.protobuf.Timestamp" => Type::Timestamp,
@@ -58,7 +58,7 @@ pub(crate) fn type_named(name: &str) -> Option<Type> {
         "bool" | "int" | "uint" | "double" | "string" | "bytes" | "dyn" => simple(name)?,
         _ => Type::Opaque(TYPES.iter().find(|(_, full)| *full == name)?.1),
     };
-    Some(Type::of(Shape::Type, vec![inner]))
+    Some(Type::new(Shape::Type, vec![inner]))
 }
 
 /// Expands a line with `{a|b}` to one line for each.
@@ -127,7 +127,7 @@ fn type_of(text: &str, variables: &mut Vec<String>) -> Option<Type> {
             "type" => Shape::Type,
             _ => return None,
         };
-        return Some(Type::of(shape, args));
+        return Some(Type::new(shape, args));
     }
     if text.len() == 1 && text.starts_with(|c: char| c.is_ascii_uppercase()) {
         let at = variables.iter().position(|known| known == text).unwrap_or_else(|| {

@@ -59,7 +59,7 @@ enum Operator {
 }
 
 impl Operator {
-    fn of(token: &Token) -> Option<Self> {
+    fn from_token(token: &Token) -> Option<Self> {
         let punct = match token {
             Token::Punct(punct) => punct,
             Token::Ident(name) if name == "in" => return Some(Self::Binary(Binary::In)),
@@ -194,7 +194,7 @@ impl Parser<'_> {
     fn operators(&mut self) -> Result<Node, ParseError> {
         let mut operands = vec![self.unary()?];
         let mut waiting: Vec<(usize, Operator)> = Vec::new();
-        while let Some(operator) = Operator::of(&self.token) {
+        while let Some(operator) = Operator::from_token(&self.token) {
             let offset = self.offset;
             self.advance()?;
             self.reduce(&mut operands, &mut waiting, operator.strength())?;

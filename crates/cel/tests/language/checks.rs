@@ -75,7 +75,7 @@ fn types_are_found() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn expressions_with_type_errors_are_rejected() {
     for (text, wanted) in [
         ("self.other", "1:5: undefined field 'other'"),
         ("other", "1:1: undeclared reference to 'other' (in container '')"),

@@ -52,6 +52,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         },
         extension,
     };
-    let rights = Rights::of(&objects, extension).with_context(|| args.how.bundle.clone())?;
+    let rights = Rights::from_objects(&objects, extension).with_context(|| args.how.bundle.clone())?;
     render::print(&rights.objects(&installer))
 }

@@ -24,7 +24,7 @@ pub struct Row {
 
 impl Row {
     /// The kept data of this bundle. `worst` is the lowest severity that fails it.
-    pub fn of(validated: &Validated, worst: Severity) -> Self {
+    pub fn new(validated: &Validated, worst: Severity) -> Self {
         Self {
             name: validated.name.clone(),
             verdict: match (&validated.outcome.fatal, validated.outcome.passed()) {

@@ -206,14 +206,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let worst = chosen.fails_from(args.strict);
     // The drop-in for operator-sdk has its result, regardless of the project's settings.
     let is_original = args.output == Format::JsonAlpha1;
-    let form = Form::of(args.output, sources.len(), chosen.writes_baseline() && !is_original);
+    let form = Form::new(args.output, sources.len(), chosen.writes_baseline() && !is_original);
     let mut judge = chosen.policy.judge();
     let (mut rows, mut whole, mut many) = (Vec::new(), Vec::new(), text::Bundles::default());
     validate_all(&sources, &options, |mut validated| {
         if !is_original {
             validated.judge(&mut judge);
         }
-        let row = Row::of(&validated, worst);
+        let row = Row::new(&validated, worst);
         match form {
             Form::Each => text::print(&validated, args.short, args.output == Format::Full)?,
             Form::EachForMachines => output::machine(&[validated], args.output, args.strict)?,
@@ -252,7 +252,7 @@ enum Form {
 }
 
 impl Form {
-    fn of(format: Format, bundles: usize, writes_baseline: bool) -> Self {
+    fn new(format: Format, bundles: usize, writes_baseline: bool) -> Self {
         match format {
             _ if writes_baseline => Form::Whole,
             Format::Text if bundles > MANY => Form::Grouped,

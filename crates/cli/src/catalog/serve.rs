@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use olmkit::catalog::render::reference::{Located, locate};
-use olmkit_serve::assemble::Wanted;
+use olmkit_serve::assemble::IndexContents;
 use olmkit_serve::current::Current;
 use olmkit_serve::fingerprint::Stamp;
 use olmkit_serve::metrics::{IndexLoad, Metrics};
@@ -107,18 +107,18 @@ struct Plan {
     registry: RegistryFlags,
     cache: Option<PathBuf>,
     enforce: bool,
-    wanted: Wanted,
+    wanted: IndexContents,
     metrics: Metrics,
 }
 
 impl Plan {
-    fn of(args: &Args, metrics: Metrics) -> Self {
+    fn new(args: &Args, metrics: Metrics) -> Self {
         Plan {
             catalog: args.catalog.clone(),
             registry: args.registry.clone(),
             cache: args.cache_dir.clone(),
             enforce: args.cache_enforce_integrity,
-            wanted: Wanted {
+            wanted: IndexContents {
                 blobs: args.http.is_some(),
                 whole: args.strict || args.cache_only,
             },
@@ -175,7 +175,7 @@ impl Plan {
 }
 
 fn prepare(args: &Args) -> anyhow::Result<ExitCode> {
-    let plan = Plan::of(args, Metrics::default());
+    let plan = Plan::new(args, Metrics::default());
     let located = plan.locate()?;
     let (index, provenance) = plan.open(located.path())?;
     report(&index);
@@ -241,7 +241,7 @@ async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
         note!("listening for HTTP on {}", server.address()?);
         tokio::spawn(server.run());
     }
-    let plan = Plan::of(args, metrics.clone());
+    let plan = Plan::new(args, metrics.clone());
     let first = tokio::task::spawn_blocking({
         let (plan, current, metrics) = (plan.clone(), current.clone(), metrics.clone());
         move || {

@@ -10,7 +10,7 @@ use olmkit::object::UntrustedText;
 use olmkit::olmv1::{self, Bundle, Gates, Installed, Policy, Request, Resolution, Source, VersionRange};
 use olmkit::validate::olm_v1::{BlockedChange, blocked_changes};
 use olmkit_cluster::Cluster;
-use olmkit_cluster::v1::Seen;
+use olmkit_cluster::v1::ExtensionState;
 use serde_json::Value;
 
 use super::PolicyName;
@@ -50,7 +50,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let version = args.version.as_deref().map(VersionRange::parse).transpose()?;
     let looked = block_on(async {
         let cluster = Cluster::connect(args.kubeconfig.as_deref(), None).await?;
-        Seen::read(&cluster, &args.name).await
+        ExtensionState::read(&cluster, &args.name).await
     })?;
     let seen = match looked {
         Ok(seen) => seen,
@@ -123,7 +123,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// The catalogs that the ClusterExtension selects, from their images.
-fn sources(seen: &Seen, registry: &RegistryFlags) -> anyhow::Result<Vec<Source>> {
+fn sources(seen: &ExtensionState, registry: &RegistryFlags) -> anyhow::Result<Vec<Source>> {
     let images = RegistryImages::new(registry);
     let mut sources = Vec::new();
     for catalog in seen.selected() {
@@ -153,7 +153,12 @@ fn sources(seen: &Seen, registry: &RegistryFlags) -> anyhow::Result<Vec<Source>>
     Ok(sources)
 }
 
-fn request(args: &Args, extension: &Value, seen: &Seen, version: Option<VersionRange>) -> anyhow::Result<Request> {
+fn request(
+    args: &Args,
+    extension: &Value,
+    seen: &ExtensionState,
+    version: Option<VersionRange>,
+) -> anyhow::Result<Request> {
     let channels = extension
         .pointer("/spec/source/catalog/channels")
         .and_then(Value::as_array);
@@ -196,7 +201,12 @@ fn refused(resolution: &Resolution, several: bool) -> anyhow::Result<ExitCode> {
 }
 
 /// The installed bundle, from the image that OLM v1 names, or from a catalog's image of that name.
-fn old_bundle(seen: &Seen, sources: &[Source], name: &str, registry: &RegistryFlags) -> anyhow::Result<Bundle> {
+fn old_bundle(
+    seen: &ExtensionState,
+    sources: &[Source],
+    name: &str,
+    registry: &RegistryFlags,
+) -> anyhow::Result<Bundle> {
     let of_catalog = || {
         let mut bundles = sources.iter().flat_map(|source| &source.catalog.bundles);
         bundles
@@ -211,7 +221,7 @@ fn old_bundle(seen: &Seen, sources: &[Source], name: &str, registry: &RegistryFl
 }
 
 /// The reason why OLM v1 rejects the new bundle.
-fn refusal(new: &Bundle, extension: &Value, seen: &Seen) -> Option<String> {
+fn refusal(new: &Bundle, extension: &Value, seen: &ExtensionState) -> Option<String> {
     let mut options = olmv1::Options::new(&seen.place.namespace);
     match extension.pointer("/spec/config/inline") {
         Some(config) => options.config = config.clone(),
@@ -221,7 +231,7 @@ fn refusal(new: &Bundle, extension: &Value, seen: &Seen) -> Option<String> {
 }
 
 /// Changes that block the upgrade of the CRDs in the cluster.
-fn blocked(seen: &Seen, old: Option<&Bundle>, new: &Bundle) -> anyhow::Result<Vec<BlockedChange>> {
+fn blocked(seen: &ExtensionState, old: Option<&Bundle>, new: &Bundle) -> anyhow::Result<Vec<BlockedChange>> {
     let live = |name: &str| seen.crds.iter().find(|crd| text(crd, "/metadata/name") == name);
     let before = |name: &str| old?.definitions.iter().find(|object| object.name() == name);
     let mut changes = Vec::new();

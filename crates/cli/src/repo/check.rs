@@ -99,7 +99,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return run_image(args, image);
     }
     let (_, repository) = super::open(&args.repo)?;
-    let kind = args.suite.unwrap_or_else(|| Kind::of(&repository));
+    let kind = args.suite.unwrap_or_else(|| Kind::new(&repository));
     let options = match options(args, kind) {
         Ok(options) => options,
         Err(problem) => {

@@ -91,7 +91,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         root: &args.repo,
         files,
         changes: onboarded.changes.clone(),
-        kind: Kind::of(&repository),
+        kind: Kind::new(&repository),
     };
     if !pending.is_accepted(&target, platforms)? {
         eprintln!("nothing is written: the pipeline would reject the change");

@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
              the only change"
         );
     }
-    let kind = args.suite.unwrap_or_else(|| Kind::of(&repository));
+    let kind = args.suite.unwrap_or_else(|| Kind::new(&repository));
     let release = match &args.image {
         Some(image) => catalogs(args, &repository, image)?,
         None => placement(args, &repository, kind)?,

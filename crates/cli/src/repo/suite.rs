@@ -44,7 +44,7 @@ const NOT_CHECKED_BY_PREFLIGHT: &[&str] = &[
 
 impl Kind {
     /// The kind of a repository, by its files.
-    pub fn of(repository: &Repository) -> Self {
+    pub fn new(repository: &Repository) -> Self {
         if repository.is_operator_hub() {
             return Self::Operatorhub;
         }

@@ -56,7 +56,7 @@ pub async fn run(request: &Request<'_>) -> anyhow::Result<ExitCode> {
         Err(error) => return stopped(error, common.output),
     };
     let console = Console::new();
-    let names = Names::of(&loaded, &cluster.namespace);
+    let names = Names::new(&loaded, &cluster.namespace);
     let flow = async {
         if request.is_upgrade {
             v1::upgrade(&cluster, &mut loaded, &options, &client, &console).await
@@ -84,7 +84,7 @@ struct Names {
 }
 
 impl Names {
-    fn of(loaded: &Loaded, namespace: &str) -> Self {
+    fn new(loaded: &Loaded, namespace: &str) -> Self {
         Self {
             package: loaded.facts.package.clone(),
             csv: loaded.facts.csv_name().to_owned(),

@@ -106,7 +106,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         format => {
             let found = scorecard::findings(&Bundle::new(&reading), &configuration, &selector);
             findings(&source, found, format)?;
-            for test in tests.items.iter().filter(|test| Builtin::of(&test.spec).is_none()) {
+            for test in tests
+                .items
+                .iter()
+                .filter(|test| Builtin::from_test(&test.spec).is_none())
+            {
                 let errors = test.status.results.iter().flat_map(|result| &result.errors);
                 errors.for_each(|error| eprintln!("error: {}", UntrustedText::new(error)));
             }

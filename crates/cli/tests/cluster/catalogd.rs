@@ -5,7 +5,7 @@
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use kube::api::{Patch, PatchParams};
-use olmkit_serve::assemble::Wanted;
+use olmkit_serve::assemble::IndexContents;
 use olmkit_serve::current::Current;
 use olmkit_serve::http::{Routes, Server};
 use olmkit_serve::source::{self, Options};
@@ -55,7 +55,7 @@ pub fn set(current: &Current, catalog: &str) {
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("catalog.json"), catalog).unwrap();
     let options = Options {
-        wanted: Wanted {
+        wanted: IndexContents {
             blobs: true,
             whole: true,
         },

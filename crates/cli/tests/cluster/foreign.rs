@@ -11,7 +11,7 @@ use crate::late_pass;
 const CRD: &str = "CustomResourceDefinition";
 
 #[tokio::test]
-async fn what_others_have_made_stays() {
+async fn objects_of_others_are_kept() {
     let cluster = Cluster::start(Options::default().with_olm()).await;
     cluster.namespace("people").await;
     definition_stood_before(&cluster).await;

@@ -36,7 +36,7 @@ struct Case {
 }
 
 #[test]
-fn what_is_killed_while_it_writes_leaves_nothing_half() {
+fn a_killed_writer_leaves_no_partial_file() {
     if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
         println!("skipped: strace is not installed");
         return;

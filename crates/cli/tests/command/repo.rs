@@ -168,7 +168,7 @@ fn operators_that_fail_are_named_before_the_rules_that_they_break() {
 
 /// Repeated findings within an operator are printed once, and again for another operator that has them.
 #[test]
-fn what_repeats_is_folded_operator_by_operator() {
+fn repeated_findings_are_folded_by_operator() {
     let directory = operators(&["a", "b"], 3);
     let (_, out, _) = run(directory.path(), &["--short"]);
     let about = "CSV does not define metadata.annotations.categories (also ";
@@ -366,7 +366,7 @@ fn one_broken_file_is_one_finding_and_waivers_are_shown() {
 }
 
 #[test]
-fn what_two_checks_find_is_said_once_unless_the_verdict_of_the_pipeline_is_wanted() {
+fn duplicate_findings_appear_once_except_in_pipeline_results() {
     let directory = repository();
     let root = directory.path();
     let arguments = ["--operator", "hello", "--bundle", "0.0.2", "--short"];

@@ -39,7 +39,7 @@ impl ObjectRef {
     }
 
     /// Points to an object that was read.
-    pub fn of(kind: &Kind, object: &Value) -> Self {
+    pub fn from_object(kind: &Kind, object: &Value) -> Self {
         ObjectRef {
             kind: kind.clone(),
             namespace: object

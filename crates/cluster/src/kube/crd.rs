@@ -37,7 +37,7 @@ pub struct CrdState {
 
 impl CrdState {
     /// Reads a CRD.
-    pub fn of(crd: &Value) -> Self {
+    pub fn from_crd(crd: &Value) -> Self {
         let versions = crd
             .pointer("/spec/versions")
             .and_then(Value::as_array)

@@ -60,7 +60,7 @@ pub async fn operands(cluster: &Cluster, crd: &CrdState) -> Result<Vec<Operand>,
     let kind = crd.instances();
     let objects = cluster.list_metadata(&kind).await?;
     let operand = |object: &Value| Operand {
-        object: ObjectRef::of(&kind, object),
+        object: ObjectRef::from_object(&kind, object),
         finalizers: finalizers(object),
     };
     Ok(objects.iter().map(operand).collect())

@@ -77,7 +77,7 @@ async fn left(cluster: &Cluster, deployments: &Deployments) -> Result<Vec<Object
             let deployment = deployment_of(pod);
             deployment.is_some_and(|name| deployments.contains(&(namespace.clone(), name.to_owned()))) && !is_ended(pod)
         });
-        left.extend(running.map(|pod| ObjectRef::of(&kinds::pod(), pod)));
+        left.extend(running.map(|pod| ObjectRef::from_object(&kinds::pod(), pod)));
     }
     Ok(left)
 }

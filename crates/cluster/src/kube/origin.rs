@@ -33,7 +33,7 @@ impl Origin {
     }
 
     /// Of an object of another kind: its authors wrote anything but metadata.
-    pub fn of(object: &Value) -> Self {
+    pub fn from_object(object: &Value) -> Self {
         let is_content = |name: &String| name != "f:metadata";
         Self::with_authors(object, |fields| {
             fields.as_object().is_some_and(|fields| fields.keys().any(is_content))
@@ -96,8 +96,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_wrote_more_than_metadata_is_an_author() {
-        let origin = Origin::of(&json!({"metadata": {"uid": "u1", "managedFields": [
+    fn writers_of_more_than_metadata_are_authors() {
+        let origin = Origin::from_object(&json!({"metadata": {"uid": "u1", "managedFields": [
             {"manager": "kubectl-label", "fieldsV1": {"f:metadata": {"f:labels": {}}}},
             {"manager": "helm", "fieldsV1": {"f:metadata": {}, "f:rules": {}}},
             {"manager": "catalog", "fieldsV1": {"f:aggregationRule": {}}},

@@ -135,7 +135,10 @@ pub struct Released {
 pub(crate) async fn instances_of(cluster: &Cluster, crd: &CrdState) -> Result<Vec<ObjectRef>, Error> {
     let kind = crd.instances();
     let objects = cluster.list_metadata(&kind).await?;
-    Ok(objects.iter().map(|object| ObjectRef::of(&kind, object)).collect())
+    Ok(objects
+        .iter()
+        .map(|object| ObjectRef::from_object(&kind, object))
+        .collect())
 }
 
 /// The objects that exist.

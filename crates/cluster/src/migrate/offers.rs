@@ -97,7 +97,7 @@ async fn ask(cluster: &Cluster, catalog: &Value, packages: &Offers) -> Result<BT
             answer => break answer.map_err(|error| error.to_string())?,
         }
     };
-    let mut found = Found {
+    let mut found = CatalogOffers {
         catalog: text(catalog, "/metadata/name"),
         packages,
         offers: BTreeMap::new(),
@@ -132,7 +132,7 @@ fn path_of(base: &str) -> Option<String> {
 }
 
 /// Results for the packages in a catalog.
-struct Found<'c> {
+struct CatalogOffers<'c> {
     catalog: &'c str,
     packages: &'c Offers,
     offers: BTreeMap<String, Offer>,
@@ -156,7 +156,7 @@ struct Properties {
     properties: Vec<Value>,
 }
 
-impl Found<'_> {
+impl CatalogOffers<'_> {
     /// Reads a catalog as catalogd serves it: a blob on each line.
     async fn read(&mut self, mut content: impl AsyncBufRead + Unpin) -> Result<(), String> {
         let (mut line, mut left) = (Vec::new(), CATALOG_BYTES.get());
@@ -199,7 +199,7 @@ impl Found<'_> {
         if !self.packages.contains_key(package) {
             return Ok(());
         }
-        let offer = || Offer::of(self.catalog);
+        let offer = || Offer::new(self.catalog);
         match head.schema.as_str() {
             "olm.package" => {
                 self.offers.entry(head.name).or_insert_with(offer);
@@ -261,7 +261,7 @@ mod tests {
     #[tokio::test]
     async fn packages_channels_and_versions_are_read() {
         let packages: Offers = [("first".to_owned(), Offered::default())].into();
-        let mut found = Found {
+        let mut found = CatalogOffers {
             catalog: "ours",
             packages: &packages,
             offers: BTreeMap::new(),
@@ -277,7 +277,7 @@ mod tests {
         // In pieces, as over a network.
         let pieces = futures::io::BufReader::with_capacity(7, content.as_bytes());
         found.read(pieces).await.unwrap();
-        let mut offer = Offer::of("ours");
+        let mut offer = Offer::new("ours");
         offer.versions.insert("1.0.0".to_owned());
         offer.channels.insert("stable".to_owned());
         assert_eq!(found.offers, [("first".to_owned(), offer)].into());

@@ -108,7 +108,7 @@ impl Observation {
         seen.namespace_phase = found.map(|found| text(&found, "/status/phase").to_owned());
         for crd in cluster.list(kinds::custom_resource_definition(), None, None).await? {
             seen.crds
-                .insert(text(&crd, "/metadata/name").to_owned(), CrdState::of(&crd));
+                .insert(text(&crd, "/metadata/name").to_owned(), CrdState::from_crd(&crd));
         }
         seen.olm = observe_olm(cluster, &seen.crds).await?;
         seen.refresh(cluster).await?;

@@ -44,7 +44,7 @@ impl Operands {
         let mut found = Operands::default();
         for crd in cluster.list(kinds::custom_resource_definition(), None, None).await? {
             let name = text(&crd, "/metadata/name");
-            let crd = CrdState::of(&crd);
+            let crd = CrdState::from_crd(&crd);
             let is_label = |label: &&String| label.starts_with(names::COMPONENT);
             let labels: Vec<String> = crd.labels.keys().filter(is_label).cloned().collect();
             let targets = targets.get(name).cloned();

@@ -52,7 +52,7 @@ pub async fn status(cluster: &Cluster) -> Result<Status, Error> {
     let mut seen = Observation::default();
     for crd in cluster.list(kinds::custom_resource_definition(), None, None).await? {
         seen.crds
-            .insert(text(&crd, "/metadata/name").to_owned(), CrdState::of(&crd));
+            .insert(text(&crd, "/metadata/name").to_owned(), CrdState::from_crd(&crd));
     }
     seen.olm = observe_olm(cluster, &seen.crds).await?;
     let mut status = Status {

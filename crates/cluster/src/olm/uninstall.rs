@@ -217,7 +217,7 @@ impl Run<'_, '_> {
             .list(kind.clone(), None, labels)
             .await?
             .iter()
-            .map(|object| ObjectRef::of(&kind, object))
+            .map(|object| ObjectRef::from_object(&kind, object))
             .collect();
         self.remove(objects).await
     }
@@ -284,7 +284,7 @@ impl Run<'_, '_> {
                 .is_some()
         });
         for group in [originals, copies] {
-            let objects: Vec<ObjectRef> = group.iter().map(|csv| ObjectRef::of(&kind, csv)).collect();
+            let objects: Vec<ObjectRef> = group.iter().map(|csv| ObjectRef::from_object(&kind, csv)).collect();
             if self.dry_run || olm_works {
                 self.remove(objects).await?;
                 continue;
@@ -392,7 +392,7 @@ impl Run<'_, '_> {
         let objects = crds
             .iter()
             .filter(|crd| text(crd, "/metadata/name").ends_with(&suffix))
-            .map(|crd| ObjectRef::of(&kind, crd))
+            .map(|crd| ObjectRef::from_object(&kind, crd))
             .collect();
         self.remove(objects).await
     }
@@ -414,7 +414,7 @@ impl Run<'_, '_> {
                     .cluster
                     .list(place.kind.clone(), place.namespace, Some(labels))
                     .await?;
-                objects.extend(found.iter().map(|object| ObjectRef::of(&place.kind, object)));
+                objects.extend(found.iter().map(|object| ObjectRef::from_object(&place.kind, object)));
             }
         }
         objects.retain(|object| !object.name.starts_with(BINDING));

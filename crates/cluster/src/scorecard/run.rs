@@ -83,7 +83,7 @@ impl<'a> Run<'a> {
             let tests = stage.tests.iter().enumerate().map(|(number, test)| {
                 let ready = ready.as_ref();
                 async move {
-                    let status = match (Builtin::of(test), ready) {
+                    let status = match (Builtin::from_test(test), ready) {
                         (Some(builtin), _) => bundle.run(&builtin).into(),
                         (None, Some(ready)) => self.in_pod(first + number, test, ready).await?,
                         (None, None) => TestStatus::default(),
@@ -125,7 +125,7 @@ impl<'a> Run<'a> {
         );
         let name = scorecard::test_name(test);
         let pod = match self.cluster.apply(&manifest).await {
-            Ok(made) => ObjectRef::of(&kinds::pod(), &made),
+            Ok(made) => ObjectRef::from_object(&kinds::pod(), &made),
             // A rejection by the API server is an error of this test, not of the run.
             Err(error) if matches!(error.code(), Some(400 | 403 | 422)) => {
                 return Ok(without_result(
@@ -192,7 +192,7 @@ impl<'a> Run<'a> {
             let found: Pod = read("Pod", found)?;
             let is_late = began.elapsed() >= self.options.limit;
             let events = if is_late { self.events().await } else { Vec::new() };
-            match status::of(&found, &events) {
+            match status::pod_state(&found, &events) {
                 status::State::Ended => return Ok(Ok(())),
                 status::State::Lost(reason) => return Ok(Err(reason)),
                 status::State::Waiting(reason) if is_late => {
@@ -238,7 +238,7 @@ impl<'a> Run<'a> {
         let namespace = Some(self.cluster.namespace.as_str());
         for kind in [kinds::pod(), kinds::config_map()] {
             for object in self.cluster.list(kind.clone(), namespace, Some(&selector)).await? {
-                self.cluster.delete(&ObjectRef::of(&kind, &object)).await?;
+                self.cluster.delete(&ObjectRef::from_object(&kind, &object)).await?;
             }
         }
         Ok(())
@@ -249,7 +249,7 @@ impl<'a> Run<'a> {
 #[must_use]
 pub fn pods_of(stages: &[Stage]) -> usize {
     let tests = stages.iter().flat_map(|stage| &stage.tests);
-    tests.filter(|test| Builtin::of(test).is_none()).count()
+    tests.filter(|test| Builtin::from_test(test).is_none()).count()
 }
 
 /// The number of pods that the tests need, or an error if it exceeds the limit. The bundle's author chooses the number of tests.

@@ -17,7 +17,7 @@ pub enum State {
 }
 
 /// Determines the state of a pod.
-pub fn of(pod: &Pod, events: &[Event]) -> State {
+pub fn pod_state(pod: &Pod, events: &[Event]) -> State {
     let Some(status) = &pod.status else {
         return State::Waiting("the pod has no status yet: no scheduler or node has processed it".to_owned());
     };
@@ -106,12 +106,12 @@ mod tests {
     #[test]
     fn a_test_has_ended_when_its_container_has() {
         let ended = test_container(json!({"terminated": {"exitCode": 1}}));
-        assert_eq!(of(&pod(ended), &[]), State::Ended);
+        assert_eq!(pod_state(&pod(ended), &[]), State::Ended);
     }
 
     #[test]
-    fn what_a_pod_waits_for_is_named_with_the_way_out() {
-        let waits = |state: Value| match of(&pod(test_container(state)), &[]) {
+    fn a_waiting_pod_is_reported_with_cause_and_fix() {
+        let waits = |state: Value| match pod_state(&pod(test_container(state)), &[]) {
             State::Waiting(text) => text,
             other => panic!("{other:?}"),
         };
@@ -136,7 +136,7 @@ mod tests {
         let status = json!({"phase": "Pending", "conditions": [
             {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"},
         ]});
-        let State::Waiting(text) = of(&pod(status), &[]) else {
+        let State::Waiting(text) = pod_state(&pod(status), &[]) else {
             panic!()
         };
         assert!(
@@ -148,14 +148,14 @@ mod tests {
     #[test]
     fn a_pod_that_cannot_run_any_more_is_lost() {
         let failed = json!({"phase": "Failed", "reason": "Evicted", "message": "disk pressure"});
-        let State::Lost(text) = of(&pod(failed), &[]) else {
+        let State::Lost(text) = pod_state(&pod(failed), &[]) else {
             panic!()
         };
         assert!(text.ends_with("Evicted disk pressure"), "{text}");
         let untar = json!({"phase": "Pending", "initContainerStatuses": [
             {"name": UNTAR, "image": "i", "imageID": "", "ready": false, "restartCount": 0, "state": {"terminated": {"exitCode": 127}}},
         ]});
-        let State::Lost(text) = of(&pod(untar), &[]) else {
+        let State::Lost(text) = pod_state(&pod(untar), &[]) else {
             panic!()
         };
         assert!(

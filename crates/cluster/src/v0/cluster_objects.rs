@@ -62,7 +62,7 @@ pub fn object_of(step: &InstallPlanStep) -> Option<ObjectRef> {
 pub async fn origin(cluster: &Cluster, object: &ObjectRef) -> Result<Option<Origin>, Error> {
     match cluster.get(object).await {
         Ok(found) if object.kind == kinds::custom_resource_definition() => Ok(found.as_ref().map(Origin::of_crd)),
-        Ok(found) => Ok(found.as_ref().map(Origin::of)),
+        Ok(found) => Ok(found.as_ref().map(Origin::from_object)),
         // Then the label is the only evidence, if the credentials can write it.
         Err(error) if error.code() == Some(403) => Ok(None),
         Err(error) => Err(error),
@@ -150,8 +150,9 @@ pub async fn label(
 
 async fn label_one(cluster: &Cluster, object: &ObjectRef, label: &Value) -> Result<(), Error> {
     let found = cluster.get(object).await?;
-    let is_olms =
-        |found: &Value| text(found, "/metadata/labels/olm.managed") == "true" && Origin::of(found).is_olms_alone();
+    let is_olms = |found: &Value| {
+        text(found, "/metadata/labels/olm.managed") == "true" && Origin::from_object(found).is_olms_alone()
+    };
     if found.as_ref().is_some_and(is_olms) {
         cluster.merge(object, label).await?;
     }

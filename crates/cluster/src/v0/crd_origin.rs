@@ -119,7 +119,7 @@ mod tests {
                 {"manager": "catalog", "fieldsV1": {"f:spec": {"f:versions": {}}}},
             ],
         }});
-        BTreeMap::from([("caches.example.com".to_owned(), CrdState::of(&found))])
+        BTreeMap::from([("caches.example.com".to_owned(), CrdState::from_crd(&found))])
     }
 
     #[test]

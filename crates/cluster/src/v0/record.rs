@@ -87,7 +87,7 @@ async fn created_by(cluster: &Cluster, csv: &str, plans: &[InstallPlan]) -> Resu
     for step in wanted {
         let reference = ObjectRef::cluster(kinds::custom_resource_definition(), &step.resource.name);
         if let Some(found) = cluster.get(&reference).await? {
-            crds.insert(step.resource.name.clone(), CrdState::of(&found));
+            crds.insert(step.resource.name.clone(), CrdState::from_crd(&found));
         }
     }
     let mut found = crd_origin::by_plans(plans, &crds, |resolving| resolving == csv);
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_noted_can_be_read_again() {
+    fn records_are_read_back() {
         let noted = StoredRecord {
             created: Record::from([("caches.example.com".to_owned(), "u1".to_owned())]),
             unfinished: Unfinished::from([(

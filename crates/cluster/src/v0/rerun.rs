@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_host_left_is_known_again() {
+    fn installations_of_an_earlier_run_are_recognized() {
         let (bundle, digest) = (bundle(), "d".repeat(64));
         let left = |phase, digest: &str| seen(vec![], vec![csv("cache.v2.0.0", phase, released_labels(digest), "")]);
         assert_eq!(earlier(&bundle, &left("Succeeded", &digest)), EarlierRun::Installed);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_others_is_in_the_way() {
+    fn objects_of_other_installations_block_a_run() {
         let (bundle, digest) = (bundle(), "d".repeat(64));
         let elsewhere = subscription(&digest, "community", "");
         assert_eq!(

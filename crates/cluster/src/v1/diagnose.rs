@@ -2,7 +2,7 @@
 
 use super::explain;
 use super::preflight::selected_name;
-use super::seen::Seen;
+use super::seen::ExtensionState;
 use crate::base::cause::{Cause, Code};
 use crate::base::error::Error;
 use crate::base::finding::Finding;
@@ -38,7 +38,7 @@ pub(crate) async fn findings(cluster: &Cluster, package: Option<&str>) -> Result
             None => text(&extension, "/spec/namespace") == cluster.namespace,
         };
         if is_meant {
-            let seen = Seen::of(cluster, &name, Some(extension), catalogs.clone()).await?;
+            let seen = ExtensionState::gather(cluster, &name, Some(extension), catalogs.clone()).await?;
             findings.push(finding(cluster, &seen).await);
         }
     }
@@ -58,7 +58,7 @@ pub(crate) async fn findings(cluster: &Cluster, package: Option<&str>) -> Result
     Ok(findings)
 }
 
-async fn finding(cluster: &Cluster, seen: &Seen) -> Finding {
+async fn finding(cluster: &Cluster, seen: &ExtensionState) -> Finding {
     let mut causes = with_logs(cluster, explain::causes(seen)).await;
     let catalog = seen.extension.as_ref().and_then(selected_name);
     let is_there = |name: &str| seen.catalogs.iter().any(|found| text(found, "/metadata/name") == name);

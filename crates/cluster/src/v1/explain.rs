@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::conditions::{Condition, condition};
 use super::pulls;
-use super::seen::Seen;
+use super::seen::ExtensionState;
 use crate::base::cause::{Cause, Code, has_errors, sorted};
 use crate::base::json::text;
 use crate::base::object_ref::ObjectRef;
@@ -18,7 +18,7 @@ use crate::kube::conditions::all;
 use crate::observe::pods::of_deployment;
 
 /// Everything that is wrong with a ClusterExtension that exists.
-pub(super) fn causes(seen: &Seen) -> Vec<Cause> {
+pub(super) fn causes(seen: &ExtensionState) -> Vec<Cause> {
     let Some(extension) = &seen.extension else {
         return Vec::new();
     };
@@ -39,7 +39,7 @@ pub(super) fn causes(seen: &Seen) -> Vec<Cause> {
     sorted(causes)
 }
 
-fn deleting(extension: &Value, seen: &Seen) -> Cause {
+fn deleting(extension: &Value, seen: &ExtensionState) -> Cause {
     let finalizers = extension.pointer("/metadata/finalizers").and_then(Value::as_array);
     let finalizers: Vec<&str> = finalizers.into_iter().flatten().filter_map(Value::as_str).collect();
     Cause::passing(
@@ -50,7 +50,7 @@ fn deleting(extension: &Value, seen: &Seen) -> Cause {
     .on(seen.object())
 }
 
-fn of_progress(extension: &Value, seen: &Seen) -> Option<Cause> {
+fn of_progress(extension: &Value, seen: &ExtensionState) -> Option<Cause> {
     let Some(progressing) = condition(extension, "Progressing") else {
         return Some(idle("operator-controller").on(seen.object()));
     };
@@ -96,7 +96,7 @@ fn said(condition: &Condition<'_>) -> String {
 }
 
 /// The experimental manifests wait until each object of a phase is ready.
-fn rolling_out(progressing: &Condition<'_>, seen: &Seen) -> Cause {
+fn rolling_out(progressing: &Condition<'_>, seen: &ExtensionState) -> Cause {
     Cause::passing(
         Code::RolloutUnfinished,
         said(progressing),
@@ -108,7 +108,7 @@ fn rolling_out(progressing: &Condition<'_>, seen: &Seen) -> Cause {
     .likely("a Deployment, a CRD, or a Certificate of cert-manager is not ready; without cert-manager's controller it never will be")
 }
 
-fn configuration(progressing: &Condition<'_>, seen: &Seen) -> Cause {
+fn configuration(progressing: &Condition<'_>, seen: &ExtensionState) -> Cause {
     let message = progressing.message;
     let namespace = &seen.place.namespace;
     let remedy = if message.contains("required field \"watchNamespace\" is missing") {
@@ -126,7 +126,7 @@ fn configuration(progressing: &Condition<'_>, seen: &Seen) -> Cause {
 }
 
 /// A failure for which operator-controller only reports that it retries.
-fn retrying(progressing: &Condition<'_>, seen: &Seen) -> Cause {
+fn retrying(progressing: &Condition<'_>, seen: &ExtensionState) -> Cause {
     let message = progressing.message;
     let has = |text: &str| message.contains(text);
     let name = names::word(&seen.name);
@@ -252,7 +252,7 @@ fn between<'m>(message: &'m str, before: &str, after: &str) -> Option<&'m str> {
 }
 
 /// No bundle to choose: no catalog, no such package or version, or no upgrade edge.
-fn not_found(progressing: &Condition<'_>, seen: &Seen) -> Cause {
+fn not_found(progressing: &Condition<'_>, seen: &ExtensionState) -> Cause {
     let package = seen.package();
     if progressing
         .message
@@ -290,7 +290,7 @@ fn not_found(progressing: &Condition<'_>, seen: &Seen) -> Cause {
 }
 
 /// The catalogs that the extension selects, and their health.
-fn of_selection(extension: &Value, seen: &Seen) -> Vec<Cause> {
+fn of_selection(extension: &Value, seen: &ExtensionState) -> Vec<Cause> {
     let mut causes = Vec::new();
     let has_selector = extension
         .pointer("/spec/source/catalog/selector")
@@ -369,7 +369,7 @@ pub(super) fn of_catalog(catalog: &Value) -> Vec<Cause> {
     causes
 }
 
-fn deprecations(extension: &Value, seen: &Seen) -> Vec<Cause> {
+fn deprecations(extension: &Value, seen: &ExtensionState) -> Vec<Cause> {
     all(extension)
         .iter()
         .filter(|found| text(found, "/status") == "True")

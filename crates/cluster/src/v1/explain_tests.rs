@@ -3,9 +3,9 @@ use serde_json::json;
 use super::*;
 
 /// A ClusterExtension with one condition.
-fn seen(status: &str, reason: &str, message: &str) -> Seen {
+fn seen(status: &str, reason: &str, message: &str) -> ExtensionState {
     let selector = json!({"matchLabels": {"olm.operatorframework.io/metadata.name": "ours"}});
-    Seen {
+    ExtensionState {
         name: "cache".into(),
         extension: Some(json!({
             "metadata": {"name": "cache", "generation": 1},
@@ -14,7 +14,7 @@ fn seen(status: &str, reason: &str, message: &str) -> Seen {
                 {"type": "Progressing", "status": status, "reason": reason, "message": message, "observedGeneration": 1}]},
         })),
         catalogs: vec![catalog("ours", "True", "Succeeded", "")],
-        ..Seen::default()
+        ..ExtensionState::default()
     }
 }
 
@@ -139,7 +139,7 @@ fn a_wrong_configuration_is_explained_by_what_it_lacks() {
 }
 
 #[test]
-fn what_no_controller_has_looked_at_is_not_judged() {
+fn unobserved_objects_are_not_judged() {
     let mut seen = seen("True", "Retrying", "of an earlier specification");
     seen.extension.as_mut().unwrap()["metadata"]["generation"] = json!(2);
     assert_eq!(causes(&seen)[0].code, Code::OlmIdle);

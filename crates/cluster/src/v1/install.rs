@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::objects::{Policy, Wanted, cluster_extension};
 use super::preflight::{self, Served};
-use super::seen::Seen;
+use super::seen::ExtensionState;
 use super::wait::{Awaited, until_installed};
 use crate::base::cause::{Cause, Code, has_errors, sorted};
 use crate::base::error::Error;
@@ -112,7 +112,7 @@ pub async fn install(
         report.causes.push(missing);
         return Ok(report);
     }
-    let seen = Seen::read(cluster, &options.name).await?;
+    let seen = ExtensionState::read(cluster, &options.name).await?;
     let catalog = match chosen(options, &seen) {
         Ok(catalog) => catalog,
         Err(cause) => {
@@ -174,7 +174,7 @@ fn is_exact(text: &str) -> bool {
 }
 
 /// The catalog to select. `None` for any.
-fn chosen(options: &InstallOptions, seen: &Seen) -> Result<Option<String>, Box<Cause>> {
+fn chosen(options: &InstallOptions, seen: &ExtensionState) -> Result<Option<String>, Box<Cause>> {
     let names: Vec<&str> = seen
         .catalogs
         .iter()
@@ -215,7 +215,7 @@ fn chosen(options: &InstallOptions, seen: &Seen) -> Result<Option<String>, Box<C
 }
 
 /// Existing objects with the same name, and the namespace.
-fn standing(options: &InstallOptions, cluster: &Cluster, seen: &Seen) -> Vec<Cause> {
+fn standing(options: &InstallOptions, cluster: &Cluster, seen: &ExtensionState) -> Vec<Cause> {
     let Some(extension) = &seen.extension else {
         return preflight::namespace(seen).into_iter().collect();
     };
@@ -259,9 +259,9 @@ mod tests {
 
     #[test]
     fn the_catalog_is_never_left_to_chance() {
-        let seen = |names: &[&str]| Seen {
+        let seen = |names: &[&str]| ExtensionState {
             catalogs: names.iter().map(|name| json!({"metadata": {"name": name}})).collect(),
-            ..Seen::default()
+            ..ExtensionState::default()
         };
         let code = |choice: CatalogChoice, names: &[&str]| chosen(&options(choice), &seen(names)).unwrap_err().code;
         let fine = |choice: CatalogChoice, names: &[&str]| chosen(&options(choice), &seen(names)).unwrap();

@@ -23,5 +23,5 @@ pub use objects::{Policy, catalog_name};
 pub use publish::{Loaded, Repositories, load};
 pub use remove::{RemoveOptions, remove};
 pub use run::{RunOptions, run, upgrade};
-pub use seen::Seen;
+pub use seen::ExtensionState;
 pub use status::{CatalogStatus, ConditionStatus, DeploymentStatus, Status, status};

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::objects::{METADATA_NAME, catalog_name};
 use super::publish::Loaded;
-use super::seen::Seen;
+use super::seen::ExtensionState;
 use crate::base::cause::{self, Cause, Code};
 use crate::base::error::Error;
 use crate::base::install_mode::InstallMode;
@@ -72,7 +72,7 @@ impl Served {
 }
 
 /// The namespace of an installation.
-pub(super) fn namespace(seen: &Seen) -> Option<Cause> {
+pub(super) fn namespace(seen: &ExtensionState) -> Option<Cause> {
     let name = &seen.place.namespace;
     let object = ObjectRef::cluster(kinds::namespace(), name);
     match seen.place.namespace_phase.as_deref() {
@@ -213,7 +213,7 @@ fn definition(live: &Value, new: &olmv1::Object, extension: &str) -> Option<Caus
 }
 
 /// Objects with another owner and a name that the run needs.
-pub(super) fn taken(seen: &Seen, package: &str) -> Vec<Cause> {
+pub(super) fn taken(seen: &ExtensionState, package: &str) -> Vec<Cause> {
     let name = catalog_name(package);
     let catalog = seen.catalogs.iter().find(|found| text(found, "/metadata/name") == name);
     let labels = crate::base::names::labels(package);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_of_olm_v1_is_named() {
+    fn missing_parts_of_olm_v1_are_named() {
         let served = Served {
             extensions: true,
             ..Served::default()

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::conditions::condition;
 use super::objects::catalog_name;
-use super::seen::Seen;
+use super::seen::ExtensionState;
 use crate::base::cause::{Cause, Code};
 use crate::base::error::Error;
 use crate::base::json::text;
@@ -67,7 +67,7 @@ pub async fn remove(
         report.found = true;
         return Ok(report);
     }
-    let seen = Seen::read(cluster, &options.name).await?;
+    let seen = ExtensionState::read(cluster, &options.name).await?;
     let scope = scope(options, &seen, &mut report);
     let instances = instances(cluster, &scope).await?;
     let all = [
@@ -140,7 +140,7 @@ impl Scope {
 }
 
 /// Decides which objects to remove, and records those that are kept.
-fn scope(options: &RemoveOptions, seen: &Seen, report: &mut Report) -> Scope {
+fn scope(options: &RemoveOptions, seen: &ExtensionState, report: &mut Report) -> Scope {
     let labels = names::labels(&options.name);
     let is_foreign = |object: &Value| options.only_ours && !ownership::is_ours(object, &labels);
     let mut keep = |object: &Value, reference: ObjectRef, way_out: &str| {
@@ -162,7 +162,7 @@ fn scope(options: &RemoveOptions, seen: &Seen, report: &mut Report) -> Scope {
             let crds = seen
                 .crds
                 .iter()
-                .map(|crd| (text(crd, "/metadata/name").to_owned(), CrdState::of(crd)));
+                .map(|crd| (text(crd, "/metadata/name").to_owned(), CrdState::from_crd(crd)));
             scope.crds = crds.collect();
         }
     }
@@ -183,7 +183,7 @@ fn scope(options: &RemoveOptions, seen: &Seen, report: &mut Report) -> Scope {
 }
 
 /// The Deployments that operator-controller created.
-fn deployments(seen: &Seen) -> Vec<ObjectRef> {
+fn deployments(seen: &ExtensionState) -> Vec<ObjectRef> {
     let names = seen
         .place
         .deployments
@@ -195,7 +195,7 @@ fn deployments(seen: &Seen) -> Vec<ObjectRef> {
 }
 
 /// Returns true if neither the ClusterExtension nor a Deployment of it exists.
-fn has_no_operator(scope: &Scope, seen: &Seen) -> bool {
+fn has_no_operator(scope: &Scope, seen: &ExtensionState) -> bool {
     scope.extension.is_none() && seen.place.deployments.is_empty()
 }
 
@@ -210,7 +210,7 @@ async fn instances(cluster: &Cluster, scope: &Scope) -> Result<Vec<ObjectRef>, E
 
 struct Run<'r, 'n> {
     cluster: &'r Cluster,
-    seen: &'r Seen,
+    seen: &'r ExtensionState,
     named: &'r [String],
     deadline: Instant,
     report: &'r mut Report,
@@ -347,7 +347,7 @@ impl Run<'_, '_> {
 }
 
 /// The cause why an object of OLM v1 is not deleted.
-fn blocked(object: &ObjectRef, seen: &Seen) -> Cause {
+fn blocked(object: &ObjectRef, seen: &ExtensionState) -> Cause {
     let said = seen
         .extension
         .as_ref()

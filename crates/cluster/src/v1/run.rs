@@ -10,7 +10,7 @@ use super::objects::{self, catalog_name};
 use super::preflight::{self, Served};
 use super::publish::{Loaded, Repositories, publish};
 use super::remove::{self, RemoveOptions};
-use super::seen::Seen;
+use super::seen::ExtensionState;
 use super::wait::{Awaited, until_installed};
 use crate::base::cause::{Cause, Code, has_errors};
 use crate::base::error::Error;
@@ -77,7 +77,7 @@ struct Flow<'a> {
     loaded: &'a mut Loaded,
     options: &'a RunOptions,
     is_upgrade: bool,
-    seen: Seen,
+    seen: ExtensionState,
     /// The causes found so far.
     causes: Vec<Cause>,
     progress: ProgressLog<'a>,
@@ -96,7 +96,7 @@ impl<'a> Flow<'a> {
             loaded,
             options,
             is_upgrade,
-            seen: Seen::default(),
+            seen: ExtensionState::default(),
             causes: Vec::new(),
             progress: ProgressLog::start(reporter),
         }
@@ -112,7 +112,7 @@ impl<'a> Flow<'a> {
         if has_errors(&self.causes) {
             return Ok(self.outcome(Conclusion::Rejected));
         }
-        self.seen = Seen::read(self.cluster, &self.loaded.facts.package).await?;
+        self.seen = ExtensionState::read(self.cluster, &self.loaded.facts.package).await?;
         let config = self.check(served).await?;
         if has_errors(&self.causes) {
             return Ok(self.outcome(Conclusion::Rejected));
@@ -174,7 +174,7 @@ impl<'a> Flow<'a> {
         Ok(config)
     }
 
-    async fn install(&mut self, catalog: &str, config: Value) -> Result<Result<Seen, Vec<Cause>>, Error> {
+    async fn install(&mut self, catalog: &str, config: Value) -> Result<Result<ExtensionState, Vec<Cause>>, Error> {
         let facts = &self.loaded.facts;
         let manifests = [
             objects::cluster_catalog(&facts.package, catalog),
@@ -229,7 +229,7 @@ impl<'a> Flow<'a> {
 }
 
 /// Leftovers of an earlier run that prevent this one.
-fn earlier(facts: &BundleFacts, cluster: &Cluster, seen: &Seen, is_upgrade: bool) -> Option<Cause> {
+fn earlier(facts: &BundleFacts, cluster: &Cluster, seen: &ExtensionState, is_upgrade: bool) -> Option<Cause> {
     let package = names::word(&facts.package);
     let namespace = names::word(&cluster.namespace);
     let Some(extension) = &seen.extension else {
@@ -277,7 +277,7 @@ fn earlier(facts: &BundleFacts, cluster: &Cluster, seen: &Seen, is_upgrade: bool
 }
 
 /// Returns true if this very bundle is installed and runs.
-fn is_installed(facts: &BundleFacts, seen: &Seen) -> bool {
+fn is_installed(facts: &BundleFacts, seen: &ExtensionState) -> bool {
     let annotations = seen
         .extension
         .as_ref()

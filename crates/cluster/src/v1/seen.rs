@@ -16,7 +16,7 @@ use crate::observe::observation::Observation;
 /// A ClusterExtension and its related objects. Contains observations only, no conclusions.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Seen {
+pub struct ExtensionState {
     /// Its name.
     pub name: String,
     /// The ClusterExtension, if it exists.
@@ -29,7 +29,7 @@ pub struct Seen {
     pub place: Observation,
 }
 
-impl Seen {
+impl ExtensionState {
     /// Reads a ClusterExtension of the cluster.
     ///
     /// # Errors
@@ -38,14 +38,14 @@ impl Seen {
         let object = ObjectRef::cluster(kinds::cluster_extension(), name);
         let (extension, catalogs) =
             futures::try_join!(cluster.get(&object), cluster.list(kinds::cluster_catalog(), None, None),)?;
-        Self::of(cluster, name, extension, catalogs).await
+        Self::gather(cluster, name, extension, catalogs).await
     }
 
     /// Reads the related objects of a ClusterExtension.
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub(super) async fn of(
+    pub(super) async fn gather(
         cluster: &Cluster,
         name: &str,
         extension: Option<Value>,
@@ -134,11 +134,11 @@ mod tests {
 
     #[test]
     fn the_image_of_what_is_installed_is_in_a_message() {
-        let seen = |status: &str, message: &str| Seen {
+        let seen = |status: &str, message: &str| ExtensionState {
             extension: Some(
                 json!({"status": {"conditions": [{"type": "Installed", "status": status, "message": message}]}}),
             ),
-            ..Seen::default()
+            ..ExtensionState::default()
         };
         let installed = "Installed bundle registry.test/b@sha256:1 successfully";
         assert_eq!(
@@ -147,6 +147,6 @@ mod tests {
         );
         assert_eq!(seen("False", installed).installed_image(), None);
         assert_eq!(seen("True", "fine").installed_image(), None);
-        assert_eq!(Seen::default().installed_image(), None);
+        assert_eq!(ExtensionState::default().installed_image(), None);
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::explain;
-use super::seen::Seen;
+use super::seen::ExtensionState;
 use crate::base::cause::Cause;
 use crate::base::error::Error;
 use crate::base::json::text;
@@ -101,10 +101,10 @@ pub async fn status(cluster: &Cluster, name: Option<&str>) -> Result<Vec<Status>
     };
     let mut found = Vec::new();
     for name in names {
-        let seen = Seen::read(cluster, &name).await?;
+        let seen = ExtensionState::read(cluster, &name).await?;
         if seen.extension.is_some() {
             let causes = with_logs(cluster, explain::causes(&seen)).await;
-            found.push(of(&seen, causes));
+            found.push(summarize(&seen, causes));
         }
     }
     Ok(found)
@@ -118,7 +118,7 @@ async fn names(cluster: &Cluster) -> Result<Vec<String>, Error> {
         .collect())
 }
 
-fn of(seen: &Seen, causes: Vec<Cause>) -> Status {
+fn summarize(seen: &ExtensionState, causes: Vec<Cause>) -> Status {
     let extension = seen.extension.as_ref();
     let stated = extension.map(all).unwrap_or_default();
     let (bundle, version) = seen.installed().unzip();

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::conditions::condition;
 use super::explain;
-use super::seen::Seen;
+use super::seen::ExtensionState;
 use crate::base::cause::{Cause, Code, has_errors};
 use crate::base::error::Error;
 use crate::base::json::text;
@@ -41,12 +41,12 @@ pub(super) async fn until_installed(
     awaited: &Awaited<'_>,
     timeout: Duration,
     progress: &mut ProgressLog<'_>,
-) -> Result<Result<Seen, Vec<Cause>>, Error> {
+) -> Result<Result<ExtensionState, Vec<Cause>>, Error> {
     let end = Instant::now() + timeout;
     let mut reported = Reported::default();
     let mut wrong: Option<(Vec<Code>, Instant)> = None;
     loop {
-        let seen = Seen::read(cluster, name).await?;
+        let seen = ExtensionState::read(cluster, name).await?;
         reported.report(&seen, awaited, progress);
         let Some(missing) = missing(&seen, awaited) else {
             return Ok(Ok(seen));
@@ -86,7 +86,7 @@ pub(super) async fn until_installed(
 }
 
 /// The part of the expected state that is missing.
-fn missing(seen: &Seen, awaited: &Awaited<'_>) -> Option<String> {
+fn missing(seen: &ExtensionState, awaited: &Awaited<'_>) -> Option<String> {
     let Some(extension) = &seen.extension else {
         return Some(seen.object().to_string());
     };
@@ -119,7 +119,7 @@ fn missing(seen: &Seen, awaited: &Awaited<'_>) -> Option<String> {
 }
 
 /// Returns true if catalogd serves the pushed image.
-fn is_served(seen: &Seen, name: &str, image: &str) -> bool {
+fn is_served(seen: &ExtensionState, name: &str, image: &str) -> bool {
     let digest = |text: &str| text.split_once('@').map(|(_, digest)| digest.to_owned());
     seen.catalogs
         .iter()
@@ -140,7 +140,7 @@ struct Reported {
 }
 
 impl Reported {
-    fn report(&mut self, seen: &Seen, awaited: &Awaited<'_>, progress: &mut ProgressLog<'_>) {
+    fn report(&mut self, seen: &ExtensionState, awaited: &Awaited<'_>, progress: &mut ProgressLog<'_>) {
         if let Some((catalog, image)) = awaited.catalog
             && !self.served
             && is_served(seen, catalog, image)
@@ -174,9 +174,9 @@ mod tests {
 
     use super::*;
 
-    fn seen(version: &str, image: &str, deployment: Value) -> Seen {
+    fn seen(version: &str, image: &str, deployment: Value) -> ExtensionState {
         let condition = |kind: &str, message: &str| json!({"type": kind, "status": "True", "reason": "Succeeded", "message": message, "observedGeneration": 1});
-        let mut seen = Seen {
+        let mut seen = ExtensionState {
             name: "cache".into(),
             extension: Some(json!({
                 "metadata": {"name": "cache", "generation": 1},
@@ -185,7 +185,7 @@ mod tests {
                     "conditions": [condition("Progressing", ""), condition("Installed", &format!("Installed bundle {image} successfully"))],
                 },
             })),
-            ..Seen::default()
+            ..ExtensionState::default()
         };
         seen.place.deployments = serde_json::from_value(json!([deployment])).unwrap();
         seen.catalogs = vec![json!({

@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_was_never_of_use_makes_room_and_who_is_in_use_stays() {
+    async fn unproven_connections_are_closed_before_proven_ones() {
         let (connections, servers, _clients) = open(3).await;
         let close = || connections.0.state().close_least_useful(&Limits::default());
         servers[0].handle().prove();

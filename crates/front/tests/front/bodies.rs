@@ -106,7 +106,7 @@ async fn a_large_body_waits_for_another_and_is_read_when_that_is_gone() {
 /// The clients of eight conversions announce 60 MiB and send no data. They are disconnected, one after the other,
 /// before the API server's timeout, and no memory is allocated for them.
 #[tokio::test(start_paused = true)]
-async fn who_promises_and_does_not_send_gives_way() {
+async fn stalled_senders_give_up_their_memory() {
     let bodies = bodies();
     let began = Instant::now();
     let mut hostile = tokio::task::JoinSet::new();
@@ -135,7 +135,7 @@ async fn who_promises_and_does_not_send_gives_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_memory_for_too_long_is_told_to_try_again() {
+async fn long_waits_for_memory_end_with_a_retry_answer() {
     let bodies = bodies();
     let _held = bodies.read(full(60 * MIB), MOST, 1, None).await.unwrap();
     let second = bodies.read(full(60 * MIB), MOST, 1, None).await;

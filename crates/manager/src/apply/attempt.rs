@@ -197,16 +197,16 @@ impl<'a> Attempt<'a> {
     ///
     /// # Errors
     /// When the API server rejects the object.
-    pub(super) async fn ask(&mut self) -> Result<Asked, Error> {
+    pub(super) async fn ask(&mut self) -> Result<DryRun, Error> {
         let Some(live) = &self.live else {
-            return Ok(Asked::Unknown);
+            return Ok(DryRun::Unknown);
         };
         if self.memory.is_about(live) {
             // Its answers are remembered, so all that is left is different.
-            return Ok(Asked::Different);
+            return Ok(DryRun::Different);
         }
         if self.has_stale_owner(live) {
-            return Ok(Asked::Unknown);
+            return Ok(DryRun::Unknown);
         }
         let params = PatchParams::apply(&self.applier.manager).force().dry_run();
         let patch = Patch::Apply(self.desired.body.clone());
@@ -216,10 +216,10 @@ impl<'a> Attempt<'a> {
                 return Err(self.failed(error));
             }
             // The apply that follows reports other errors. Some webhooks reject every dry run.
-            Err(_) => return Ok(Asked::Unknown),
+            Err(_) => return Ok(DryRun::Unknown),
         };
         if prepare::is_same_content(live, &answer) {
-            return Ok(Asked::Same);
+            return Ok(DryRun::Same);
         }
         let schema = Arc::clone(&self.schema);
         let is_changed =
@@ -227,11 +227,11 @@ impl<'a> Attempt<'a> {
         if self.open.iter().any(is_changed) {
             self.open.retain(is_changed);
         }
-        Ok(Asked::Different)
+        Ok(DryRun::Different)
     }
 
     async fn update(mut self, live: Value) -> Result<Report, Error> {
-        if self.ask().await? == Asked::Same {
+        if self.ask().await? == DryRun::Same {
             return Ok(self.accept());
         }
         let first = self.open.first().cloned();
@@ -505,7 +505,7 @@ fn is_owned_by_others(owners: &[Owner], own: Option<&Owner>, path: &Path) -> boo
 
 /// The answer to a dry run.
 #[derive(PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum DryRun {
     /// An apply would change nothing.
     Same,
     /// An apply would change the differences that are left.

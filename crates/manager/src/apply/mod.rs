@@ -28,7 +28,7 @@ use kube::{
 };
 use serde_json::Value;
 
-use attempt::{Asked, Attempt};
+use attempt::{Attempt, DryRun};
 use compare::{Difference, DifferenceKind};
 pub use error::{Error, ErrorKind};
 use fields::Owner;
@@ -148,9 +148,9 @@ impl Applier {
         let matters = |found: &Difference| found.path.to_string().starts_with(field);
         if attempt.open.iter().any(matters) && !attempt.open.iter().any(|found| matters(found) && certain(found)) {
             match attempt.ask().await? {
-                Asked::Same => return Ok(Compared::Settled(attempt.accept())),
-                Asked::Different => {}
-                Asked::Unknown => attempt.open.retain(certain),
+                DryRun::Same => return Ok(Compared::Settled(attempt.accept())),
+                DryRun::Different => {}
+                DryRun::Unknown => attempt.open.retain(certain),
             }
         }
         let mut found = attempt.open.iter().filter(|found| matters(found));

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_expresses_no_wish_is_left_out() {
+    fn server_fields_are_omitted_and_string_data_is_encoded() {
         let desired = json!({
             "metadata": { "name": "a", "creationTimestamp": null, "managedFields": [], "uid": "u" },
             "stringData": { "password": "one" },

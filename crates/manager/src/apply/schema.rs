@@ -385,13 +385,13 @@ fn meaningful(default: Option<&Value>) -> bool {
 #[derive(Clone)]
 pub struct Schemas {
     client: Client,
-    known: Arc<Mutex<HashMap<(String, String), Known>>>,
+    known: Arc<Mutex<HashMap<(String, String), CachedSchema>>>,
     /// One request at a time.
     loading: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Clone)]
-struct Known {
+struct CachedSchema {
     schema: Arc<Schema>,
     at: Instant,
     hash: String,
@@ -441,12 +441,12 @@ impl Schemas {
         }
     }
 
-    fn known(&self, resource: &ApiResource) -> Option<Known> {
+    fn known(&self, resource: &ApiResource) -> Option<CachedSchema> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&key(resource)).cloned()
     }
 
-    async fn load(&self, resource: &ApiResource, before: Option<Known>) -> Result<Arc<Schema>, Error> {
+    async fn load(&self, resource: &ApiResource, before: Option<CachedSchema>) -> Result<Arc<Schema>, Error> {
         let index: Index = self
             .document("/openapi/v3")
             .await?
@@ -470,7 +470,7 @@ impl Schemas {
                 Arc::new(document.map_or_else(Schema::default, |document| document.schema(resource)))
             }
         };
-        let known = Known {
+        let known = CachedSchema {
             schema: Arc::clone(&schema),
             at: Instant::now(),
             hash: url,

@@ -91,7 +91,7 @@ mod tests {
     }
 
     fn apply(cache: &Cache<Vec<String>>, (pod, nodes): (Pod, Vec<String>)) {
-        cache.apply(Revision::of(&pod), Some(Arc::new(nodes)), None, "");
+        cache.apply(Revision::new(&pod), Some(Arc::new(nodes)), None, "");
     }
 
     fn names(index: &Index<String>, node: &str) -> Vec<String> {
@@ -123,9 +123,9 @@ mod tests {
         assert_eq!(names(&index, "three"), ["a"]);
         // Projected to nothing, deleted, deleted by this process, and no longer listed.
         let (gone, _) = pod("a", 5, &[]);
-        cache.apply(Revision::of(&gone), None, None, "");
+        cache.apply(Revision::new(&gone), None, None, "");
         assert_eq!(names(&index, "three").len(), 0);
-        cache.remove(&Revision::of(&pod("b", 6, &[]).0), "");
+        cache.remove(&Revision::new(&pod("b", 6, &[]).0), "");
         assert_eq!(names(&index, "two").len(), 0);
         apply(&cache, pod("c", 7, &["one"]));
         cache.deleted(&ObjectKey::new("ns", "c"), "c");

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 pub use index::Index;
 pub(crate) use revision::Revision;
 pub use revision::version;
-use revision::{Known, digest};
+use revision::{CachedObject, digest};
 
 use crate::{ObjectKey, explain};
 
@@ -33,7 +33,7 @@ pub struct Cache<T> {
 }
 
 struct Objects<T> {
-    known: HashMap<ObjectKey, Known<T>>,
+    known: HashMap<ObjectKey, CachedObject<T>>,
     /// Writes of this process that no watch has delivered yet.
     own: HashMap<ObjectKey, Own<T>>,
     /// The newest resource version that each watch has delivered, by the namespace that it watches. Empty for all.
@@ -192,7 +192,7 @@ impl<T> Cache<T> {
     /// watch event is. Older events that arrive later do not undo it. If there are any, the event of the write shows the
     /// change from before them: the answer may hold what others changed too.
     pub fn written<K: Resource>(&self, answer: &K, value: T) {
-        let revision = Revision::of(answer);
+        let revision = Revision::new(answer);
         let mut objects = self.write();
         let newest = objects.known.get(&revision.key).map_or(0, |known| known.version);
         // A watch has delivered every version up to the one that it reached, or a newer one.
@@ -369,7 +369,7 @@ impl<T> Cache<T> {
 }
 
 impl<T> Objects<T> {
-    fn insert(&mut self, key: ObjectKey, known: Known<T>) -> Option<Known<T>> {
+    fn insert(&mut self, key: ObjectKey, known: CachedObject<T>) -> Option<CachedObject<T>> {
         for follow in &self.indices {
             let before = self.known.get(&key).map(|known| known.object.as_ref());
             follow(&key, before, Some(&known.object));
@@ -377,7 +377,7 @@ impl<T> Objects<T> {
         self.known.insert(key, known)
     }
 
-    fn remove(&mut self, key: &ObjectKey) -> Option<Known<T>> {
+    fn remove(&mut self, key: &ObjectKey) -> Option<CachedObject<T>> {
         let known = self.known.remove(key)?;
         for follow in &self.indices {
             follow(key, Some(&known.object), None);

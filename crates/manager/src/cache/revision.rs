@@ -16,7 +16,7 @@ pub(crate) struct Revision {
 }
 
 impl Revision {
-    pub(crate) fn of<K: Resource>(object: &K) -> Self {
+    pub(crate) fn new<K: Resource>(object: &K) -> Self {
         Self {
             key: ObjectKey::of(object),
             uid: object.meta().uid.clone(),
@@ -24,8 +24,8 @@ impl Revision {
         }
     }
 
-    pub(super) fn known<T>(&self, object: Arc<T>) -> Known<T> {
-        Known {
+    pub(super) fn known<T>(&self, object: Arc<T>) -> CachedObject<T> {
+        CachedObject {
             object,
             version: self.version,
             uid: digest(self.uid.as_deref()),
@@ -40,7 +40,7 @@ pub fn version<K: Resource>(object: &K) -> u64 {
 }
 
 /// A cached object.
-pub(super) struct Known<T> {
+pub(super) struct CachedObject<T> {
     pub(super) object: Arc<T>,
     /// Its resource version; 0 if unknown.
     pub(super) version: u64,

@@ -90,7 +90,7 @@ fn the_owner_is_the_controller_of_the_kind() {
 }
 
 #[test]
-fn who_gains_and_who_loses_an_object_is_affected() {
+fn owners_that_gain_or_lose_an_object_are_affected() {
     let related = |name: &str, version: &str| {
         let metadata = ObjectMeta {
             resource_version: Some(version.to_owned()),

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_beside_begins_before_the_workers_and_ends_with_them() {
+    async fn side_tasks_start_before_the_workers_and_end_with_them() {
         let log: Arc<Mutex<Vec<&str>>> = Arc::default();
         let note = |text: &'static str| log.lock().unwrap().push(text);
         let (first, second) = (Arc::clone(&log), Arc::clone(&log));

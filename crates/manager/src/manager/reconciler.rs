@@ -19,7 +19,7 @@ use crate::{
     cache::{Cache, Change},
     explain,
     queue::WorkQueue,
-    reconcile::{self, Object, Reconciler, Secrets, Shared, Starting, Taken, Unreadable, Written},
+    reconcile::{self, Object, OwnWrites, Reconciler, Secrets, Shared, Starting, TakenNames, Unreadable},
     rollout::Slots,
     samples::{ObjectGauge, ObjectSample},
     worker::Done,
@@ -108,9 +108,9 @@ impl Manager {
             writes_status: parts.writes_status,
             slots,
             resource: ApiResource::erase::<R::Object>(&()),
-            written: Written::default(),
+            written: OwnWrites::default(),
             unreadable: Unreadable::default(),
-            taken: Taken::default(),
+            taken: TakenNames::default(),
             #[cfg(feature = "olm")]
             rollouts: self.rollouts.clone(),
         });

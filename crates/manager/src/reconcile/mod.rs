@@ -88,9 +88,9 @@ pub use outcome::Outcome;
 pub(crate) use run::{leave_alone, reconcile};
 pub(crate) use shared::Shared;
 pub(crate) use store::Secrets;
-pub(crate) use taken::Taken;
+pub(crate) use taken::TakenNames;
 pub(crate) use unreadable::Unreadable;
-pub(crate) use written::Written;
+pub(crate) use written::OwnWrites;
 
 /// A kind that can be reconciled, applied or watched. It is implemented for each kind whose Rust type is known.
 pub trait Object:

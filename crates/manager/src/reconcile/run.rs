@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{
     Context, Error, ErrorKind, Object, Outcome, Reconciler,
     shared::Shared,
-    status::{self, Found},
+    status::{self, Reconciled},
     unreadable,
 };
 use crate::{
@@ -210,7 +210,7 @@ async fn report<R: Reconciler>(
     }
     let is_passing = error.is_some_and(|error| error.kind() == ErrorKind::Transient);
     if !is_passing || shared.queue.failures(key) >= PATIENCE {
-        let found = Found {
+        let found = Reconciled {
             outcome,
             error,
             queued: queued.is_some(),
@@ -234,7 +234,7 @@ async fn report<R: Reconciler>(
 pub async fn report_now<K: Object>(shared: &Arc<Shared<K>>, context: &Context<K>, outcome: Outcome) {
     let object = context.object();
     let key = ObjectKey::of(object);
-    let found = Found {
+    let found = Reconciled {
         outcome: Some(&outcome),
         error: None,
         queued: false,
@@ -253,7 +253,7 @@ async fn write_status<K: Object>(
     shared: &Arc<Shared<K>>,
     key: &ObjectKey,
     object: &K,
-    found: Found<'_>,
+    found: Reconciled<'_>,
 ) -> Result<(u32, Option<Conflict>), Error> {
     if !shared.writes_status {
         return Ok((0, None));
@@ -377,9 +377,9 @@ impl<K: Object> Namespaced for K {
 pub async fn leave_alone<K: Object>(
     shared: &Shared<K>,
     key: &ObjectKey,
-    found: unreadable::Found,
+    found: unreadable::UnreadableObject,
 ) -> Result<Done, Error> {
-    let unreadable::Found { metadata, error } = found;
+    let unreadable::UnreadableObject { metadata, error } = found;
     let is_on = |own: &&str| metadata.finalizers.iter().flatten().any(|known| known == own);
     if let Some(own) = shared.finalizer.filter(is_on)
         && metadata.deletion_timestamp.is_some()

@@ -16,9 +16,9 @@ use super::Outcome;
 use super::{
     Object,
     store::{Secrets, Store},
-    taken::Taken,
+    taken::TakenNames,
     unreadable::Unreadable,
-    written::Written,
+    written::OwnWrites,
 };
 #[cfg(feature = "olm")]
 use crate::health::Ready;
@@ -49,9 +49,9 @@ pub struct Shared<K: Object> {
     pub slots: Option<Arc<Slots>>,
     pub resource: ApiResource,
     /// Versions of the objects that this process wrote.
-    pub written: Written,
+    pub written: OwnWrites,
     pub unreadable: Unreadable,
-    pub taken: Taken,
+    pub taken: TakenNames,
     #[cfg(feature = "olm")]
     pub rollouts: crate::olm::Rollouts,
 }

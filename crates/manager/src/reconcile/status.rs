@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The result of a reconcile.
-pub struct Found<'a> {
+pub struct Reconciled<'a> {
     /// Without an error there is an outcome. With one, its readiness does not count.
     pub outcome: Option<&'a Outcome>,
     pub error: Option<&'a Error>,
@@ -39,7 +39,7 @@ pub fn read(status: Option<&Value>) -> Vec<Condition> {
 pub fn target(
     current: Option<&Value>,
     own: Map<String, Value>,
-    found: Found<'_>,
+    found: Reconciled<'_>,
     fields: &StatusFields,
 ) -> Result<Map<String, Value>, Error> {
     let mut status = match found.outcome.and_then(|outcome| outcome.status.clone()) {
@@ -99,7 +99,7 @@ fn is_served(name: &str, fields: &StatusFields) -> bool {
     is_served
 }
 
-fn set(all: &mut Vec<Condition>, found: &Found<'_>) {
+fn set(all: &mut Vec<Condition>, found: &Reconciled<'_>) {
     let available = found.outcome.and_then(|outcome| outcome.available.as_ref());
     if let Some((holds, message)) = available {
         let reason = if *holds { "Available" } else { "Unavailable" };
@@ -115,7 +115,7 @@ fn set(all: &mut Vec<Condition>, found: &Found<'_>) {
     }
 }
 
-fn set_outcome(all: &mut Vec<Condition>, outcome: &Outcome, found: &Found<'_>) {
+fn set_outcome(all: &mut Vec<Condition>, outcome: &Outcome, found: &Reconciled<'_>) {
     let known = |kind: &str, all: &[Condition]| conditions::get(all, kind).cloned();
     let (reason, message) = match &outcome.ready {
         Ready::Yes => ("Ready", "everything is ready"),
@@ -177,7 +177,7 @@ mod tests {
 
     fn target_of(current: Option<&Value>, result: &Result<Outcome, Error>, conflict: Option<&str>) -> Value {
         let own = current.and_then(Value::as_object).cloned().unwrap_or_default();
-        let found = Found {
+        let found = Reconciled {
             outcome: result.as_ref().ok(),
             error: result.as_ref().err(),
             queued: false,
@@ -211,7 +211,7 @@ mod tests {
             ..fields()
         };
         let outcome = Outcome::ready().status(json!({ "nodes": ["a"], "settledNodes": 1 }));
-        let found = Found {
+        let found = Reconciled {
             outcome: Some(&outcome),
             error: None,
             queued: false,

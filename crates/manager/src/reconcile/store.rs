@@ -13,7 +13,7 @@ use kube::{
 };
 use serde_json::Value;
 
-use super::{Error, Object, written::Written};
+use super::{Error, Object, written::OwnWrites};
 use crate::{
     ObjectKey,
     cache::{Cache, Change, Index},
@@ -53,7 +53,7 @@ pub struct Store {
     by_owner: Index<String>,
     manager: String,
     dictionary: Dictionary,
-    written: Written,
+    written: OwnWrites,
 }
 
 impl Store {
@@ -67,7 +67,7 @@ impl Store {
             by_owner,
             manager: manager.to_owned(),
             dictionary: Dictionary::default(),
-            written: Written::default(),
+            written: OwnWrites::default(),
         }
     }
 

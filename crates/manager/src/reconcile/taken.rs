@@ -22,9 +22,9 @@ const LIMIT: Duration = Duration::from_mins(10);
 
 /// The objects that are watched, by kind and key.
 #[derive(Clone, Default)]
-pub struct Taken(Arc<Mutex<HashSet<(String, ObjectKey)>>>);
+pub struct TakenNames(Arc<Mutex<HashSet<(String, ObjectKey)>>>);
 
-impl Taken {
+impl TakenNames {
     fn change<T>(&self, change: impl FnOnce(&mut HashSet<(String, ObjectKey)>) -> T) -> T {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

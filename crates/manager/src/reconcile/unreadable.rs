@@ -11,10 +11,10 @@ use crate::ObjectKey;
 
 /// The unreadable objects that were not reported yet.
 #[derive(Default)]
-pub struct Unreadable(Mutex<HashMap<ObjectKey, Found>>);
+pub struct Unreadable(Mutex<HashMap<ObjectKey, UnreadableObject>>);
 
 /// An unreadable object.
-pub struct Found {
+pub struct UnreadableObject {
     pub metadata: ObjectMeta,
     pub error: String,
 }
@@ -27,7 +27,7 @@ impl Unreadable {
     pub fn note(&self, key: &ObjectKey, metadata: &ObjectMeta, error: String) {
         let finalizers = metadata.finalizers.clone();
         let is_short = |all: &Vec<String>| all.iter().map(String::len).sum::<usize>() <= Self::FINALIZERS;
-        let found = Found {
+        let found = UnreadableObject {
             metadata: ObjectMeta {
                 uid: metadata.uid.clone(),
                 deletion_timestamp: metadata.deletion_timestamp.clone(),
@@ -40,7 +40,7 @@ impl Unreadable {
         all.insert(key.clone(), found);
     }
 
-    pub fn take(&self, key: &ObjectKey) -> Option<Found> {
+    pub fn take(&self, key: &ObjectKey) -> Option<UnreadableObject> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key)
     }
 }

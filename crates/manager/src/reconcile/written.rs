@@ -9,9 +9,9 @@ const MOST: usize = 4096;
 
 /// Versions of objects that this process wrote, until their events arrive.
 #[derive(Default)]
-pub struct Written(Mutex<HashSet<String>>);
+pub struct OwnWrites(Mutex<HashSet<String>>);
 
-impl Written {
+impl OwnWrites {
     pub fn note(&self, version: Option<String>) {
         let mut versions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if versions.len() >= MOST {

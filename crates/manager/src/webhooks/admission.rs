@@ -76,7 +76,7 @@ impl Denied {
 }
 
 /// A request in its parts.
-struct Asked<'a, T> {
+struct ParsedRequest<'a, T> {
     /// The object as it was sent.
     raw: Option<&'a RawValue>,
     /// The object's names, for a refusal.
@@ -137,7 +137,7 @@ fn without(body: &[u8], objects: &Objects<'_>) -> Vec<u8> {
     rest
 }
 
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<Asked<'_, T>, String> {
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<ParsedRequest<'_, T>, String> {
     let invalid = |error: serde_json::Error| format!("not an AdmissionReview: {error}");
     let envelope: Envelope<'_> = serde_json::from_slice(body).map_err(invalid)?;
     let objects = envelope.request.unwrap_or_default();
@@ -170,7 +170,7 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<Asked<'_, T>, String> {
         let old = serde_json::from_str::<Leaving>(old.get());
         old.is_ok_and(|old| old.metadata.is_some_and(|meta| meta.deletion_timestamp.is_some()))
     });
-    Ok(Asked {
+    Ok(ParsedRequest {
         raw: objects.object,
         subject,
         response,
@@ -193,7 +193,7 @@ where
     T: DeserializeOwned,
     R: Future<Output = Result<(), Denied>>,
 {
-    let Asked {
+    let ParsedRequest {
         subject,
         response,
         review,

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_converted_is_named() {
+    fn an_unconvertible_object_is_named() {
         let error = |object, wanted| hub().convert(object, wanted).unwrap_err();
         let one = object("v1", &json!({"size": 1}));
         let unknown = error(one.clone(), "shop.example.com/v9");

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_is_what_went() {
+    fn lossy_conversions_fail_the_round_trip() {
         let hub = |forget: bool| {
             move || {
                 let mut hub = Hub::default();

@@ -432,7 +432,7 @@ impl Bench {
             .clone()
             .filter(|request| request.verb.is_write() && code(request.answer) < 300)
             .count();
-        let describe = |request: &kube_testbed::faults::Seen| {
+        let describe = |request: &kube_testbed::faults::ProxiedRequest| {
             format!("{:?} {} {}", request.verb, request.resource, code(request.answer)).to_lowercase()
         };
         Reconciled {

@@ -122,7 +122,7 @@ async fn text(client: &Client, namespace: &str, name: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn what_an_object_owns_is_brought_back() {
+async fn deleted_children_are_created_again() {
     let client = namespace("owned").await;
     let (running, stop) = greeter(&client, options("owned")).await;
     greet(&client, "owned", "moon").await;

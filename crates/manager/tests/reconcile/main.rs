@@ -136,7 +136,7 @@ async fn an_object_of_somebody_else_is_left_alone_and_named() {
 }
 
 #[tokio::test]
-async fn what_is_no_longer_applied_is_deleted_and_the_rest_stays() {
+async fn children_that_are_no_longer_applied_are_deleted() {
     let world = World::new("prune").await;
     let running = world.operator(1).await;
     world

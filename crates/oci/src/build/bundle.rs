@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_olm_could_not_unpack_is_refused() {
+    fn bundles_that_olm_cannot_unpack_are_rejected() {
         let nested = bundle(&[
             ("manifests/crds/a.yaml", "a"),
             ("metadata/annotations.yaml", ANNOTATIONS),

@@ -36,14 +36,14 @@ pub struct Layout {
     durability: Durability,
     /// True if no other user can change the directory.
     private: bool,
-    written: Arc<Mutex<Written>>,
+    written: Arc<Mutex<WrittenBlobs>>,
     /// The archive that the layout was read from.
     archive: Option<PathBuf>,
 }
 
 /// The blobs that this process has written into a layout.
 #[derive(Debug, Default)]
-struct Written {
+struct WrittenBlobs {
     /// Blobs in a private layout whose bytes were compared with their digest on the way there. They are not hashed again.
     verified: BTreeSet<Digest>,
     /// Blobs that were left out because their bytes have another digest, with that digest.
@@ -134,7 +134,7 @@ impl Layout {
         }
     }
 
-    fn written(&self) -> MutexGuard<'_, Written> {
+    fn written(&self) -> MutexGuard<'_, WrittenBlobs> {
         // The sets are never half changed.
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }

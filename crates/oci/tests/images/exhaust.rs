@@ -34,7 +34,7 @@ async fn pull(client: &Client, host: &str) -> Result<(), Error> {
 }
 
 #[tokio::test]
-async fn what_a_manifest_announces_is_looked_at_before_anything_is_fetched() {
+async fn sizes_in_a_manifest_are_checked_before_a_download() {
     let layer = sha256(b"layer").to_string();
     for (sizes, limit, wanted) in [
         (

@@ -796,7 +796,7 @@ proptest::proptest! {
 
     /// Whatever entries come in whatever order over several layers, also with flipped bytes: all of it stays inside.
     #[test]
-    fn nothing_escapes(
+    fn hostile_layers_write_only_into_their_directory(
         layers in proptest::collection::vec(
             proptest::collection::vec(
                 (proptest::sample::select(b"0125346Lx7S".to_vec()), nasty_name(), nasty_name()),

@@ -26,7 +26,7 @@ const ADVICE: &str = " does not have status spec. ";
 
 impl Verdict {
     /// Runs all rules and tests.
-    pub fn of(tree: &Tree, root: &str) -> Self {
+    pub fn new(tree: &Tree, root: &str) -> Self {
         let selector = |text| Selector::parse(text).unwrap_or_default();
         let reading = load::read(tree.clone(), root);
         let mut verdict = Self::default();

@@ -197,7 +197,7 @@ pub fn fix(tree: &Tree, root: &str, options: Options) -> Fixed {
     }
     let groups = in_place(wanted, &mut Documents::new(tree), &mut fixed);
     let mut documents = Documents::new(tree);
-    make_proven(groups, &mut documents, root, Verdict::of(tree, root), &mut fixed);
+    make_proven(groups, &mut documents, root, Verdict::new(tree, root), &mut fixed);
     fixed.files = documents.changed();
     fixed.given_up.sort();
     fixed
@@ -270,7 +270,7 @@ fn make_halves(
 ) -> Vec<(Vec<Proposal>, Reason)> {
     let mut trial = documents.clone();
     let done = groups.iter().flatten().try_for_each(|proposal| trial.apply(proposal));
-    let after = done.map(|()| Verdict::of(&trial.tree(), root));
+    let after = done.map(|()| Verdict::new(&trial.tree(), root));
     let after = after.and_then(|after| match after.worse_than(before) {
         Some(reason) => Err(reason),
         None => Ok(after),

@@ -75,7 +75,7 @@ pub enum Error {
 
 impl Entry {
     /// Of a finding in a file of this name.
-    pub(super) fn of(finding: &Finding, file: String) -> Self {
+    pub(super) fn new(finding: &Finding, file: String) -> Self {
         Self {
             file,
             rule: finding.rule.to_owned(),
@@ -108,7 +108,7 @@ impl Baseline {
     }
 
     /// See `Policy::new_baseline`.
-    pub(super) fn of<'r>(reports: impl IntoIterator<Item = &'r Report>, root: &Root) -> Self {
+    pub(super) fn new<'r>(reports: impl IntoIterator<Item = &'r Report>, root: &Root) -> Self {
         let mut baseline = Self::default();
         for report in reports {
             let known = report
@@ -121,7 +121,7 @@ impl Baseline {
                 .chain(known.map(|suppressed| &suppressed.finding));
             for finding in all {
                 let file = root.name(finding.file.as_deref().unwrap_or(Path::new("")));
-                *baseline.entries.entry(Entry::of(finding, file)).or_default() += 1;
+                *baseline.entries.entry(Entry::new(finding, file)).or_default() += 1;
             }
         }
         baseline

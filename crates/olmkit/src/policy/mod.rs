@@ -11,7 +11,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let policy = Policy::builder(rules::all()).ignore("RBAC")?.severity("IMG-1", "error")?.build();
-//! let finding = |id: &str| rules::find(id).map(|rule| Finding::of(rule, "something"));
+//! let finding = |id: &str| rules::find(id).map(|rule| Finding::from_rule(rule, "something"));
 //! let report: Report = ["RBAC-1", "IMG-1"].into_iter().filter_map(finding).collect();
 //!
 //! let judged = policy.apply(report);
@@ -91,7 +91,7 @@ impl Policy {
 
     /// A baseline with all of these findings, and those that an earlier baseline suppressed.
     pub fn new_baseline<'r>(&self, reports: impl IntoIterator<Item = &'r Report>) -> Baseline {
-        Baseline::of(reports, &self.root)
+        Baseline::new(reports, &self.root)
     }
 
     fn is_selected(&self, rule: &str) -> bool {
@@ -194,7 +194,7 @@ impl Judge<'_> {
         if self.known.is_empty() {
             return None;
         }
-        let entry = baseline::Entry::of(finding, file().clone());
+        let entry = baseline::Entry::new(finding, file().clone());
         let count = self.known.get_mut(&entry).filter(|count| **count > 0)?;
         *count -= 1;
         Some(Suppression::Baseline)

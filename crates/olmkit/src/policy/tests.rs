@@ -15,7 +15,7 @@ fn rule(id: &str) -> &'static Rule {
 }
 
 fn finding(id: &str, file: &str, message: &str) -> Finding {
-    Finding::of(rule(id), message).file(file)
+    Finding::from_rule(rule(id), message).file(file)
 }
 
 fn report() -> Report {
@@ -95,7 +95,7 @@ fn a_comment_ignores_the_finding_at_its_line() {
     let file = folder.path().join("a.yaml");
     std::fs::write(&file, "a: 1\nb: 2 # olmkit: ignore CSV-17 the console copes\n").unwrap();
     let at = |line| {
-        Finding::of(rule("CSV-17"), "x")
+        Finding::from_rule(rule("CSV-17"), "x")
             .file(&file)
             .at(Position { line, column: 1 })
     };
@@ -233,7 +233,7 @@ fn thousands_of_comments_are_looked_up() {
     let file = folder.path().join("a.yaml");
     let text = "# olmkit: ignore-file CSV-1,CSV-2 known\n# olmkit: ignore-file CSV-17 later\n".repeat(20_000);
     std::fs::write(&file, text).unwrap();
-    let finding = |_| Finding::of(rule("CSV-17"), "x").file(&file);
+    let finding = |_| Finding::from_rule(rule("CSV-17"), "x").file(&file);
     let report: Report = (0..20_000).map(finding).collect();
     let start = std::time::Instant::now();
     let judged = Policy::builder(RULES).build().apply(report);

@@ -35,7 +35,7 @@ pub struct Builtin {
 impl Builtin {
     /// The built-in test for an image and its command. Any registry, tag and digest of the image is accepted.
     #[must_use]
-    pub fn of(test: &TestConfiguration) -> Option<Self> {
+    pub fn from_test(test: &TestConfiguration) -> Option<Self> {
         let last = |text: &str| text.rsplit('/').next().unwrap_or_default().to_owned();
         let image = test.image.parse::<Reference>().ok()?;
         let command = test.entrypoint.first().map(|command| last(command));
@@ -112,13 +112,15 @@ impl<'a> Bundle<'a> {
             Ok(objects) => objects,
             Err(fatal) => {
                 let problems = match self.reading.problems.as_slice() {
-                    [] => vec![Finding::of(&SC_1, fatal.clone()).hint("the tests read every directory of the bundle")],
+                    [] => vec![
+                        Finding::from_rule(&SC_1, fatal.clone()).hint("the tests read every directory of the bundle"),
+                    ],
                     problems => problems.to_vec(),
                 };
                 return ended(answer.result, fatal, problems);
             }
         };
-        let csv = Csv::of(objects);
+        let csv = Csv::new(objects);
         match name {
             "basic-check-spec" => examples::check_spec(&csv, &mut answer),
             "olm-bundle-validation" => validation::check(self.reading, &mut answer),

@@ -19,7 +19,7 @@ pub(super) struct Csv<'a> {
 
 impl<'a> Csv<'a> {
     /// The first among the objects.
-    pub fn of(objects: &'a [Object]) -> Self {
+    pub fn new(objects: &'a [Object]) -> Self {
         let is_csv = |object: &&Object| object.kind() == "ClusterServiceVersion";
         Self {
             object: objects.iter().find(is_csv),

@@ -1,7 +1,7 @@
 //! Scorecard: the tests that a bundle configures, and operator-sdk's six built-in ones without a cluster.
 //!
 //! In a cluster scorecard starts a pod for each test. The built-in tests depend only on the bundle's files, so they are
-//! called directly: [`Builtin::of`] identifies the test of an image and its command, [`Bundle::run`] returns its
+//! called directly: [`Builtin::from_test`] identifies the test of an image and its command, [`Bundle::run`] returns its
 //! result.
 
 mod builtin;
@@ -83,7 +83,7 @@ pub fn run(bundle: &Bundle<'_>, configuration: &Configuration, selector: &Select
         .flat_map(|stage| stage.tests);
     tests
         .map(|test| {
-            let result = match Builtin::of(&test) {
+            let result = match Builtin::from_test(&test) {
                 Some(builtin) => bundle.run(&builtin),
                 None => not_run(&test),
             };
@@ -103,7 +103,7 @@ pub fn test_name(test: &TestConfiguration) -> String {
 #[must_use]
 pub fn findings(bundle: &Bundle<'_>, configuration: &Configuration, selector: &Selector) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
-    for builtin in selected(configuration, selector).filter_map(|test| Builtin::of(&test)) {
+    for builtin in selected(configuration, selector).filter_map(|test| Builtin::from_test(&test)) {
         for finding in bundle.answer(&builtin).findings {
             if !findings.contains(&finding) {
                 findings.push(finding);

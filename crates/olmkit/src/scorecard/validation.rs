@@ -16,7 +16,7 @@ pub(super) fn check(reading: &Reading, answer: &mut Answer) {
     result.log = format.log();
     if let Some(file) = &format.crash {
         let error = format!("{file} is empty. operator-sdk crashes on it");
-        let finding = Finding::of(&SC_1, error.clone()).file(file);
+        let finding = Finding::from_rule(&SC_1, error.clone()).file(file);
         answer
             .findings
             .push(finding.hint("write a map into the file or remove it"));

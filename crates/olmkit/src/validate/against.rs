@@ -125,7 +125,7 @@ impl Earlier {
     /// # Errors
     /// The catalog contains it without its manifests.
     pub fn from_blob(bundle: &Bundle) -> Result<Self, AgainstError> {
-        let texts = objects::of(bundle);
+        let texts = objects::inline(bundle);
         if texts.is_empty() {
             return Err(AgainstError::NoManifests {
                 bundle: bundle.name.clone(),

@@ -72,7 +72,7 @@ type Edge<'c> = (&'c str, &'c str);
 /// Compares the CRDs of the bundles at both ends of each edge of a catalog.
 #[must_use]
 pub fn check(catalog: &Catalog, given: &[Given]) -> Safety {
-    let bundles = Bundles::of(catalog, given);
+    let bundles = Bundles::new(catalog, given);
     let mut safety = Safety::default();
     for (package, edges) in edges(catalog) {
         let compared = Package::read(package, &edges, &bundles);
@@ -131,7 +131,7 @@ struct Bundles<'c> {
 }
 
 impl<'c> Bundles<'c> {
-    fn of(catalog: &'c Catalog, given: &'c [Given]) -> Self {
+    fn new(catalog: &'c Catalog, given: &'c [Given]) -> Self {
         // The last of equal keys wins.
         let given = given.iter().rev();
         let listed = catalog.bundles.iter().rev();
@@ -184,7 +184,7 @@ impl Given {
 /// The CRDs among the inline manifests of a bundle.
 fn inline_definitions(bundle: &Bundle) -> Result<Vec<Object>, String> {
     let name = &bundle.name;
-    let texts = objects::of(bundle);
+    let texts = objects::inline(bundle);
     let provides_api = bundle.properties.iter().any(|property| property.kind == PROPERTY_GVK);
     if texts.is_empty() && provides_api {
         return Err(format!("the catalog has {name} without its CRDs"));

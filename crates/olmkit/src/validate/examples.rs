@@ -214,10 +214,10 @@ fn place_in_annotation(checked: &mut Checked, csv: &Csv<'_>, pointer: &str, erro
     checked.finding.end = None;
 }
 
-type Refusal = (&'static Rule, String, &'static str, &'static str);
+type ExampleError = (&'static Rule, String, &'static str, &'static str);
 
 /// The APIs of the examples.
-fn read(text: &str) -> Result<BTreeSet<Key>, Refusal> {
+fn read(text: &str) -> Result<BTreeSet<Key>, ExampleError> {
     if text.is_empty() {
         return Ok(BTreeSet::new());
     }

@@ -77,7 +77,7 @@ define_rules! {
 }
 
 /// Names of objects by kind, or places of rules by resource.
-type Found = BTreeMap<String, Vec<String>>;
+type RemovedObjects = BTreeMap<String, Vec<String>>;
 
 /// Kinds removed in Kubernetes 1.22, by apiVersion.
 const REMOVED_1_22: [(&str, &[&str]); 11] = [
@@ -186,7 +186,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     findings
 }
 
-fn detail(minor: u64, found: &Found) -> String {
+fn detail(minor: u64, found: &RemovedObjects) -> String {
     format!(
         "this bundle is using APIs which were deprecated and removed in v1.{minor}. More info: \
          https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-{minor}. Migrate the API(s) for {}",
@@ -195,7 +195,7 @@ fn detail(minor: u64, found: &Found) -> String {
 }
 
 /// operator-sdk's warning about RBAC rules, which is right for PodSecurityPolicies only.
-fn rule_finding(csv: &Csv<'_>, found: &Found) -> Checked {
+fn rule_finding(csv: &Csv<'_>, found: &RemovedObjects) -> Checked {
     const REMOVED: &str = "podsecuritypolicies";
     let is_removed = found.contains_key(REMOVED);
     let severity = if is_removed { Severity::Warning } else { Severity::Info };
@@ -247,7 +247,7 @@ fn finding(csv: &Csv<'_>, rule: &'static Rule, severity: Severity, detail: Strin
 }
 
 /// Kinds with their names. With two or more kinds each entry ends in a comma, the last one too.
-pub(super) fn list(found: &Found) -> String {
+pub(super) fn list(found: &RemovedObjects) -> String {
     let end = if found.len() > 1 { "," } else { "" };
     let entry = |(kind, names): (&String, &Vec<String>)| {
         let names: Vec<String> = names.iter().map(|name| quote_to_ascii(name)).collect();
@@ -256,13 +256,13 @@ pub(super) fn list(found: &Found) -> String {
     found.iter().map(entry).collect()
 }
 
-fn add(found: &mut Found, kind: &str, name: &str) {
+fn add(found: &mut RemovedObjects, kind: &str, name: &str) {
     found.entry(kind.to_string()).or_default().push(name.to_string());
 }
 
 /// CustomResourceDefinitions and objects of APIs removed in 1.22.
-pub(super) fn removed_in_1_22(bundle: &Bundle) -> Found {
-    let mut found = Found::new();
+pub(super) fn removed_in_1_22(bundle: &Bundle) -> RemovedObjects {
+    let mut found = RemovedObjects::new();
     for crd in bundle
         .crds()
         .filter(|crd| crd.api_version() == "apiextensions.k8s.io/v1beta1")
@@ -285,8 +285,8 @@ pub(super) fn removed_in_1_22(bundle: &Bundle) -> Found {
     found
 }
 
-fn removed_in_1_25(context: &Context<'_>, csv: &Csv<'_>) -> (Found, Found) {
-    let (mut objects, mut rules) = (Found::new(), Found::new());
+fn removed_in_1_25(context: &Context<'_>, csv: &Csv<'_>) -> (RemovedObjects, RemovedObjects) {
+    let (mut objects, mut rules) = (RemovedObjects::new(), RemovedObjects::new());
     let removed = |version: &str, kind: &str| REMOVED_1_25.contains(&(version, kind));
     for object in &context.bundle.objects {
         if removed(object.api_version(), object.kind()) {
@@ -350,8 +350,8 @@ fn removed_in_1_25(context: &Context<'_>, csv: &Csv<'_>) -> (Found, Found) {
     (objects, rules)
 }
 
-fn removed_in_1_26(bundle: &Bundle) -> Found {
-    let mut found = Found::new();
+fn removed_in_1_26(bundle: &Bundle) -> RemovedObjects {
+    let mut found = RemovedObjects::new();
     for object in &bundle.objects {
         if object.api_version() == "autoscaling/v2beta2" && object.kind() == "HorizontalPodAutoscaler" {
             add(&mut found, object.kind(), object.name());

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_may_edit_a_kind_that_scales_may_scale_it() {
+    fn editors_of_a_scalable_kind_may_scale_it() {
         let resources = |scales| -> Vec<Vec<String>> {
             let roles = user_roles("example.com", "caches", scales);
             roles

@@ -36,7 +36,7 @@ pub(crate) fn add_statement(call: &str) -> String {
 
 /// The file of a controller.
 pub(crate) fn controller(file: &ProjectFile, resource: &Resource) -> Result<String, Error> {
-    let (kind, name) = (&resource.kind, Places::of(file, resource).name);
+    let (kind, name) = (&resource.kind, Places::new(file, resource).name);
     let variable = names::variable(kind);
     let (object, context) = (format!("{variable}: &{kind}"), format!("context: &Context<{kind}>"));
     let method = |name: &str, context: &str| {

@@ -67,7 +67,7 @@ fn admitted(resource: &Resource, part: &str, call: &str) -> String {
 
 /// Describes a conversion, in the function that describes the kind.
 fn converted(file: &ProjectFile, resource: &Resource, call: &str) -> (String, String) {
-    let function = Places::of(file, resource).function;
+    let function = Places::new(file, resource).function;
     let value = format!("api.converted_at(crate::webhook::{call}::PATH);");
     (function, broken(4, "let api =", &value))
 }

@@ -124,7 +124,7 @@ fn a_project_of_kubebuilder_gets_a_base_and_targets() {
 }
 
 #[test]
-fn what_cannot_be_adopted_is_refused_and_stays_as_it_is() {
+fn a_failed_adoption_changes_no_file() {
     let lib = "pub mod api;\n";
     let private = "#[derive(CustomResource)]\n#[kube(kind = \"Cache\", group = \"a.b\", version = \"v1\")]\nstruct CacheSpec {}\n";
     let without_kube = MANIFEST.replace("kube = \"3\"\n", "");

@@ -92,7 +92,7 @@ fn types_of_others_come_from_a_module() {
 }
 
 #[test]
-fn what_is_no_kind_of_others_is_refused() {
+fn invalid_external_kinds_are_rejected() {
     let folder = started(&options());
     create_api(folder.path(), &reconciler("apps", "v1", "Deployment")).unwrap();
     let with = |path: &str, module: &str| Api {

@@ -217,7 +217,7 @@ fn groups_have_folders_in_a_multigroup_project() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_and_changes_nothing() {
+fn rejected_apis_change_no_file() {
     let folder = started(&options());
     create_api(folder.path(), &api("cache", "v1", "Memcached")).unwrap();
     let taken = refused(&folder, &api("cache", "v1", "Memcached"));

@@ -142,7 +142,7 @@ impl<W: Write> Builder<W> {
         catalog
             .channels
             .sort_by(|left, right| (&left.package, &left.name).cmp(&(&right.package, &right.name)));
-        let deprecated = Deprecated::of(&catalog.deprecations);
+        let deprecated = Deprecated::new(&catalog.deprecations);
         let mut list = Vec::new();
         for package in &catalog.packages {
             let start = stored.partition_point(|bundle| bundle.package < package.name);
@@ -263,7 +263,7 @@ struct Item {
 struct Deprecated<'c>(HashMap<(&'c str, &'c str, &'c str), &'c str>);
 
 impl<'c> Deprecated<'c> {
-    fn of(deprecations: &'c [Deprecation]) -> Self {
+    fn new(deprecations: &'c [Deprecation]) -> Self {
         let mut messages = HashMap::new();
         for deprecation in deprecations {
             for entry in deprecation.entries.iter().flatten() {

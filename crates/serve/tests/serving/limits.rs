@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use olmkit::catalog::load;
 use olmkit_serve::api::registry_client::RegistryClient;
-use olmkit_serve::assemble::Wanted;
+use olmkit_serve::assemble::IndexContents;
 use olmkit_serve::{Limits, Server, api, http, index, probe, source};
 use test_support::hostile::{self, Kind};
 use tonic::transport::Channel;
@@ -61,7 +61,7 @@ async fn until_closed(address: SocketAddr, kind: Kind) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_does_not_speak_read_or_ask_is_disconnected() {
+async fn silent_slow_and_idle_clients_are_disconnected() {
     let text = large();
     for (kind, limits) in [
         (
@@ -120,7 +120,7 @@ async fn bundles(channel: Channel) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_makes_more_calls_at_once_than_it_may_is_disconnected() {
+async fn clients_with_too_many_calls_are_disconnected() {
     // No limit of time ends them.
     let address = serve(CATALOG, Limits::default()).await;
     until_closed(address, Kind::Unread(50)).await;
@@ -191,7 +191,7 @@ async fn answers_that_nobody_takes_make_room_for_those_that_are_taken() {
 async fn pages_that_nobody_reads_do_not_hide_the_health() {
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("catalog.yaml"), large()).unwrap();
-    let wanted = Wanted {
+    let wanted = IndexContents {
         blobs: true,
         whole: false,
     };

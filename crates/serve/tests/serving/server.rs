@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use olmkit::catalog::load;
 use olmkit_serve::api;
 use olmkit_serve::api::registry_client::RegistryClient;
-use olmkit_serve::assemble::Wanted;
+use olmkit_serve::assemble::IndexContents;
 use olmkit_serve::index::in_memory;
 use olmkit_serve::{Server, http, probe, source};
 
@@ -138,7 +138,7 @@ async fn the_http_api_gives_the_catalog_as_catalogd_does() {
     assert_eq!(request(address, "GET", "/api/v1/all", &[]).await.0, 503);
 
     let options = source::Options {
-        wanted: Wanted {
+        wanted: IndexContents {
             blobs: true,
             whole: false,
         },

@@ -2,7 +2,7 @@
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
-use super::{BundleContext, Check, Found, Run, Suite, at, rule};
+use super::{BundleContext, Check, Findings, Run, Suite, at, rule};
 use crate::graph::channel_bundles;
 use crate::python::{EMPTY, Raise};
 
@@ -23,7 +23,7 @@ static PRUNED: Rule = rule(
     "metadata:\n  annotations:\n    olm.skipRange: '>=0.0.1 <0.0.3'\nspec:\n  version: 0.0.3\n  replaces: hello-operator.v0.0.2",
 );
 
-fn pruned(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn pruned(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let csv = context.csv()?;
     let replaces = csv.get_or("spec", &EMPTY)?.get("replaces")?;
     let range = csv
@@ -41,7 +41,9 @@ fn pruned(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
                        unintentional pruning of the update graph. https://olm.operatorframework.io/docs/concepts/\
                        olm-architecture/operator-catalog/creating-an-update-graph/#skiprange. If this is intentional, you can \
                        skip the check by adding `/test skip check_pruned_graph` comment to a pull request.";
-        found.push(at(Finding::of(&PRUNED, message), range).hint(format!("channel {channel}: set spec.replaces")));
+        found.push(
+            at(Finding::from_rule(&PRUNED, message), range).hint(format!("channel {channel}: set spec.replaces")),
+        );
     }
     Ok(())
 }

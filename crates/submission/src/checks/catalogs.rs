@@ -2,7 +2,7 @@
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
-use super::{Check, Context, Found, Run, Suite, at, rule};
+use super::{Check, Context, Findings, Run, Suite, at, rule};
 use crate::python::text::shown;
 use crate::python::{Document, EMPTY_LIST, Raise, Value, read_stream};
 use crate::repository::Repository;
@@ -54,7 +54,7 @@ fn documents(repository: &Repository, catalog: &str, operator: &str) -> Result<V
     read_stream(repository.files(), &path)
 }
 
-fn registries(context: &Context<'_>, catalogs: &[(String, String)], found: &mut Found) -> Result<(), Raise> {
+fn registries(context: &Context<'_>, catalogs: &[(String, String)], found: &mut Findings) -> Result<(), Raise> {
     if catalogs.is_empty() {
         return Ok(());
     }
@@ -94,13 +94,13 @@ fn registries(context: &Context<'_>, catalogs: &[(String, String)], found: &mut 
                 refused.join(", "),
                 allowed.join(", ")
             );
-            found.push(Finding::of(&REGISTRIES, message).file(file).at(position));
+            found.push(Finding::from_rule(&REGISTRIES, message).file(file).at(position));
         }
     }
     Ok(())
 }
 
-fn objects(context: &Context<'_>, catalogs: &[(String, String)], found: &mut Found) -> Result<(), Raise> {
+fn objects(context: &Context<'_>, catalogs: &[(String, String)], found: &mut Findings) -> Result<(), Raise> {
     for (catalog, operator) in catalogs.iter().filter(|(catalog, _)| is_4_17_or_later(catalog)) {
         let documents = documents(context.repository, catalog, operator)?;
         let mut bundles = Vec::new();
@@ -135,7 +135,11 @@ fn objects(context: &Context<'_>, catalogs: &[(String, String)], found: &mut Fou
             } else {
                 "render with `--migrate-level bundle-object-to-csv-metadata`; differs from the hosted pipeline, which checks only the first bundle of a catalog"
             };
-            found.push(at(Finding::of(&OBJECTS, message), bundle.view()).at(place).hint(hint));
+            found.push(
+                at(Finding::from_rule(&OBJECTS, message), bundle.view())
+                    .at(place)
+                    .hint(hint),
+            );
             break;
         }
     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
 use super::schema::{Schema, errors};
-use super::{Check, Context, Found, Run, Suite, at, rule};
+use super::{Check, Context, Findings, Run, Suite, at, rule};
 use crate::python::text::repr;
 use crate::python::{EMPTY, EMPTY_LIST, Equality, Node, Raise, Table, Value};
 use crate::repository::Operator;
@@ -42,14 +42,14 @@ static SCHEMA: Rule = rule(
 )
 .example("updateGraph: legacy", "updateGraph: replaces-mode");
 
-fn schema(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), Raise> {
+fn schema(_: &Context<'_>, operator: &Operator, found: &mut Findings) -> Result<(), Raise> {
     let config = operator.config()?;
     for error in errors(&config.root, &CI) {
         let message = format!(
             "Operator's 'ci.yaml' contains invalid data which does not comply with the schema: {}",
             error.message
         );
-        let mut finding = Finding::of(&SCHEMA, message)
+        let mut finding = Finding::from_rule(&SCHEMA, message)
             .file(&config.file)
             .at(error.at)
             .path(error.path);
@@ -64,7 +64,7 @@ fn schema(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(),
 /// Limit for template names that findings repeat. One long name may be used in a hundred thousand catalogs.
 const MOST_BYTES: usize = 1 << 20;
 
-fn catalog_usage(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), Raise> {
+fn catalog_usage(_: &Context<'_>, operator: &Operator, found: &mut Findings) -> Result<(), Raise> {
     let config = operator.config()?.view();
     let mapping = config.get_or("fbc", &EMPTY)?.get_or("catalog_mapping", &EMPTY_LIST)?;
     if !mapping.is_true() {
@@ -92,18 +92,18 @@ fn catalog_usage(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Res
         let size = templates.iter().fold(0, |all: usize, name| all.saturating_add(name.1));
         let Some(rest) = left.checked_sub(size) else {
             let message = "too many catalogs have several templates to list them";
-            found.push(at(Finding::of(&CATALOG_USAGE, message), mapping.inside(catalog)));
+            found.push(at(Finding::from_rule(&CATALOG_USAGE, message), mapping.inside(catalog)));
             break;
         };
         left = rest;
         let names = templates.iter().map(|name| name.0.clone()).collect();
         let message = format!(
             "Operator's 'ci.yaml' contains multiple templates '{}' for the same catalog '{}'.",
-            repr(&Node::of(Value::List(names))),
+            repr(&Node::new(Value::List(names))),
             crate::python::text::shown(catalog)
         );
         let hint = "list each catalog below one template; merge the templates if both belong to it";
-        found.push(at(Finding::of(&CATALOG_USAGE, message), mapping.inside(catalog)).hint(hint));
+        found.push(at(Finding::from_rule(&CATALOG_USAGE, message), mapping.inside(catalog)).hint(hint));
     }
     Ok(())
 }

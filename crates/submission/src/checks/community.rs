@@ -2,7 +2,7 @@
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
-use super::{BundleContext, Check, Found, Run, Suite, rule};
+use super::{BundleContext, Check, Findings, Run, Suite, rule};
 use crate::python::Raise;
 
 pub(super) static CHECKS: &[Check] =
@@ -27,7 +27,7 @@ const FBC: &str = "[File Based Catalog (FBC)]\
                    (https://github.com/redhat-openshift-ecosystem/community-operators-prod/discussions/5031#discussion-7097441) is a \
                    new way to manage operator metadata. This operator does not use FBC";
 
-fn using_fbc(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn using_fbc(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let message = if context.has_others() {
         format!(
             "{FBC}. Consider [migrating](https://redhat-openshift-ecosystem.github.io/operator-pipelines/users/fbc_onboarding/) \
@@ -40,6 +40,6 @@ fn using_fbc(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise
         )
     };
     let file = format!("operators/{}/ci.yaml", context.operator.name);
-    found.push(Finding::of(&USING_FBC, message).file(file));
+    found.push(Finding::from_rule(&USING_FBC, message).file(file));
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use olmkit::diagnostics::{Finding, Rule, Severity};
 use regex::Regex;
 
-use super::{BundleContext, Check, Found, Run, Suite, at, rule};
+use super::{BundleContext, Check, Findings, Run, Suite, at, rule};
 use crate::python::text::shown;
 use crate::python::{Node, Raise, Value, View, is_iso_8601};
 use crate::versions::is_semver;
@@ -162,7 +162,7 @@ fn matches(pattern: &Pattern, value: &View<'_>) -> bool {
     pattern.is_some_and(|pattern| pattern.is_match(&shown(value.node)))
 }
 
-fn fields(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn fields(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let csv = context.csv()?;
     for field in REQUIRED {
         let value = csv.lookup(field.path)?;
@@ -183,7 +183,7 @@ fn fields(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
 }
 
 /// The limit that the pipeline writes down and does not enforce.
-fn long_name(csv: View<'_>, found: &mut Found) -> Result<(), Raise> {
+fn long_name(csv: View<'_>, found: &mut Findings) -> Result<(), Raise> {
     let name = csv.lookup("spec.displayName")?;
     let length = name.node.as_str().unwrap_or_default().chars().count();
     if length > 50 {

@@ -2,7 +2,7 @@
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
-use super::{BundleContext, Check, Found, Run, Suite, at, rule};
+use super::{BundleContext, Check, Findings, Run, Suite, at, rule};
 use crate::files::join;
 use crate::python::text::shown;
 use crate::python::{EMPTY, Raise, Value, read_document};
@@ -39,7 +39,7 @@ static DIRECTORY: Rule = rule(
     "# operators/hello-operator/0.0.3/manifests/hello-operator.clusterserviceversion.yaml\nspec:\n  version: 0.0.3",
 );
 
-fn network_policy(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn network_policy(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let folder = context.bundle.path("manifests");
     let names = context.bundle.files().list(&folder);
     for ending in [".yaml", ".yml"] {
@@ -62,7 +62,7 @@ fn network_policy(context: &BundleContext<'_>, found: &mut Found) -> Result<(), 
                  Lifecycle Manager(OLM) can install and manage."
             );
             found.push(
-                at(Finding::of(&NETWORK_POLICY, message), kind)
+                at(Finding::from_rule(&NETWORK_POLICY, message), kind)
                     .hint("OLM installs it, but the pipeline rejects it: let the operator create it"),
             );
         }
@@ -70,7 +70,7 @@ fn network_policy(context: &BundleContext<'_>, found: &mut Found) -> Result<(), 
     Ok(())
 }
 
-fn directory(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn directory(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let bundle = context.bundle;
     let version = context.csv()?.get_or("spec", &EMPTY)?.get("version")?;
     if version.node.as_str() == Some(bundle.version.as_str()) {
@@ -95,6 +95,6 @@ fn directory(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise
             bundle.version
         )
     };
-    found.push(at(Finding::of(&DIRECTORY, message), version).hint(hint));
+    found.push(at(Finding::from_rule(&DIRECTORY, message), version).hint(hint));
     Ok(())
 }

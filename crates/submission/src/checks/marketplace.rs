@@ -2,7 +2,7 @@
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
-use super::{BundleContext, Check, Found, Run, Suite, at, rule};
+use super::{BundleContext, Check, Findings, Run, Suite, at, rule};
 use crate::bundle::PACKAGE;
 use crate::python::text::shown;
 use crate::python::{EMPTY, Raise};
@@ -25,7 +25,7 @@ static MARKETPLACE: Rule = rule(
      https://marketplace.redhat.com/en-us/operators/hello-operator/pricing?utm_source=openshift_console",
 );
 
-fn marketplace(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn marketplace(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let organization = context.repository.config()?.view().get("organization")?;
     if organization.node.as_str() != Some("redhat-marketplace") {
         return Ok(());
@@ -51,7 +51,7 @@ fn marketplace(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rai
              'manifests/*.clusterserviceversion.yaml' file.",
             shown(url.node)
         );
-        found.push(at(Finding::of(&MARKETPLACE, message), url));
+        found.push(at(Finding::from_rule(&MARKETPLACE, message), url));
     }
     Ok(())
 }

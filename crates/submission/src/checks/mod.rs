@@ -120,7 +120,7 @@ impl<'a> BundleContext<'a> {
 }
 
 /// Receives the findings of one check.
-pub(crate) type Found = Vec<Finding>;
+pub(crate) type Findings = Vec<Finding>;
 
 /// A catalog and an operator in it.
 pub(crate) type Place = (String, String);
@@ -128,9 +128,9 @@ pub(crate) type Place = (String, String);
 /// Scope of a check, and its function.
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
-    Operator(fn(&Context<'_>, &Operator, &mut Found) -> Result<(), Raise>),
-    Bundle(fn(&BundleContext<'_>, &mut Found) -> Result<(), Raise>),
-    Catalogs(fn(&Context<'_>, &[Place], &mut Found) -> Result<(), Raise>),
+    Operator(fn(&Context<'_>, &Operator, &mut Findings) -> Result<(), Raise>),
+    Bundle(fn(&BundleContext<'_>, &mut Findings) -> Result<(), Raise>),
+    Catalogs(fn(&Context<'_>, &[Place], &mut Findings) -> Result<(), Raise>),
 }
 
 /// One check.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
-use super::{BundleContext, Check, Found, Run, Suite, at, rule};
+use super::{BundleContext, Check, Findings, Run, Suite, at, rule};
 use crate::bundle::PACKAGE;
 use crate::python::Raise;
 use crate::python::text::list;
@@ -26,28 +26,28 @@ static NAME: Rule = rule(
     "annotations:\n  operators.operatorframework.io.bundle.package.v1: hello-operator",
 );
 
-fn operator_name(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn operator_name(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let bundle = context.bundle;
     let annotations = bundle.path("metadata/annotations.yaml");
     let package = match bundle.package() {
         Ok(package) => package,
         Err(raise) => {
             let message = format!("Invalid operator name in annotations.yaml for {bundle}");
-            found.push(placed(Finding::of(&NAME, message), &raise, &annotations));
+            found.push(placed(Finding::from_rule(&NAME, message), &raise, &annotations));
             return Ok(());
         }
     };
     if package.is_empty() {
         let message = "Bundle does not define the operator name in annotations.yaml";
         let hint = format!("add the annotation {PACKAGE}: {}", context.operator.name);
-        found.push(Finding::of(&NAME, message).file(annotations).hint(hint));
+        found.push(Finding::from_rule(&NAME, message).file(annotations).hint(hint));
         return Ok(());
     }
     let name = match bundle.name() {
         Ok(name) => name.operator.clone(),
         Err(raise) => {
             let message = format!("Invalid operator name in CSV for {bundle}");
-            found.push(placed(Finding::of(&NAME, message), &raise, &bundle.root()));
+            found.push(placed(Finding::from_rule(&NAME, message), &raise, &bundle.root()));
             return Ok(());
         }
     };
@@ -134,7 +134,7 @@ fn consistency(own: &str, mut others: BTreeSet<String>, whence: &str) -> Option<
         let common = others.pop_first()?;
         let message =
             format!("Operator name {whence} ({own}) does not match the name defined in other bundles ({common})");
-        return (common != own).then(|| Finding::of(&NAME, message));
+        return (common != own).then(|| Finding::from_rule(&NAME, message));
     }
     others.insert(own.to_owned());
     let message = format!(

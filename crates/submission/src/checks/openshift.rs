@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
-use super::{BundleContext, Check, Found, Run, Suite, at, rule};
+use super::{BundleContext, Check, Findings, Run, Suite, at, rule};
 use crate::bundle::OPENSHIFT;
 use crate::platforms::same_release;
 use crate::python::{EMPTY, Raise, View};
@@ -28,7 +28,7 @@ static CONSTRAINTS: Rule = rule(
 /// OpenShift and its Kubernetes, oldest first.
 type Table = [(Release, Release)];
 
-fn constraints(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn constraints(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let annotation = context.bundle.annotations()?.get(OPENSHIFT)?;
     let minimum = context.csv()?.get_or("spec", &EMPTY)?.get("minKubeVersion")?;
     if !minimum.is_true() {
@@ -38,7 +38,7 @@ fn constraints(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rai
         Ok(least) => least,
         Err(problem) => {
             found.push(at(
-                Finding::of(&CONSTRAINTS, format!("Invalid minKubeVersion: {problem}")),
+                Finding::from_rule(&CONSTRAINTS, format!("Invalid minKubeVersion: {problem}")),
                 minimum,
             ));
             return Ok(());
@@ -55,7 +55,7 @@ fn constraints(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rai
             }
             None => format!("add the annotation {OPENSHIFT} to metadata/annotations.yaml"),
         };
-        found.push(at(Finding::of(&CONSTRAINTS, message), annotation).hint(hint));
+        found.push(at(Finding::from_rule(&CONSTRAINTS, message), annotation).hint(hint));
         return Ok(());
     }
     let table = context.options.platforms.kubernetes(context.options.strict_compat);
@@ -63,7 +63,9 @@ fn constraints(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rai
         Ok(selected) => selected,
         Err(problem) => {
             let message = format!("Invalid com.redhat.openshift.versions: {problem}");
-            found.push(at(Finding::of(&CONSTRAINTS, message), annotation).hint("write v4.12, =v4.12 or v4.12-v4.16"));
+            found.push(
+                at(Finding::from_rule(&CONSTRAINTS, message), annotation).hint("write v4.12, =v4.12 or v4.12-v4.16"),
+            );
             return Ok(());
         }
     };
@@ -97,7 +99,7 @@ fn false_alarm(
     context: &BundleContext<'_>,
     annotation: View<'_>,
     least: Release,
-    found: &mut Found,
+    found: &mut Findings,
 ) -> Result<(), Raise> {
     let known = context.options.platforms.kubernetes(true);
     let Ok(selected) = select(annotation.text()?.trim(), &known) else {
@@ -123,7 +125,7 @@ fn conflict(conflicts: &[Release], least: Release, annotation: View<'_>) -> Find
         "OCP version(s) {} conflict with minKubeVersion={least}",
         versions.join(",")
     );
-    at(Finding::of(&CONSTRAINTS, message), annotation)
+    at(Finding::from_rule(&CONSTRAINTS, message), annotation)
 }
 
 fn first_with(table: &Table, least: Release) -> Option<Release> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use olmkit::diagnostics::{Finding, Rule, Severity};
 use olmkit::validate::{Checked, Options, Outcome, Selector, validate_selections};
 
-use super::{BundleContext, Check, Found, Run, Suite, rule};
+use super::{BundleContext, Check, Findings, Run, Suite, rule};
 use crate::bundle::OPENSHIFT;
 use crate::files::join;
 use crate::platforms::LAST_KNOWN_TO_PIPELINE;
@@ -43,11 +43,11 @@ static HUB: Rule = rule(
 pub(super) const FRAMEWORK_SUITE: &str = "suite=operatorframework";
 const HUB_NAME: &str = "name=operatorhub";
 
-fn framework(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn framework(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     run(context, &FRAMEWORK, FRAMEWORK_SUITE, found)
 }
 
-fn hub(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn hub(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     run(context, &HUB, HUB_NAME, found)
 }
 
@@ -78,7 +78,7 @@ fn verdicts(context: &BundleContext<'_>) -> Result<Vec<(&'static str, Outcome)>,
     Ok(selections.into_iter().zip(outcomes).collect())
 }
 
-fn run(context: &BundleContext<'_>, rule: &'static Rule, selection: &str, found: &mut Found) -> Result<(), Raise> {
+fn run(context: &BundleContext<'_>, rule: &'static Rule, selection: &str, found: &mut Findings) -> Result<(), Raise> {
     let verdicts = context.operator_sdk.get_or_init(|| verdicts(context));
     let verdicts = verdicts.as_ref().map_err(Clone::clone)?;
     let Some((_, outcome)) = verdicts.iter().find(|(name, _)| *name == selection) else {
@@ -87,7 +87,7 @@ fn run(context: &BundleContext<'_>, rule: &'static Rule, selection: &str, found:
     let root = context.bundle.root();
     if let Some(reason) = &outcome.fatal {
         let message = "operator-sdk returned non-JSON output when validating bundle";
-        found.push(Finding::of(rule, message).file(root).hint(reason.as_str()));
+        found.push(Finding::from_rule(rule, message).file(root).hint(reason.as_str()));
         return Ok(());
     }
     found.extend(

@@ -10,7 +10,7 @@ use olmkit::catalog::validate::catalog_verdict;
 use olmkit::diagnostics::{Finding, Rule, Severity};
 use olmkit_yaml::Position;
 
-use super::{BundleContext, Check, Context, Found, Place, Run, Suite, at, rule};
+use super::{BundleContext, Check, Context, Findings, Place, Run, Suite, at, rule};
 use crate::images::{list, of_csv};
 use crate::python::{EMPTY, Raise, bytes};
 use crate::yamllint::lint;
@@ -63,7 +63,7 @@ static CATALOG_FORMAT: Rule = rule(
 /// Problems that are reported of a bundle.
 const MOST_PROBLEMS: usize = 1000;
 
-fn yaml_lint(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn yaml_lint(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let root = context.bundle.root();
     for (path, entry) in context.reading()?.bundle.tree.walk("") {
         let Entry::File(bytes) = entry else { continue };
@@ -74,23 +74,23 @@ fn yaml_lint(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise
         for problem in lint(&String::from_utf8_lossy(bytes), MOST_PROBLEMS + 1) {
             if found.len() == MOST_PROBLEMS {
                 let message = format!("more than {MOST_PROBLEMS} problems; the others are omitted");
-                found.push(Finding::of(&YAML_LINT, message).file(file).at(problem.at));
+                found.push(Finding::from_rule(&YAML_LINT, message).file(file).at(problem.at));
                 return Ok(());
             }
             let message = format!("{} ({})", problem.message, problem.rule);
-            found.push(Finding::of(&YAML_LINT, message).file(&file).at(problem.at));
+            found.push(Finding::from_rule(&YAML_LINT, message).file(&file).at(problem.at));
         }
     }
     Ok(())
 }
 
-fn pinning(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn pinning(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let csv = context.csv()?;
     let mut seen = BTreeSet::new();
     for named in of_csv(csv)? {
         if seen.insert(named.image.clone()) && !named.is_pinned() {
             let message = format!("{} ({}) has no digest", named.image, named.place);
-            let finding = Finding::of(&PINNING, message).file(csv.file).at(named.at);
+            let finding = Finding::from_rule(&PINNING, message).file(csv.file).at(named.at);
             found.push(
                 finding
                     .hint("reference it by digest: IMAGE@sha256:…; `olmkit image digest` looks it up in the registry"),
@@ -111,18 +111,18 @@ fn pinning(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> 
                 seen.len()
             )
         };
-        found.push(at(Finding::of(&PINNING, message), spec).hint("list every image with its digest"));
+        found.push(at(Finding::from_rule(&PINNING, message), spec).hint("list every image with its digest"));
     }
     Ok(())
 }
 
-fn catalog_format(context: &Context<'_>, catalogs: &[Place], found: &mut Found) -> Result<(), Raise> {
+fn catalog_format(context: &Context<'_>, catalogs: &[Place], found: &mut Findings) -> Result<(), Raise> {
     let files = context.repository.files();
     for (catalog, operator) in catalogs {
         let Some(file) = context.repository.operator_catalog_file(catalog, operator) else {
             continue;
         };
-        let problem = |message: String| Finding::of(&CATALOG_FORMAT, message).file(&file);
+        let problem = |message: String| Finding::from_rule(&CATALOG_FORMAT, message).file(&file);
         let bytes = bytes(files, &file)?;
         let blobs = match text(&String::from_utf8_lossy(&bytes)) {
             Ok(blobs) => blobs,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
-use super::{BundleContext, Check, Found, Run, Suite, at, rule};
+use super::{BundleContext, Check, Findings, Run, Suite, at, rule};
 use crate::images::list;
 use crate::python::text::shown;
 use crate::python::{Node, Raise, View, read_document};
@@ -35,7 +35,7 @@ struct Entry {
     skips: Vec<String>,
 }
 
-fn add(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn add(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let path = context.bundle.path("release-config.yaml");
     let files = context.bundle.files();
     if !files.is_file(&path) || !context.operator.uses_catalogs()? {
@@ -50,7 +50,7 @@ fn add(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
         let default = wanted.get("defaultChannel")?;
         if !default.is_none() && !channels.iter().any(|channel| channel.node.equals(default.node)) {
             let message = format!("defaultChannel {} is not one of the channels", shown(default.node));
-            found.push(at(Finding::of(&ADD, message), default).hint("name one of `channels`"));
+            found.push(at(Finding::from_rule(&ADD, message), default).hint("name one of `channels`"));
         }
         let template = wanted.get("template_name")?;
         let is_mapped = |mapped: &&View<'_>| {
@@ -139,7 +139,7 @@ fn in_channel(
     channel: View<'_>,
     wanted: View<'_>,
     name: &str,
-    found: &mut Found,
+    found: &mut Findings,
 ) -> Result<(), Raise> {
     let new = entry(name.to_owned(), wanted)?;
     let mut entries = Vec::new();
@@ -161,7 +161,7 @@ fn in_channel(
             template.file
         );
         let hint = "remove the entry from the template, or copy its fields to release-config.yaml";
-        found.push(at(Finding::of(&ADD, message), channel).hint(hint));
+        found.push(at(Finding::from_rule(&ADD, message), channel).hint(hint));
         return Ok(());
     }
     let replaces = wanted.get("replaces")?;
@@ -186,7 +186,7 @@ fn in_channel(
             heads.into_iter().collect::<Vec<_>>().join(", ")
         );
         let place = if replaces.is_none() { channel } else { replaces };
-        found.push(at(Finding::of(&ADD, message), place).hint("set `replaces` to the current channel head"));
+        found.push(at(Finding::from_rule(&ADD, message), place).hint("set `replaces` to the current channel head"));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
 use super::schema::{RELEASE_CONFIG, errors};
-use super::{BundleContext, Check, Found, Run, Suite, at, rule};
+use super::{BundleContext, Check, Findings, Run, Suite, at, rule};
 use crate::python::text::{list, shown};
 use crate::python::{Document, EMPTY, EMPTY_LIST, Equality, Node, Raise, Table, View, read_document};
 
@@ -52,7 +52,7 @@ fn release_config(context: &BundleContext<'_>) -> Result<Option<Document>, Raise
     Ok(config.root.is_true().then_some(config))
 }
 
-fn schema(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn schema(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let Some(config) = release_config(context)? else {
         return Ok(());
     };
@@ -62,7 +62,7 @@ fn schema(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
             error.message
         );
         found.push(
-            Finding::of(&SCHEMA, message)
+            Finding::from_rule(&SCHEMA, message)
                 .file(&config.file)
                 .at(error.at)
                 .path(error.path),
@@ -71,7 +71,7 @@ fn schema(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
     Ok(())
 }
 
-fn consistent(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn consistent(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let Some(config) = release_config(context)? else {
         return Ok(());
     };
@@ -79,7 +79,7 @@ fn consistent(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rais
     if !context.operator.uses_catalogs()? {
         let message = "Bundle's 'release-config.yaml' is used but FBC is not enabled for the operator. \
                        Update the 'fbc.enabled' field in the ci.yaml file.";
-        found.push(at(Finding::of(&CONSISTENT, message), config));
+        found.push(at(Finding::from_rule(&CONSISTENT, message), config));
         return Ok(());
     }
     let ci = context.operator.config()?.view();
@@ -102,7 +102,7 @@ fn consistent(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rais
                      file under 'catalog_mapping'. Add the template to the 'catalog_mapping.",
                     shown(name.node)
                 );
-                found.push(at(Finding::of(&CONSISTENT, message), name));
+                found.push(at(Finding::from_rule(&CONSISTENT, message), name));
             }
         }
     }
@@ -116,7 +116,7 @@ fn hashable(view: View<'_>) -> Result<View<'_>, Raise> {
     Err(view.raise(format!("expected the name of a template, found {}", view.node.kind())))
 }
 
-fn semver_channels(mapped: View<'_>, template: View<'_>, found: &mut Found) -> Result<(), Raise> {
+fn semver_channels(mapped: View<'_>, template: View<'_>, found: &mut Findings) -> Result<(), Raise> {
     if mapped.item("type")?.node.as_str() != Some("olm.semver") {
         return Ok(());
     }
@@ -137,6 +137,6 @@ fn semver_channels(mapped: View<'_>, template: View<'_>, found: &mut Found) -> R
         shown(channels.node),
         list(SEMVER_CHANNELS)
     );
-    found.push(at(Finding::of(&CONSISTENT, message), channels));
+    found.push(at(Finding::from_rule(&CONSISTENT, message), channels));
     Ok(())
 }

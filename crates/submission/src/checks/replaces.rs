@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
-use super::{BundleContext, Check, Found, Run, Suite, at, rule};
+use super::{BundleContext, Check, Findings, Run, Suite, at, rule};
 use crate::bundle::{Bundle, OPENSHIFT};
 use crate::python::text::{list, shown};
 use crate::python::{EMPTY, Raise};
@@ -27,7 +27,7 @@ static REPLACES: Rule = rule(
     "spec:\n  version: 0.0.3\n  replaces: hello-operator.v0.0.2",
 );
 
-fn replaces(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn replaces(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let bundle = context.bundle;
     let replaces = context.csv()?.get_or("spec", &EMPTY)?.get("replaces")?;
     if !replaces.is_true() {
@@ -44,7 +44,7 @@ fn replaces(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise>
         let message = format!(
             "{bundle} attempts to replace itself. Please set 'spec.replaces' field to a different version in the CSV."
         );
-        found.push(at(Finding::of(&REPLACES, message), replaces));
+        found.push(at(Finding::from_rule(&REPLACES, message), replaces));
         return Ok(());
     }
     let mut folders: BTreeMap<&str, &Bundle> = BTreeMap::new();
@@ -58,7 +58,7 @@ fn replaces(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise>
              (rebased) before each submission to include all previously merged versions.",
             list(folders.keys())
         );
-        found.push(at(Finding::of(&REPLACES, message), replaces));
+        found.push(at(Finding::from_rule(&REPLACES, message), replaces));
         return Ok(());
     };
     let own = bundle.annotations()?.get(OPENSHIFT)?;
@@ -91,7 +91,7 @@ fn replaces(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise>
         shown(own.node),
         shown(others.node)
     );
-    found.push(at(Finding::of(&REPLACES, message), own));
+    found.push(at(Finding::from_rule(&REPLACES, message), own));
     Ok(())
 }
 

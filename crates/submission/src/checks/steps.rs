@@ -2,7 +2,7 @@
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
-use super::{BundleContext, Check, Context, Found, Run, Suite, at, rule};
+use super::{BundleContext, Check, Context, Findings, Run, Suite, at, rule};
 use crate::bundle::{MANIFESTS, METADATA, OPENSHIFT};
 use crate::python::Raise;
 use crate::python::text::shown;
@@ -83,7 +83,7 @@ fn supported_versions(context: &BundleContext<'_>) -> String {
     format!("include a supported version ({range}); --ocp-versions and --platforms change the supported versions")
 }
 
-fn versions(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn versions(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let annotation = context.bundle.annotations()?.get(OPENSHIFT)?;
     // A repository that does not name its organization may be a community repository.
     let organization = context.repository.organization();
@@ -108,11 +108,11 @@ fn versions(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise>
             ),
         }
     };
-    found.push(at(Finding::of(&VERSIONS, message), annotation).hint(hint));
+    found.push(at(Finding::from_rule(&VERSIONS, message), annotation).hint(hint));
     Ok(())
 }
 
-fn dockerfile(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn dockerfile(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let annotations = context.bundle.annotations()?;
     for (key, usual) in [(MANIFESTS, "manifests/"), (METADATA, "metadata/")] {
         let directory = annotations.get(key)?;
@@ -127,27 +127,27 @@ fn dockerfile(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rais
         } else {
             continue;
         };
-        found.push(at(Finding::of(&DOCKERFILE, message), directory).hint(format!("set it to {usual}")));
+        found.push(at(Finding::from_rule(&DOCKERFILE, message), directory).hint(format!("set it to {usual}")));
     }
     Ok(())
 }
 
-fn read_config(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), Raise> {
+fn read_config(_: &Context<'_>, operator: &Operator, found: &mut Findings) -> Result<(), Raise> {
     let mode = operator.config()?.view().get("updateGraph")?;
     if operator.uses_catalogs()? && mode.is_true() {
         let message = "updateGraph and fbc.enabled exclude each other";
-        found.push(at(Finding::of(&READ_CONFIG, message), mode).hint("remove updateGraph"));
+        found.push(at(Finding::from_rule(&READ_CONFIG, message), mode).hint("remove updateGraph"));
     }
     Ok(())
 }
 
-fn project(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), Raise> {
+fn project(_: &Context<'_>, operator: &Operator, found: &mut Findings) -> Result<(), Raise> {
     let project = operator.config()?.view().get("cert_project_id")?;
     if !project.is_true() {
         let message = "ci.yaml does not define cert_project_id";
         let hint = "add `cert_project_id:` with the ID that the partner portal shows for the project";
         let file = format!("operators/{}/ci.yaml", operator.name);
-        found.push(Finding::of(&PROJECT, message).file(file).hint(hint));
+        found.push(Finding::from_rule(&PROJECT, message).file(file).hint(hint));
     }
     Ok(())
 }

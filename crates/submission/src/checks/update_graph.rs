@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use olmkit::diagnostics::{Finding, Rule, Severity};
 use olmkit::object::VersionRange;
 
-use super::{BundleContext, Check, Context, Found, Run, Suite, at, rule};
+use super::{BundleContext, Check, Context, Findings, Run, Suite, at, rule};
 use crate::graph::{back_edge, channel_bundles, same, set, set_of_texts, update_graph};
 use crate::python::text::list;
 use crate::python::{EMPTY, Raise, RaiseKind};
@@ -69,7 +69,7 @@ static DANGLING: Rule = rule(
     "spec:\n  version: 0.0.3\n  replaces: hello-operator.v0.0.2",
 );
 
-fn mode(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), Raise> {
+fn mode(_: &Context<'_>, operator: &Operator, found: &mut Findings) -> Result<(), Raise> {
     let config = operator.config()?.view();
     let mode = config.get("updateGraph")?;
     if !mode.is_true() {
@@ -83,12 +83,12 @@ fn mode(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), R
     let allowed = ["replaces-mode", "semver-mode"];
     if !mode.node.as_str().is_some_and(|mode| allowed.contains(&mode)) {
         let message = format!("The 'updateGraph' option in ci.yaml must be one of {}", list(allowed));
-        found.push(at(Finding::of(&MODE, message), mode));
+        found.push(at(Finding::from_rule(&MODE, message), mode));
     }
     Ok(())
 }
 
-fn unique(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), Raise> {
+fn unique(_: &Context<'_>, operator: &Operator, found: &mut Findings) -> Result<(), Raise> {
     let mut names = BTreeSet::new();
     for bundle in &operator.bundles {
         names.insert(bundle.name()?.operator.clone());
@@ -96,12 +96,12 @@ fn unique(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(),
     if names.len() > 1 {
         let message = format!("Bundles use multiple operator names: {}", set_of_texts(&names));
         let file = format!("operators/{}", operator.name);
-        found.push(Finding::of(&UNIQUE, message).file(file));
+        found.push(Finding::from_rule(&UNIQUE, message).file(file));
     }
     Ok(())
 }
 
-fn no_loop(context: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), Raise> {
+fn no_loop(context: &Context<'_>, operator: &Operator, found: &mut Findings) -> Result<(), Raise> {
     let mut channels = BTreeSet::new();
     for bundle in &operator.bundles {
         channels.extend(bundle.channels()?.iter().cloned());
@@ -118,7 +118,7 @@ fn no_loop(context: &Context<'_>, operator: &Operator, found: &mut Found) -> Res
         let bundles = channel_bundles(operator, &channel)?;
         if let Some((from, to)) = back_edge(&graph, &bundles) {
             let message = format!("Upgrade graph loop detected: {from} -> {to}");
-            let mut finding = Finding::of(&LOOP, message).file(to.csv_file()?);
+            let mut finding = Finding::from_rule(&LOOP, message).file(to.csv_file()?);
             if let Ok(document) = &to.facts().replaces {
                 finding = finding.at(document.root.start);
             }
@@ -136,7 +136,7 @@ fn no_loop(context: &Context<'_>, operator: &Operator, found: &mut Found) -> Res
 }
 
 /// OLM supports ranges that the pipeline's graph silently omits, so that bundles seem to be dangling.
-fn unread_ranges(operator: &Operator, found: &mut Found) {
+fn unread_ranges(operator: &Operator, found: &mut Findings) {
     for bundle in &operator.bundles {
         let Ok(document) = &bundle.facts().skip_range else {
             continue;
@@ -160,14 +160,15 @@ fn is_caught(raise: &Raise) -> bool {
 
 /// The finding that replaces a graph in the pipeline.
 fn caught(rule: &'static Rule, raise: Raise, operator: &str) -> Finding {
-    let finding = Finding::of(rule, raise.text).file(raise.file.unwrap_or_else(|| format!("operators/{operator}")));
+    let finding =
+        Finding::from_rule(rule, raise.text).file(raise.file.unwrap_or_else(|| format!("operators/{operator}")));
     match raise.position {
         Some(position) => finding.at(position),
         None => finding,
     }
 }
 
-fn dangling(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn dangling(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let mut channels = context.bundle.channels()?.clone();
     channels.extend(context.bundle.default_channel()?);
     for channel in channels {
@@ -200,7 +201,7 @@ fn dangling(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise>
             "replace or skip {} in a newer bundle of the channel",
             versions.join(", ")
         );
-        found.push(at(Finding::of(&DANGLING, message), replaces).hint(hint));
+        found.push(at(Finding::from_rule(&DANGLING, message), replaces).hint(hint));
     }
     Ok(())
 }

@@ -38,7 +38,7 @@ pub fn check_dockerfile(file: &str, text: &str, policy: Policy) -> ContainerOutc
         let (Verdict::Failed(message, hint) | Verdict::Error(message, hint)) = run(&container) else {
             continue;
         };
-        let mut finding = Finding::of(rule, message).file(file).hint(hint);
+        let mut finding = Finding::from_rule(rule, message).file(file).hint(hint);
         if let Some(line) = line_of(rule.id, &image) {
             finding = finding.at(Position { line, column: 1 });
         }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_base_may_have_is_not_decided() {
+    fn properties_of_the_base_image_are_reported_as_unknown() {
         let (found, unknown) = checked("FROM ubi9\nLABEL name=hello\n", Policy::Container);
         assert!(found.is_empty(), "{found:?}");
         let is_named = |text: &str| unknown.iter().any(|line| line.contains(text));

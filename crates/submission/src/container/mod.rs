@@ -183,7 +183,7 @@ pub fn check_container(image: &Container, policy: Policy) -> ContainerOutcome {
         outcome.found.push(Checked {
             suite: "preflight",
             check: name,
-            finding: Finding::of(rule, message)
+            finding: Finding::from_rule(rule, message)
                 .object(format!("Image/{}", image.name))
                 .hint(hint),
             is_traceback: is_error,

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rpm_does_is_fine() {
+    fn package_updates_are_no_modifications() {
         let change = [("usr/bin/app", Change::File(0o755))];
         let update = package("2.0", "1.el9", &FILES);
         assert_eq!(found(&change, Some(vec![update])), Vec::<String>::new());

@@ -153,7 +153,7 @@ fn policies_leave_rules_out() {
 }
 
 #[test]
-fn what_a_name_does_not_say_is_not_checked() {
+fn images_without_tag_or_repository_leave_two_checks_open() {
     for tag in [None, Some("latest".to_owned())] {
         let image = Container {
             tag,

@@ -113,12 +113,12 @@ impl From<Raise> for PublishError {
 }
 
 /// Bundles that need not be pulled.
-struct Known<'a> {
+struct LocalBundles<'a> {
     by_image: BTreeMap<&'a str, &'a Bundle>,
     others: &'a dyn Bundles,
 }
 
-impl<'a> Known<'a> {
+impl<'a> LocalBundles<'a> {
     fn new(bundles: impl IntoIterator<Item = &'a Bundle>, others: &'a dyn Bundles) -> Self {
         let by_image = bundles
             .into_iter()
@@ -128,7 +128,7 @@ impl<'a> Known<'a> {
     }
 }
 
-impl Bundles for Known<'_> {
+impl Bundles for LocalBundles<'_> {
     fn render(&self, reference: &str) -> Result<Catalog, String> {
         match self.by_image.get(reference) {
             Some(bundle) => Ok(Catalog {

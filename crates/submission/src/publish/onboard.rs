@@ -10,7 +10,7 @@ use olmkit::catalog::template::Bundles;
 
 use super::package::{self, Missing};
 use super::template::{Choice, Mapping, choose};
-use super::{Known, PublishError, catalog_text, ci};
+use super::{LocalBundles, PublishError, catalog_text, ci};
 use crate::files::join;
 use crate::overlay::Changes;
 use crate::platforms::Platforms;
@@ -96,7 +96,7 @@ impl Onboarding<'_> {
             unmapped: Vec::new(),
         };
         for (name, catalog) in &catalogs {
-            let choice = choose(name, catalog, &Known::new(&catalog.bundles, others))?;
+            let choice = choose(name, catalog, &LocalBundles::new(&catalog.bundles, others))?;
             let differences = choice.differences.iter().cloned();
             onboarded
                 .differences

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_not_replaced_and_names_do_not_lead_elsewhere() {
+    fn existing_bundles_and_unsafe_names_are_rejected() {
         let there = [
             ("operators/hello/0.0.1/manifests/a", ""),
             ("operators/hello/0.0.1/metadata/a", ""),

@@ -10,7 +10,7 @@ use olmkit::catalog::{Catalog, order, property, render, write};
 use olmkit::object::Version;
 use serde::Serialize;
 
-use super::{Known, PublishError};
+use super::{LocalBundles, PublishError};
 use crate::checks::catalogs::is_4_17_or_later;
 
 /// One entry of `fbc.catalog_mapping` in `ci.yaml`.
@@ -44,7 +44,7 @@ pub(super) fn level(catalog: &str) -> MigrateLevel {
 }
 
 /// The smallest template that renders to a catalog. If there is none, the basic one with the differences.
-pub(super) fn choose(name: &str, wanted: &Catalog, known: &Known<'_>) -> Result<Choice, PublishError> {
+pub(super) fn choose(name: &str, wanted: &Catalog, known: &LocalBundles<'_>) -> Result<Choice, PublishError> {
     let mut candidates = semver(wanted);
     candidates.push((Kind::Basic, basic(wanted)?));
     candidates.sort_by_key(|(_, text)| text.len());
@@ -217,7 +217,7 @@ mod tests {
             ),
             ("GenerateMajorChannels: false\nGenerateMinorChannels: true\n", ""),
         ] {
-            let known = Known::new(&own, &Nothing);
+            let known = LocalBundles::new(&own, &Nothing);
             let text = format!("---\nSchema: olm.semver\n{preference}{head}Stable:\n  Bundles:\n{images}");
             let published = template::render(&text, None, &known, MigrateLevel::None).unwrap();
             let choice = choose("v4.16", &published, &known).unwrap();

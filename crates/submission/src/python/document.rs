@@ -48,7 +48,7 @@ pub(crate) fn read_document(files: &dyn Files, path: &str) -> Result<Document, R
     }
     Ok(Document {
         file: path,
-        root: documents.pop().unwrap_or_else(|| Node::of(Value::None)),
+        root: documents.pop().unwrap_or_else(|| Node::new(Value::None)),
     })
 }
 

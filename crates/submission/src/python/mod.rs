@@ -59,7 +59,7 @@ pub(crate) enum Value {
 
 impl Node {
     /// A value without a position.
-    pub(crate) const fn of(value: Value) -> Self {
+    pub(crate) const fn new(value: Value) -> Self {
         let start = Position { line: 1, column: 1 };
         Self { value, start }
     }

@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn what_anchors_and_aliases_repeat_is_bounded() {
+    fn repetitions_by_anchors_and_aliases_are_bounded() {
         let long = "x".repeat(4 << 20);
         let nested = || (0..100).map(|at| format!("&a{at} [")).collect::<String>();
         for text in [
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pyyaml_refuses_raises_with_its_place() {
+    fn documents_that_pyyaml_rejects_raise_with_their_position() {
         for (text, line) in [
             ("a: b: c\n", 1),
             ("a: 1\nb: =\n", 2),

@@ -148,7 +148,7 @@ mod tests {
             (Value::Str("a'b\"\n\u{7f}\u{200b}é".into()), "'a\\'b\"\\n\\x7f\\u200bé'"),
             (Value::None, "None"),
         ] {
-            assert_eq!(repr(&Node::of(value)), wanted);
+            assert_eq!(repr(&Node::new(value)), wanted);
         }
     }
 }

@@ -7,11 +7,11 @@ use olmkit_yaml::Position;
 use super::{Node, Raise, RaiseKind, Value, text};
 
 /// `None`.
-pub(crate) static NONE: Node = Node::of(Value::None);
+pub(crate) static NONE: Node = Node::new(Value::None);
 /// `{}`.
-pub(crate) static EMPTY: Node = Node::of(Value::Dict(Vec::new()));
+pub(crate) static EMPTY: Node = Node::new(Value::Dict(Vec::new()));
 /// `[]`.
-pub(crate) static EMPTY_LIST: Node = Node::of(Value::List(Vec::new()));
+pub(crate) static EMPTY_LIST: Node = Node::new(Value::List(Vec::new()));
 
 /// A value in its file.
 #[derive(Debug, Clone, Copy)]

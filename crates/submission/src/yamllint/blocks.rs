@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use olmkit_yaml::EventKind;
 
-use super::{First, Found, Source};
+use super::{First, Source, UnplacedProblem};
 
 /// A list or mapping that is being read.
 struct Open {
@@ -40,7 +40,7 @@ impl Open {
 }
 
 /// Each block is indented by the same number of spaces. A list may start at the column of its key.
-pub(super) fn indentation(source: &Source<'_>) -> Vec<Found> {
+pub(super) fn indentation(source: &Source<'_>) -> Vec<UnplacedProblem> {
     let mut walk = Indentation {
         source,
         step: None,
@@ -170,7 +170,7 @@ fn finished(open: &mut [Open]) {
 }
 
 /// No key twice, and no alias before its anchor.
-pub(super) fn keys_and_anchors(source: &Source<'_>) -> Vec<Found> {
+pub(super) fn keys_and_anchors(source: &Source<'_>) -> Vec<UnplacedProblem> {
     let mut found = source.first();
     let mut open: Vec<Open> = Vec::new();
     let mut anchors: HashSet<&str> = HashSet::new();

@@ -1,6 +1,6 @@
 //! Spaces around the marks of YAML: braces, brackets, colons, commas, dashes.
 
-use super::{Found, Source};
+use super::{Source, UnplacedProblem};
 
 /// Parts of a document outside scalars and comments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ struct Placed {
     is_alias: bool,
 }
 
-pub(super) fn check(source: &Source<'_>) -> Vec<Found> {
+pub(super) fn check(source: &Source<'_>) -> Vec<UnplacedProblem> {
     let tokens = tokens(source);
     let mut found = source.first();
     for (at, token) in tokens.iter().enumerate() {

@@ -20,7 +20,7 @@ pub(crate) struct Problem {
 }
 
 /// A problem whose position is not computed yet.
-struct Found {
+struct UnplacedProblem {
     rule: &'static str,
     message: String,
     offset: usize,
@@ -29,7 +29,7 @@ struct Found {
 /// The first problems of one kind: the others are dropped.
 struct First {
     left: usize,
-    found: Vec<Found>,
+    found: Vec<UnplacedProblem>,
 }
 
 impl First {
@@ -37,7 +37,7 @@ impl First {
         if let Some(left) = self.left.checked_sub(1) {
             self.left = left;
             let message = message.into();
-            self.found.push(Found { rule, message, offset });
+            self.found.push(UnplacedProblem { rule, message, offset });
         }
     }
 }
@@ -108,7 +108,7 @@ impl<'a> Source<'a> {
     }
 
     /// The problems with their positions, in document order.
-    fn placed(&self, mut found: Vec<Found>) -> Vec<Problem> {
+    fn placed(&self, mut found: Vec<UnplacedProblem>) -> Vec<Problem> {
         found.sort_by_key(|found| found.offset);
         let mut positions = Positions::new(self.text, 0);
         let place = |offset| Place {
@@ -116,7 +116,7 @@ impl<'a> Source<'a> {
             line_start: self.line_start(offset),
             offset,
         };
-        let problem = |found: Found| Problem {
+        let problem = |found: UnplacedProblem| Problem {
             rule: found.rule,
             message: found.message,
             at: positions.of(place(found.offset)),
@@ -163,7 +163,7 @@ pub(crate) fn lint(text: &str, most: usize) -> Vec<Problem> {
 }
 
 /// The rules on lines, whatever is in them.
-fn of_lines(source: &Source<'_>) -> Vec<Found> {
+fn of_lines(source: &Source<'_>) -> Vec<UnplacedProblem> {
     /// Maximum consecutive empty lines.
     const MOST_BLANK: usize = 2;
     let mut found = source.first();

@@ -40,7 +40,7 @@ use serde_json::json;
 use tokio::{sync::Notify, time::sleep_until};
 
 use crate::{Error, access};
-pub use request::{Seen, Verb};
+pub use request::{ProxiedRequest, Verb};
 pub use webhook::{DeadWebhook, Death};
 
 /// The failure.
@@ -156,7 +156,7 @@ impl Rule {
         self
     }
 
-    fn matches(&self, request: &Seen) -> bool {
+    fn matches(&self, request: &ProxiedRequest) -> bool {
         (self.verbs.is_empty() || self.verbs.contains(&request.verb))
             && self
                 .resource
@@ -174,7 +174,7 @@ impl Rule {
 pub(crate) struct Shared {
     rules: Vec<Rule>,
     random: fastrand::Rng,
-    seen: Vec<Seen>,
+    seen: Vec<ProxiedRequest>,
     /// Number of requests recorded before the first of `seen`.
     forgotten: usize,
     users: Vec<users::User>,
@@ -190,7 +190,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// The fault for `request`, which is recorded. The second value is its index in the record.
-    fn decide(&mut self, request: Seen) -> (Option<Fault>, usize) {
+    fn decide(&mut self, request: ProxiedRequest) -> (Option<Fault>, usize) {
         let mut fault = None;
         let expired = self.expired.iter().position(|resource| *resource == request.resource);
         if let Some(place) = expired.filter(|_| request.verb == Verb::Watch) {
@@ -208,7 +208,7 @@ impl Shared {
     }
 
     /// Records `request`. Returns its index.
-    fn record(&mut self, request: Seen) -> usize {
+    fn record(&mut self, request: ProxiedRequest) -> usize {
         self.seen.push(request);
         self.count() - 1
     }
@@ -323,7 +323,7 @@ impl FaultProxy {
     }
 
     /// All requests so far, in the order of their arrival, without those that were [forgotten](Self::forget).
-    pub fn requests(&self) -> Vec<Seen> {
+    pub fn requests(&self) -> Vec<ProxiedRequest> {
         self.shared().seen.clone()
     }
 
@@ -333,7 +333,7 @@ impl FaultProxy {
     }
 
     /// The requests that arrived after the first `known` ones.
-    pub fn requests_after(&self, known: usize) -> Vec<Seen> {
+    pub fn requests_after(&self, known: usize) -> Vec<ProxiedRequest> {
         let shared = self.shared();
         let known = known.saturating_sub(shared.forgotten);
         shared.seen.iter().skip(known).cloned().collect()
@@ -358,7 +358,7 @@ impl FaultProxy {
 }
 
 /// Runs `change` on the record of a request.
-fn record(shared: &Mutex<Shared>, place: usize, change: impl FnOnce(&mut Seen)) {
+fn record(shared: &Mutex<Shared>, place: usize, change: impl FnOnce(&mut ProxiedRequest)) {
     let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
     let place = place.checked_sub(shared.forgotten);
     if let Some(seen) = place.and_then(|place| shared.seen.get_mut(place)) {

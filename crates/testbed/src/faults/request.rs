@@ -34,7 +34,7 @@ impl Verb {
 
 /// A request that passed the proxy, or met a fault there.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct ProxiedRequest {
     /// Its verb.
     pub verb: Verb,
     /// Plural name of the resource, and the subresource: `memcacheds/status`. Empty for other paths.
@@ -51,7 +51,7 @@ pub struct Seen {
     pub answer: Option<(u16, Instant)>,
 }
 
-impl Seen {
+impl ProxiedRequest {
     /// Reads method and path.
     pub(crate) fn new(method: &Method, uri: &Uri, body: Vec<u8>) -> Self {
         let mut parts = uri.path().split('/').filter(|part| !part.is_empty());

@@ -16,7 +16,7 @@ use super::{
     Fault, Shared,
     answer::{self, Answer},
     answered, clock,
-    request::{Seen, Verb},
+    request::{ProxiedRequest, Verb},
     silence,
 };
 use crate::Error;
@@ -111,7 +111,7 @@ async fn answer(
     let ahead = shared.lock().unwrap_or_else(PoisonError::into_inner).ahead;
     let mut body = body.to_vec();
     clock::shift(&mut body, ahead);
-    let seen = Seen::new(&parts.method, &parts.uri, body.clone());
+    let seen = ProxiedRequest::new(&parts.method, &parts.uri, body.clone());
     let watched = (seen.verb == Verb::Watch).then(|| seen.resource.clone());
     let (fault, place, user) = {
         let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);

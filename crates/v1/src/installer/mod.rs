@@ -49,7 +49,7 @@ impl Rights {
     ///
     /// # Errors
     /// The roles among the objects grant more than [`olmkit_base::limits::INSTALLER_RIGHTS`].
-    pub fn of(objects: &[Value], extension: &str) -> Result<Self, TooManyRights> {
+    pub fn from_objects(objects: &[Value], extension: &str) -> Result<Self, TooManyRights> {
         let mut scopes: BTreeMap<&str, Names<'_>> = BTreeMap::new();
         let mut cluster = vec![rule(
             "olm.operatorframework.io",
@@ -186,7 +186,7 @@ mod tests {
                 "roleRef": {"kind": "ClusterRole", "name": "system:auth-delegator"},
             }),
         ];
-        let rights = Rights::of(&objects, "cache").unwrap();
+        let rights = Rights::from_objects(&objects, "cache").unwrap();
         assert_eq!(
             lines(&rights.cluster),
             [
@@ -241,14 +241,14 @@ mod tests {
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "all"},
             "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]},
         });
-        let rights = Rights::of(&[role], "cache").unwrap();
+        let rights = Rights::from_objects(&[role], "cache").unwrap();
         let lines = lines(&rights.cluster);
         let expected = "delete,escalate,get,patch,update rbac.authorization.k8s.io clusterroles all";
         assert!(lines.iter().any(|line| line == expected), "{lines:?}");
     }
 
     #[test]
-    fn what_another_right_includes_is_left_out() {
+    fn permissions_that_another_one_includes_are_omitted() {
         let objects = [
             json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "op", "namespace": "mine"}}),
             json!({
@@ -260,7 +260,7 @@ mod tests {
                 ],
             }),
         ];
-        let rights = Rights::of(&objects, "cache").unwrap();
+        let rights = Rights::from_objects(&objects, "cache").unwrap();
         let of_cluster = lines(&rights.cluster);
         assert!(
             of_cluster.contains(&"create,get,list,patch,watch apps deployments".to_owned()),
@@ -281,7 +281,7 @@ mod tests {
                 "rules": [{"apiGroups": texts, "resources": texts, "verbs": texts, "resourceNames": texts}],
             })
         };
-        let error = Rights::of(&[role("small", 5), role("large", 10_000)], "cache").unwrap_err();
+        let error = Rights::from_objects(&[role("small", 5), role("large", 10_000)], "cache").unwrap_err();
         assert_eq!((error.kind.as_str(), error.name.as_str()), ("ClusterRole", "large"));
         assert!(error.to_string().contains("16 MiB"), "{error}");
         // One role with many bindings counts once for each namespace.
@@ -293,7 +293,7 @@ mod tests {
             })
         };
         let objects: Vec<Value> = (0..2000).map(binding).chain([role("some", 12)]).collect();
-        let rights = Rights::of(&objects, "cache").unwrap();
+        let rights = Rights::from_objects(&objects, "cache").unwrap();
         assert_eq!(rights.namespaces.len(), 2);
     }
 

@@ -30,7 +30,7 @@ pub struct Offer {
 impl Offer {
     /// Nothing yet of a package in a ClusterCatalog.
     #[must_use]
-    pub fn of(catalog: &str) -> Self {
+    pub fn new(catalog: &str) -> Self {
         Self {
             catalog: catalog.to_owned(),
             ..Self::default()

@@ -25,13 +25,13 @@ pub(super) struct Blobs<'c> {
 }
 
 /// Why OLM v1 does not install its choice.
-pub(super) struct Refusal {
+pub(super) struct InstallError {
     pub text: String,
     pub hint: String,
 }
 
 impl<'c> Blobs<'c> {
-    pub(super) fn of(catalog: &'c Catalog, package: &str) -> Self {
+    pub(super) fn new(catalog: &'c Catalog, package: &str) -> Self {
         let deprecations = catalog.deprecations.iter().find(|blob| blob.package == package);
         Self {
             named: deprecations.is_some()
@@ -68,7 +68,7 @@ impl<'c> Blobs<'c> {
         let deprecated: HashSet<&str> = deprecated.map(|entry| entry.name.as_str()).collect();
         let mut all: Vec<(Candidate, Result<VersionRelease, String>)> = Vec::new();
         for bundle in &self.bundles {
-            let version = VersionRelease::of(bundle);
+            let version = VersionRelease::from_bundle(bundle);
             let entries = entries.get(bundle.name.as_str()).map_or(&[][..], Vec::as_slice);
             let (eligible, reasons) = eligible(version.as_ref(), entries, request);
             let candidate = Candidate {
@@ -115,11 +115,11 @@ impl<'c> Blobs<'c> {
     }
 
     /// Why OLM v1 does not install a bundle although it chose it.
-    pub(super) fn refusal(&self, name: &str) -> Option<Refusal> {
+    pub(super) fn refusal(&self, name: &str) -> Option<InstallError> {
         let bundle = self.bundles.iter().find(|bundle| bundle.name == name)?;
         let quoted = quote(name);
-        if let Err(reason) = VersionRelease::of(bundle) {
-            return Some(Refusal {
+        if let Err(reason) = VersionRelease::from_bundle(bundle) {
+            return Some(InstallError {
                 text: format!("error getting resolved bundle version for bundle {quoted}: {reason}"),
                 hint: format!("its version cannot be read: {reason}"),
             });
@@ -129,7 +129,7 @@ impl<'c> Blobs<'c> {
             .iter()
             .find(|property| REFUSED.contains(&property.kind.as_str()))?;
         let kind = &dependency.kind;
-        Some(Refusal {
+        Some(InstallError {
             text: format!(
                 "validating bundle {quoted}: bundle {quoted} has a dependency declared via property {} which is currently not supported",
                 quote(kind)

@@ -34,7 +34,7 @@ impl VersionRelease {
     }
 
     /// That of a bundle: the first property `olm.package`.
-    pub(super) fn of(bundle: &Bundle) -> Result<Self, String> {
+    pub(super) fn from_bundle(bundle: &Bundle) -> Result<Self, String> {
         Self::parse(&written(bundle)?)
     }
 
@@ -117,7 +117,7 @@ impl Installed {
         let bundles = || {
             let all = sources.iter().flat_map(|source| &source.catalog.bundles);
             all.filter(|bundle| bundle.package == package)
-                .filter_map(|bundle| Some((bundle, VersionRelease::of(bundle).ok()?)))
+                .filter_map(|bundle| Some((bundle, VersionRelease::from_bundle(bundle).ok()?)))
         };
         let version = VersionRelease::parse(text);
         let mut bundles = bundles();

@@ -137,7 +137,7 @@ pub fn resolve(request: &Request, sources: &[Source]) -> Resolution {
     let mut found: Vec<Best<'_>> = Vec::new();
     let mut passed: Vec<Best<'_>> = Vec::new();
     for source in sources {
-        let blobs = Blobs::of(&source.catalog, &request.package);
+        let blobs = Blobs::new(&source.catalog, &request.package);
         if blobs.is_empty() {
             resolution.without_package.push(source.name.clone());
             continue;
@@ -197,7 +197,7 @@ impl Resolution {
 
     /// Checks the only choice as OLM v1 does.
     fn settle(&mut self, request: &Request, best: &Best<'_>) {
-        let blobs = Blobs::of(&best.source.catalog, &request.package);
+        let blobs = Blobs::new(&best.source.catalog, &request.package);
         let Some(candidate) = self.candidates.get_mut(best.at) else {
             return;
         };

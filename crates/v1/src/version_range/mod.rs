@@ -163,7 +163,7 @@ impl VersionRange {
     /// Returns true if the range contains a version. Build metadata does not count.
     #[must_use]
     pub fn contains(&self, version: &Version) -> bool {
-        let version = Parts::of(version);
+        let version = Parts::new(version);
         self.alternatives.iter().any(|all| {
             let pre_releases = names_pre_release(all);
             all.iter().all(|one| one.holds(&version, pre_releases))
@@ -297,7 +297,7 @@ impl Comparison {
 }
 
 impl Parts {
-    fn of(version: &Version) -> Self {
+    fn new(version: &Version) -> Self {
         let pre: Vec<String> = version.pre_release.iter().map(PreRelease::to_string).collect();
         Self {
             major: version.major,

@@ -24,7 +24,7 @@ pub async fn judge(
     tally: &mut Tally,
 ) -> anyhow::Result<()> {
     let operator = Installed::new(server, trial).await?;
-    let ended = Answer::of(format!("{} {}", end.phase, end.message));
+    let ended = Answer::new(format!("{} {}", end.phase, end.message));
     let mut count = |claim: &'static str, rules: &[&str], happens: bool, answer: &Answer| {
         let about = (trial.subject.bundle.as_str(), trial.mode.as_str());
         tally.count(claim, about, &said(trial, rules), happens, answer);
@@ -33,7 +33,7 @@ pub async fn judge(
         "KUBE-2, KUBE-3: the cluster lacks the API of an object",
         &["KUBE-2", "KUBE-3"],
         !trial.foreign.is_empty(),
-        &Answer::of(kinds(&trial.foreign)),
+        &Answer::new(kinds(&trial.foreign)),
     );
     count(
         "HOOK-1 to HOOK-4, HOOK-6, COPY-1: the ClusterServiceVersion does not succeed",
@@ -50,7 +50,7 @@ pub async fn judge(
         "RBAC-1: the account of a Deployment does not exist, or may do nothing",
         &["RBAC-1"],
         !powerless.is_empty(),
-        &Answer::of(powerless.join(", ")),
+        &Answer::new(powerless.join(", ")),
     );
     let unused = match powerless.is_empty() {
         true => Vec::new(),
@@ -60,7 +60,7 @@ pub async fn judge(
         "RBAC-2: OLM makes an account that no Deployment uses, while one of a Deployment may do nothing",
         &["RBAC-2"],
         !unused.is_empty(),
-        &Answer::of(unused.join(", ")),
+        &Answer::new(unused.join(", ")),
     );
     let unwatched = operator.unwatched().await?;
     count(
@@ -72,14 +72,14 @@ pub async fn judge(
             &["RBAC-3", "RBAC-5"]
         },
         !unwatched.is_empty(),
-        &Answer::of(unwatched.join(", ")),
+        &Answer::new(unwatched.join(", ")),
     );
     if let Some(leaderless) = operator.leaderless().await? {
         count(
             "RBAC-4: an operator that elects a leader may not write leases",
             &["RBAC-4"],
             !leaderless.is_empty(),
-            &Answer::of(leaderless.join(", ")),
+            &Answer::new(leaderless.join(", ")),
         );
     }
     if trial.target().is_some() {
@@ -88,7 +88,7 @@ pub async fn judge(
             "RBAC-5: installed for one namespace, the operator is not granted what is not namespaced",
             &["RBAC-5"],
             !refused.is_empty(),
-            &Answer::of(refused.join(", ")),
+            &Answer::new(refused.join(", ")),
         );
     }
     let mighty = operator.accounts_that_may("*", "*", "*", true).await?;
@@ -96,35 +96,35 @@ pub async fn judge(
         "RBAC-6: the operator may do everything",
         &["RBAC-6"],
         !mighty.is_empty(),
-        &Answer::of(mighty.join(", ")),
+        &Answer::new(mighty.join(", ")),
     );
     let elsewhere = operator.bound_elsewhere().await?;
     count(
         "RBAC-8: a binding names an account of the operator in another namespace",
         &["RBAC-8"],
         !elsewhere.is_empty(),
-        &Answer::of(elsewhere.join(", ")),
+        &Answer::new(elsewhere.join(", ")),
     );
     let mute = operator.without_status().await?;
     count(
         "RBAC-9: the operator may write objects, but not their status",
         &["RBAC-9"],
         !mute.is_empty(),
-        &Answer::of(mute.join(", ")),
+        &Answer::new(mute.join(", ")),
     );
     let foreign = operator.converted_by_others().await?;
     count(
         "HOOK-7: OLM does not change the conversion webhook of a CRD, and several versions are served",
         &["HOOK-7"],
         !foreign.is_empty(),
-        &Answer::of(foreign.join(", ")),
+        &Answer::new(foreign.join(", ")),
     );
     let missing = operator.missing_certificates().await?;
     count(
         "CERT-1: nothing creates the Secret with a certificate that a pod needs",
         &["CERT-1"],
         !missing.is_empty(),
-        &Answer::of(missing.join(", ")),
+        &Answer::new(missing.join(", ")),
     );
     Ok(())
 }

@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_grammar_forbids_is_refused() {
+    fn invalid_syntax_is_rejected() {
         let long = format!("r.io/{}", "a".repeat(255));
         for text in [
             "",

@@ -14,7 +14,7 @@ use crate::harness::Cluster;
 const NAMESPACE: &str = "shop";
 
 #[tokio::test]
-async fn what_olm_v1_writes_is_explained() {
+async fn conditions_of_olm_v1_are_explained() {
     let cluster = Cluster::start(Options::default().unavailable_image("registry.example.com/first:0.0.1")).await;
     cluster.namespace(NAMESPACE).await;
     cluster.scene("a cluster without OLM v1");

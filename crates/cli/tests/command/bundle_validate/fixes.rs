@@ -53,7 +53,7 @@ fn a_difference_writes_nothing() {
 }
 
 #[test]
-fn what_must_not_be_written_is_refused() {
+fn fixes_do_not_write_through_links() {
     let folder = folder(&[CAPABILITIES]);
     let csv = folder.path().join("demo").join(CSV);
     let other = folder.path().join("demo/elsewhere.yaml");

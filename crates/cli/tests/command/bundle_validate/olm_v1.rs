@@ -53,7 +53,7 @@ fn a_bundle_is_rendered_for_kubectl() {
 }
 
 #[test]
-fn what_olm_v1_refuses_is_not_rendered() {
+fn bundles_that_olm_v1_rejects_are_not_rendered() {
     let directory = directory();
     let watching = [
         "bundle",

@@ -459,7 +459,7 @@ fn an_image_without_bundle_labels_is_reported_once() {
 
 /// People read a defect once, with the places where it repeats. Programs and `full` have each.
 #[test]
-fn what_repeats_is_said_once_to_people() {
+fn repeated_findings_appear_once_in_text() {
     let more = "      description: A widget\n    \
                 - {name: gadgets.demo.example.com, version: v1, kind: Gadget}\n    \
                 - {name: gizmos.demo.example.com, version: v1, kind: Gizmo}\n";

@@ -89,7 +89,7 @@ fn bundles_are_unpacked_from_images() {
 }
 
 #[test]
-fn what_is_gone_is_said() {
+fn removed_commands_of_opm_are_reported() {
     let desk = desk();
     let output = opm(desk.path(), "registry serve -d x.db");
     assert_eq!(output.status.code(), Some(1));

@@ -163,7 +163,7 @@ fn the_creation_time_stays_while_all_else_does() {
 }
 
 #[test]
-fn what_people_added_to_base_and_metadata_survives() {
+fn additions_to_base_and_metadata_survive() {
     let directory = Folder::new();
     directory.write(
         "config/manifests/bases/example-operator.clusterserviceversion.yaml",

@@ -116,7 +116,7 @@ fn semver_mode_is_the_chain_of_versions() {
 }
 
 #[test]
-fn what_cannot_be_onboarded_leaves_the_repository_as_it_is() {
+fn a_failed_onboarding_changes_no_file() {
     let desk = with_bundles();
     let before = desk.files();
     desk.run(&["onboard", "other"]).refused("no operator \"other\"");

@@ -154,7 +154,7 @@ fn a_bundle_is_added_to_templates_and_catalogs() {
 }
 
 #[test]
-fn what_is_refused_leaves_the_tree_as_it_is() {
+fn a_rejected_release_changes_no_file() {
     let desk = published();
     let bundle = fresh(&desk, "");
     let (before, head) = (desk.files(), desk.git(&["rev-parse", "HEAD"]));

@@ -44,7 +44,7 @@ pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result
         let selector = place.names_owner.then_some(owned::OWNER);
         for object in cluster.list(place.kind.clone(), place.namespace, selector).await? {
             if owned_by(&object, scope) || (!place.names_owner && is_of_server(&object, scope)) {
-                residue.of_csvs.push(ObjectRef::of(&place.kind, &object));
+                residue.of_csvs.push(ObjectRef::from_object(&place.kind, &object));
             }
         }
     }
@@ -72,7 +72,7 @@ pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result
                     .and_then(|labels| labels.get(names::CATALOG_LABEL))
                     .and_then(Value::as_str);
                 if catalog.is_some_and(|found| catalogs.contains(found)) {
-                    residue.of_catalogs.push(ObjectRef::of(&kind, &object));
+                    residue.of_catalogs.push(ObjectRef::from_object(&kind, &object));
                 }
             }
         }
@@ -89,7 +89,7 @@ async fn of_bundles(cluster: &Cluster, scope: &Scope, options: &Options, residue
     let label = names::component_label(&options.package, &scope.namespace);
     for kind in cluster_objects::kinds() {
         for object in cluster.list(kind.clone(), None, Some(owned::MANAGED)).await? {
-            let reference = ObjectRef::of(&kind, &object);
+            let reference = ObjectRef::from_object(&kind, &object);
             if residue.of_csvs.contains(&reference) {
                 continue;
             }
@@ -177,7 +177,7 @@ fn disposition(object: &Value, reference: &ObjectRef, label: &str, scope: &Scope
 /// Returns true if it was created for the package: by the record, because a plan created it, or, without a record, by
 /// its labels. Labels alone are no evidence, because OLM writes them on everything that it overwrites.
 fn is_created(object: &Value, reference: &ObjectRef, labelled: bool, scope: &Scope) -> bool {
-    let origin = Origin::of(object);
+    let origin = Origin::from_object(object);
     let recorded = scope.recorded.get(&cluster_objects::record_key(reference));
     let planned = is_planned(&origin, reference, scope);
     recorded == Some(&origin.uid) || (origin.is_olms_alone() && (planned || (labelled && scope.recorded.is_empty())))
@@ -238,7 +238,7 @@ fn is_of_server(binding: &Value, scope: &Scope) -> bool {
         && text(binding, "/roleRef/name") == "extension-apiserver-authentication-reader"
         && text(binding, "/metadata/labels/olm.managed") == "true"
         && subjects.is_some_and(|subjects| !subjects.is_empty() && subjects.iter().all(is_of_namespace))
-        && Origin::of(binding).authors.iter().eq(["olm.install"])
+        && Origin::from_object(binding).authors.iter().eq(["olm.install"])
 }
 
 /// The ClusterRoles that OLM creates for an OperatorGroup. It deletes them with the group, except those that it was
@@ -258,7 +258,11 @@ pub async fn of_groups(cluster: &Cluster, scope: &Scope) -> Result<Vec<ObjectRef
             scope.namespace
         );
         let roles = cluster.list(kinds::cluster_role(), None, Some(&selector)).await?;
-        found.extend(roles.iter().map(|role| ObjectRef::of(&kinds::cluster_role(), role)));
+        found.extend(
+            roles
+                .iter()
+                .map(|role| ObjectRef::from_object(&kinds::cluster_role(), role)),
+        );
     }
     Ok(found)
 }
@@ -275,7 +279,7 @@ pub async fn of_apis(cluster: &Cluster, scope: &Scope) -> Result<Vec<ObjectRef>,
     let roles = cluster.list(kinds::cluster_role(), None, Some(owned::MANAGED)).await?;
     let of_apis = roles.iter().filter(|role| is_of_api(role, &scope.unserved_crds));
     Ok(of_apis
-        .map(|role| ObjectRef::of(&kinds::cluster_role(), role))
+        .map(|role| ObjectRef::from_object(&kinds::cluster_role(), role))
         .collect())
 }
 
@@ -327,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_olm_made_for_the_package_belongs_to_it() {
+    fn objects_that_olm_created_belong_to_the_package() {
         let scope = Scope {
             namespace: "shop".into(),
             csv_names: BTreeSet::from(["cache.v2".to_owned()]),
@@ -376,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_olm_overwrote_belongs_to_the_package_only_if_nobody_else_wrote_it() {
+    fn overwritten_objects_belong_to_the_package_only_without_other_writers() {
         let mut scope = Scope {
             csv_names: BTreeSet::from(["cache.v2".to_owned()]),
             replaced: BTreeSet::from(["cache.v1".to_owned()]),
@@ -402,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_of_a_bundle_has_a_reason() {
+    fn kept_objects_have_a_reason() {
         let mut scope = Scope {
             csv_names: BTreeSet::from(["cache.v2".to_owned()]),
             ..Scope::default()
@@ -444,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_bundle_brought_goes_unless_another_installation_has_it_too() {
+    fn objects_of_a_bundle_are_deleted_unless_another_installation_has_them() {
         let mut scope = Scope::default();
         let labelled = json!({"olm.managed": "true", LABEL: ""});
         assert!(brought(labelled.clone(), &scope));
@@ -499,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plan_created_goes_also_if_olm_failed_to_note_that() {
+    fn objects_of_a_plan_are_deleted_although_olm_did_not_record_them() {
         for status in ["Created", "Present"] {
             let scope = with_plan("Complete", "", status);
             assert!(goes(&scope, "catalog", 11), "{status}");
@@ -510,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plan_may_have_created_that_has_not_ended_goes() {
+    fn objects_of_an_unfinished_plan_are_deleted() {
         let retried = "retrying execution due to error: x";
         for (message, status) in [("", "Unknown"), ("", "NotPresent"), ("", ""), (retried, "NotPresent")] {
             let mut scope = with_plan("Installing", message, status);
@@ -525,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plan_creates_again_after_it_is_complete_is_found() {
+    fn objects_that_a_complete_plan_creates_again_are_found() {
         for (phase, status) in [
             ("Installing", "Created"),
             ("Complete", "Created"),

@@ -21,7 +21,7 @@ pub(super) struct Rule {
 }
 
 /// Errors of the API server's compiler in a rule.
-pub(super) struct Refusal {
+pub(super) struct RuleError {
     /// The field with the expression.
     pub(super) field: &'static str,
     /// The message.
@@ -39,12 +39,12 @@ pub(super) struct Costs {
 ///
 /// # Errors
 /// The API server's error. `None` if its result is unknown.
-pub(super) fn compile(rule: &Value, own: &Type) -> Result<Rule, Option<Refusal>> {
+pub(super) fn compile(rule: &Value, own: &Type) -> Result<Rule, Option<RuleError>> {
     compiled(rule, own, &Program::compile)
 }
 
 /// As [`compile`], with the cost of the expressions over values of these sizes.
-pub(super) fn compile_with_costs(rule: &Value, own: &Type, sizes: &Sizes) -> Result<(Rule, Costs), Option<Refusal>> {
+pub(super) fn compile_with_costs(rule: &Value, own: &Type, sizes: &Sizes) -> Result<(Rule, Costs), Option<RuleError>> {
     let found = RefCell::new(Vec::new());
     let rule = compiled(rule, own, &|env, text| {
         let (program, cost) = Program::compile_with_cost(env, text, &|path| sizes.at(path))?;
@@ -61,7 +61,7 @@ pub(super) fn compile_with_costs(rule: &Value, own: &Type, sizes: &Sizes) -> Res
 
 type Compile<'c> = &'c dyn Fn(&Env, &str) -> Result<Program, CompileError>;
 
-fn compiled(rule: &Value, own: &Type, compile: Compile<'_>) -> Result<Rule, Option<Refusal>> {
+fn compiled(rule: &Value, own: &Type, compile: Compile<'_>) -> Result<Rule, Option<RuleError>> {
     let text = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default();
     let is_optional = rule.get("optionalOldSelf").and_then(Value::as_bool).unwrap_or(false);
     let old = if is_optional {
@@ -72,7 +72,7 @@ fn compiled(rule: &Value, own: &Type, compile: Compile<'_>) -> Result<Rule, Opti
     let env = Env::kubernetes()
         .variable_of("self", own.clone())
         .variable_of("oldSelf", old);
-    let refuse = |field, message| Some(Refusal { field, message });
+    let refuse = |field, message| Some(RuleError { field, message });
     let program = match compile(&env, text("rule")) {
         Ok(program) => program,
         Err(CompileError::Undecided(_)) => return Err(None),

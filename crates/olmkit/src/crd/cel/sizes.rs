@@ -32,7 +32,7 @@ enum Below {
 
 impl Sizes {
     /// The sizes of a schema. `None` when expressions cannot see its values.
-    pub(in crate::crd) fn of(schema: &Value, is_object: bool) -> Option<Self> {
+    pub(in crate::crd) fn new(schema: &Value, is_object: bool) -> Option<Self> {
         let number = |name: &str| {
             let given = schema.get(name).and_then(Value::as_i64);
             given.map(|given| u64::try_from(given).unwrap_or(0))
@@ -53,7 +53,7 @@ impl Sizes {
         match text(schema, "type") {
             "array" => {
                 let items = schema.get("items")?;
-                let items = Self::of(items, is_embedded(items))?;
+                let items = Self::new(items, is_embedded(items))?;
                 Some(Self {
                     most: number("maxItems").unwrap_or((REQUEST - 2) / (items.least_bytes + 1)),
                     least_bytes: 2,
@@ -62,7 +62,7 @@ impl Sizes {
             }
             "object" => match schema.get("additionalProperties").filter(|values| values.is_object()) {
                 Some(values) => {
-                    let values = Self::of(values, is_embedded(values))?;
+                    let values = Self::new(values, is_embedded(values))?;
                     Some(Self {
                         most: number("maxProperties").unwrap_or((REQUEST - 2) / (values.least_bytes + 6)),
                         least_bytes: 2,
@@ -91,7 +91,7 @@ impl Sizes {
         let mut least_bytes = 2;
         let mut fields = BTreeMap::new();
         let mut add = |name: &str, own: &Value| {
-            let Some(sizes) = Self::of(own, is_embedded(own)) else {
+            let Some(sizes) = Self::new(own, is_embedded(own)) else {
                 return;
             };
             if is_required(name) && own.get("default").is_none_or(Value::is_null) {

@@ -86,7 +86,7 @@ fn values(value: &Value) -> u64 {
 }
 
 impl<'v> Flat<'v> {
-    pub(super) fn of(schema: &'v Value, pointer: String) -> Self {
+    pub(super) fn new(schema: &'v Value, pointer: String) -> Self {
         let mut flat = Self {
             properties: BTreeMap::new(),
         };

@@ -181,13 +181,13 @@ impl Report {
     }
 
     fn element(&mut self, added: bool, key: &str, kind: &Type, value: &Value) {
-        let node = Node::of(kind, None, value, 3, false);
+        let node = Node::new(kind, None, value, 3, false);
         self.print(added, key, node);
     }
 
     fn leaf(&mut self, added: bool, key: &str, kind: &Type, named: Option<&str>, value: Option<&Value>) {
         let node = match (value, kind) {
-            (Some(value), _) => Node::of(kind, named, value, 3, true),
+            (Some(value), _) => Node::new(kind, named, value, 3, true),
             (None, Type::Pointer(_) | Type::List(_) | Type::Map(_)) => Node::Line("nil".to_owned()),
             (None, Type::Bool) => Node::Line("false".to_owned()),
             (None, _) => Node::Line("\"\"".to_owned()),
@@ -275,7 +275,7 @@ enum Node {
 
 impl Node {
     /// `level` is go-cmp's verbosity, which decreases with the depth. `typed` prints the type's name in front.
-    fn of(kind: &Type, named: Option<&str>, value: &Value, level: u32, typed: bool) -> Self {
+    fn new(kind: &Type, named: Option<&str>, value: &Value, level: u32, typed: bool) -> Self {
         match (kind, value) {
             (Type::Pointer(inner), _) => match &**inner {
                 // These have a `String` method.
@@ -284,7 +284,7 @@ impl Node {
                 Type::Custom(_) => Self::Line("s\"&JSONSchemaPropsOr\"".to_owned()),
                 inner => Self::Line(format!(
                     "&{}",
-                    Self::of(inner, None, value, level, typed).compact_text()
+                    Self::new(inner, None, value, level, typed).compact_text()
                 )),
             },
             (Type::List(inner), Value::Array(items)) => {
@@ -296,7 +296,7 @@ impl Node {
                     .map(|item| {
                         (
                             String::new(),
-                            Self::of(inner, None, item, level.saturating_sub(1), false),
+                            Self::new(inner, None, item, level.saturating_sub(1), false),
                         )
                     })
                     .collect();
@@ -313,7 +313,7 @@ impl Node {
                     .take(most)
                     .map(|(key, item)| {
                         let key = format!("{}: ", strconv::quote(key));
-                        (key, Self::of(inner, None, item, level.saturating_sub(1), false))
+                        (key, Self::new(inner, None, item, level.saturating_sub(1), false))
                     })
                     .collect();
                 if entries.len() > most {
@@ -333,7 +333,7 @@ impl Node {
                         parts.push((String::new(), Self::Line("...".to_owned())));
                         break;
                     }
-                    let node = Self::of(&field.kind, field.named, value, level.saturating_sub(1), true);
+                    let node = Self::new(&field.kind, field.named, value, level.saturating_sub(1), true);
                     parts.push((format!("{}: ", go_name(field.name)), node));
                 }
                 Self::Wrap(name.to_owned(), parts)

@@ -71,7 +71,7 @@ impl<'v> Version<'v> {
     }
 
     fn flat(&self) -> Flat<'v> {
-        Flat::of(self.schema, self.pointer())
+        Flat::new(self.schema, self.pointer())
     }
 }
 
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_is_counted_first() {
+    fn comparisons_are_counted_before_they_run() {
         let small = definition(1, 1, "a");
         // 300 versions of 10 properties are within the limit, ten times as many are not.
         let many = definition(300, 10, "a");

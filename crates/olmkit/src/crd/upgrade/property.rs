@@ -11,7 +11,7 @@ use olmkit_go::strconv::quote;
 
 /// A check's result for a property.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Found {
+pub(super) struct PropertyResult {
     pub validation: &'static str,
     pub text: String,
     /// The two schemas without the keywords that have a check, if they differ: two such differences are the same problem only if
@@ -24,7 +24,7 @@ pub(super) struct Found {
 /// A schema without the schemas of its properties and items.
 type Schema = Map<String, Value>;
 
-impl Found {
+impl PropertyResult {
     pub(super) fn problem(self, version: &str, property: &str, old: &Flat<'_>, new: &Flat<'_>) -> Problem {
         let there = new.properties.get(property);
         let (side, place) = match there {
@@ -47,7 +47,7 @@ impl Found {
 }
 
 /// The checks' results for the properties of the old schema, including removed ones.
-pub(super) fn compare(old: &Flat<'_>, new: &Flat<'_>) -> BTreeMap<String, Vec<Found>> {
+pub(super) fn compare(old: &Flat<'_>, new: &Flat<'_>) -> BTreeMap<String, Vec<PropertyResult>> {
     let mut found = BTreeMap::new();
     for (path, place) in &old.properties {
         let there = new.properties.get(path);
@@ -91,10 +91,10 @@ fn alone(schema: &Value) -> Schema {
 const MAXIMA: [&str; 4] = ["maximum", "maxItems", "maxLength", "maxProperties"];
 const MINIMA: [&str; 4] = ["minimum", "minItems", "minLength", "minProperties"];
 
-fn check(mut old: Schema, mut new: Schema) -> Vec<Found> {
+fn check(mut old: Schema, mut new: Schema) -> Vec<PropertyResult> {
     let mut found = Vec::new();
     let mut say = |keyword: &'static str, text: Option<String>| {
-        found.extend(text.map(|text| Found {
+        found.extend(text.map(|text| PropertyResult {
             validation: keyword,
             text,
             rest: None,
@@ -117,7 +117,7 @@ fn check(mut old: Schema, mut new: Schema) -> Vec<Found> {
     say("nullable", nullable(take("nullable")));
     say("oneOf", alternatives(take("oneOf")));
     if old != new {
-        found.push(Found {
+        found.push(PropertyResult {
             validation: "unhandled",
             text: go_text::unhandled(&old, &new),
             keyword: "",

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::flatten::Flat;
-use super::property::{self, Found};
+use super::property::{self, PropertyResult};
 use super::{Problems, TooMuchToCompare, Version};
 
 /// The versions of a definition with their properties.
@@ -37,7 +37,7 @@ pub(super) fn check(
         let name = format!("{} -> {}", first.name, second.name);
         for (path, found) in found {
             let known = known.as_ref().and_then(|known| known.get(&path));
-            let is_new = |found: &Found| known.is_none_or(|known| !known.contains(found));
+            let is_new = |found: &PropertyResult| known.is_none_or(|known| !known.contains(found));
             let news = found.into_iter().filter(is_new);
             problems.extend(news.map(|found| found.problem(&name, &path, first_flat, second_flat)))?;
         }

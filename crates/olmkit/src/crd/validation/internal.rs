@@ -68,7 +68,7 @@ impl<'a> Crd<'a> {
     /// Takes a decoded CRD (exact field names, no nulls).
     pub(super) fn new(decoded: &'a Value, api: ApiVersion) -> Self {
         let raw = decoded.get("spec").unwrap_or(&Value::Null);
-        let mut names = Names::of(raw.get("names"));
+        let mut names = Names::from_raw(raw.get("names"));
         if names.singular.is_empty() {
             names.singular = names.kind.to_lowercase();
         }
@@ -83,11 +83,11 @@ impl<'a> Crd<'a> {
             versions: list(raw, "versions")
                 .unwrap_or_default()
                 .iter()
-                .map(Version::of)
+                .map(Version::from_raw)
                 .collect(),
             lists_versions: list(raw, "versions").is_some(),
             shared: Shared::default(),
-            conversion: Conversion::of(raw.get("conversion"), api),
+            conversion: Conversion::from_raw(raw.get("conversion"), api),
             preserve_unknown_fields: raw.get("preserveUnknownFields").and_then(Value::as_bool),
         };
         match api {
@@ -186,7 +186,7 @@ impl<'a> Spec<'a> {
 }
 
 impl Names {
-    pub(super) fn of(raw: Option<&Value>) -> Self {
+    pub(super) fn from_raw(raw: Option<&Value>) -> Self {
         let raw = raw.unwrap_or(&Value::Null);
         Self {
             plural: text(raw, "plural"),
@@ -200,7 +200,7 @@ impl Names {
 }
 
 impl<'a> Version<'a> {
-    fn of(raw: &'a Value) -> Self {
+    fn from_raw(raw: &'a Value) -> Self {
         let flag = |field: &str| raw.get(field).and_then(Value::as_bool).unwrap_or(false);
         Self {
             name: text(raw, "name"),
@@ -219,7 +219,7 @@ impl<'a> Version<'a> {
 }
 
 impl<'a> Conversion<'a> {
-    fn of(raw: Option<&'a Value>, api: ApiVersion) -> Self {
+    fn from_raw(raw: Option<&'a Value>, api: ApiVersion) -> Self {
         let Some(raw) = raw else {
             return Self {
                 strategy: "None".to_owned(),

@@ -106,7 +106,7 @@ pub(crate) fn validate_schemas_within(crd: &Value, version: ApiVersion, work: &m
 
 fn check_status(crd: &Crd, findings: &mut Findings) {
     spec::names(
-        &Names::of(crd.status.get("acceptedNames")),
+        &Names::from_raw(crd.status.get("acceptedNames")),
         "status.acceptedNames",
         findings,
     );

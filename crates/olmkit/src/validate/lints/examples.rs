@@ -82,7 +82,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let mut found = Vec::new();
     let mut work = context.work.borrow_mut();
     let crds = context.crds_by_kind();
-    let place = InAnnotation::of(context, csv.object);
+    let place = InAnnotation::new(context, csv.object);
     for (at, example) in list.items().iter().enumerate() {
         if found.len() > SHOWN_OF_ALL || work.is_exhausted() {
             let message = format!("{} more examples are not checked", list.items().len() - at);
@@ -223,7 +223,7 @@ fn nearest<'n>(root: &'n Node, pointer: &str) -> &'n Node {
 struct InAnnotation(Option<(u32, u32)>);
 
 impl InAnnotation {
-    fn of(context: &Context<'_>, csv: &Object) -> Self {
+    fn new(context: &Context<'_>, csv: &Object) -> Self {
         let (annotation, _) = csv.nearest(POINTER);
         if annotation.style != Style::Literal {
             return Self(None);

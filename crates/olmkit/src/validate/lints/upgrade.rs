@@ -321,7 +321,7 @@ fn blocked(crd: &Object, old: &Value, earlier: &Earlier, changes: &[Change]) -> 
     };
     let problems = upgrade::check_printed(&old, &new, &stored);
     let problems = problems.unwrap_or_else(|error| vec![error.problem()]);
-    let known = Known::new(changes);
+    let known = ReportedChanges::new(changes);
     let rest: Vec<&Problem> = problems.iter().filter(|problem| !known.has(problem)).collect();
     let mut findings: Vec<Checked> = rest
         .iter()
@@ -354,13 +354,13 @@ fn blocked(crd: &Object, old: &Value, earlier: &Earlier, changes: &[Change]) -> 
 }
 
 /// The changes that are already reported.
-struct Known<'c> {
+struct ReportedChanges<'c> {
     losses: HashSet<Loss>,
     /// The schemas of changes that lose values or fields.
     schemas: HashSet<&'c str>,
 }
 
-impl<'c> Known<'c> {
+impl<'c> ReportedChanges<'c> {
     fn new(changes: &'c [Change]) -> Self {
         let of_schemas = changes
             .iter()

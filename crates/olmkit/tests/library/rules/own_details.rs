@@ -72,7 +72,7 @@ fn a_certificate_of_openshift_is_not_missing() {
 
 /// Fields that an example lacks are added together, and one finding names them.
 #[test]
-fn what_an_example_lacks_is_one_finding() {
+fn missing_fields_of_an_example_are_one_finding() {
     for (required, message) in [
         (
             "[size, a]",

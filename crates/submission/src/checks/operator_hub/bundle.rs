@@ -6,7 +6,7 @@ use olmkit::validate::{Options, Outcome, Selector, validate_selections};
 
 use super::{MAX_KUBERNETES, rule};
 use crate::checks::operator_sdk::{FRAMEWORK_SUITE, carried};
-use crate::checks::{BundleContext, Check, Found, Run, Suite, at};
+use crate::checks::{BundleContext, Check, Findings, Run, Suite, at};
 use crate::graph::{self, channel_bundles, same};
 use crate::python::text::shown;
 use crate::python::{EMPTY, EMPTY_LIST, NONE, Node, Raise, View, read_document};
@@ -126,22 +126,22 @@ pub(super) fn annotation<'a>(context: &BundleContext<'a>, name: &str) -> Result<
     })
 }
 
-fn categories(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn categories(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let categories = annotation(context, "categories")?;
     if shown(categories.node).trim().is_empty() || categories.is_none() {
         let message = "metadata.annotations.categories is missing or empty";
         let hint = "use a category of https://operatorhub.io, such as Database";
-        found.push(at(Finding::of(&CATEGORIES, message), categories).hint(hint));
+        found.push(at(Finding::from_rule(&CATEGORIES, message), categories).hint(hint));
     }
     Ok(())
 }
 
-fn deployments(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn deployments(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let install = context.csv()?.get_or("spec", &EMPTY)?.get_or("install", &EMPTY)?;
     let deployments = install.get_or("spec", &EMPTY)?.get_or("deployments", &EMPTY_LIST)?;
     if !deployments.is_true() {
         let message = "spec.install.spec.deployments is empty";
-        found.push(at(Finding::of(&DEPLOYMENTS, message), deployments).hint("add the operator's deployment"));
+        found.push(at(Finding::from_rule(&DEPLOYMENTS, message), deployments).hint("add the operator's deployment"));
     }
     Ok(())
 }
@@ -168,7 +168,7 @@ fn verdict<'a>(context: &'a BundleContext<'_>, selection: &str) -> Result<&'a Ou
     Ok(outcome)
 }
 
-fn max_version(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn max_version(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let most = annotation(context, MAX_KUBERNETES)?;
     let text = if most.is_none() {
         String::new()
@@ -178,7 +178,7 @@ fn max_version(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rai
     let version = kubernetes(&text);
     if !text.is_empty() && version.is_none() {
         let message = format!("{MAX_KUBERNETES} is not a version: {text:?}");
-        found.push(at(Finding::of(&MAX_VERSION, message), most).hint("write it as \"1.30\""));
+        found.push(at(Finding::from_rule(&MAX_VERSION, message), most).hint("write it as \"1.30\""));
         return Ok(());
     }
     let outcome = verdict(context, REMOVED_APIS)?;
@@ -192,24 +192,24 @@ fn max_version(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rai
             format!("{MAX_KUBERNETES} is {text}, but Kubernetes 1.22 removed APIs that the bundle has")
         };
         let hint = format!("migrate the bundle to the newer API versions ({})", removed.message);
-        found.push(at(Finding::of(&MAX_VERSION, message), most).hint(hint));
+        found.push(at(Finding::from_rule(&MAX_VERSION, message), most).hint(hint));
     } else if let Some(version) = version.filter(|version| *version < OLDEST_CLUSTER) {
         let message = format!(
             "{MAX_KUBERNETES} is {}.{}, the oldest cluster of the tests is {}.{}",
             version.0, version.1, OLDEST_CLUSTER.0, OLDEST_CLUSTER.1
         );
-        found.push(at(Finding::of(&MAX_VERSION, message), most).hint("support a later version of Kubernetes"));
+        found.push(at(Finding::from_rule(&MAX_VERSION, message), most).hint("support a later version of Kubernetes"));
     }
     Ok(())
 }
 
-fn sdk(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn sdk(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let own = own_categories(context)?;
     let root = context.bundle.root();
     let outcome = verdict(context, FRAMEWORK_SUITE)?;
     if let Some(reason) = &outcome.fatal {
         let message = "operator-sdk stops without a result";
-        found.push(Finding::of(&SDK, message).file(&root).hint(reason.as_str()));
+        found.push(Finding::from_rule(&SDK, message).file(&root).hint(reason.as_str()));
     }
     for checked in &outcome.checked {
         // The pipeline's own list replaces the usual one.
@@ -225,7 +225,7 @@ fn sdk(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
         if !own.iter().any(|known| known == category) {
             let message = format!("the category {category:?} is not in categories.json");
             let hint = format!("use one of: {}", own.join(", "));
-            found.push(at(Finding::of(&SDK, message), value).hint(hint));
+            found.push(at(Finding::from_rule(&SDK, message), value).hint(hint));
         }
     }
     Ok(())
@@ -242,7 +242,7 @@ fn own_categories(context: &BundleContext<'_>) -> Result<Option<Vec<String>>, Ra
     Ok(Some(list.iter().filter_map(Node::as_str).map(str::to_owned).collect()))
 }
 
-fn update_graph(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn update_graph(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let mode = context.operator.config()?.view().get("updateGraph")?;
     if mode.is_true() && mode.node.as_str() != Some("semver-mode") {
         return Ok(());
@@ -259,12 +259,12 @@ fn update_graph(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Ra
         };
         let message = format!("spec.{key} is set in semver-mode ({whence} semver-mode)");
         let hint = format!("remove spec.{key}, or set `updateGraph: replaces-mode` in ci.yaml");
-        found.push(at(Finding::of(&UPDATE_GRAPH, message), spec.get(key)?).hint(hint));
+        found.push(at(Finding::from_rule(&UPDATE_GRAPH, message), spec.get(key)?).hint(hint));
     }
     Ok(())
 }
 
-fn below_head(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn below_head(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let mode = context.operator.config()?.view().get("updateGraph")?;
     if mode.node.as_str() != Some("replaces-mode") {
         // The versions form the graph, and no bundle is stranded.
@@ -283,7 +283,7 @@ fn below_head(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rais
         );
         let spec = context.csv()?.get_or("spec", &EMPTY)?;
         let place = spec.get("replaces").unwrap_or(spec);
-        found.push(at(Finding::of(&BELOW_HEAD, message), place).hint(hint));
+        found.push(at(Finding::from_rule(&BELOW_HEAD, message), place).hint(hint));
     }
     Ok(())
 }
@@ -306,7 +306,7 @@ fn left_behind(context: &BundleContext<'_>, channel: &str) -> Result<Option<(Str
     Ok(left.map(|left| (left.version.clone(), newest.version.clone())))
 }
 
-fn version(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn version(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let bundle = context.bundle;
     let version = context.csv()?.get_or("spec", &EMPTY)?.get("version")?;
     if version.node.as_str() != Some(bundle.version.as_str()) {
@@ -316,7 +316,7 @@ fn version(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> 
             bundle.version
         );
         let hint = "rename the directory, or set spec.version as a string";
-        found.push(at(Finding::of(&VERSION, message), version).hint(hint));
+        found.push(at(Finding::from_rule(&VERSION, message), version).hint(hint));
     }
     Ok(())
 }

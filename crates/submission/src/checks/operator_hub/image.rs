@@ -5,7 +5,7 @@ use olmkit::diagnostics::{Finding, Rule, Severity};
 use super::bundle::annotation;
 use super::rule;
 use crate::bundle::{CHANNELS, MANIFESTS, METADATA, OPENSHIFT, PACKAGE};
-use crate::checks::{BundleContext, Check, Found, Run, Suite, at};
+use crate::checks::{BundleContext, Check, Findings, Run, Suite, at};
 use crate::dockerfile;
 use crate::python::text::shown;
 use crate::python::{Raise, bytes, read_document};
@@ -50,11 +50,11 @@ const COMPARED: [&str; 6] = [
     OPENSHIFT,
 ];
 
-fn container_image(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn container_image(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let image = annotation(context, "containerImage")?;
     let Some(name) = image.node.as_str().filter(|name| !name.is_empty()) else {
         let message = "metadata.annotations.containerImage is missing or empty";
-        found.push(at(Finding::of(&CONTAINER_IMAGE, message), image).hint("name the operator's image"));
+        found.push(at(Finding::from_rule(&CONTAINER_IMAGE, message), image).hint("name the operator's image"));
         return Ok(());
     };
     let file = context.bundle.csv_file()?;
@@ -64,12 +64,12 @@ fn container_image(context: &BundleContext<'_>, found: &mut Found) -> Result<(),
     if uses < 2 {
         let message = format!("metadata.annotations.containerImage names {name}, which no container uses");
         let hint = "name the image of the operator's deployment, with the same tag or digest";
-        found.push(at(Finding::of(&CONTAINER_IMAGE, message), image).hint(hint));
+        found.push(at(Finding::from_rule(&CONTAINER_IMAGE, message), image).hint(hint));
     }
     Ok(())
 }
 
-fn labels(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn labels(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let annotations = context.bundle.annotations()?;
     let files = context.bundle.files();
     let more = context.bundle.path("metadata/labels.yaml");
@@ -85,7 +85,7 @@ fn labels(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
                     shown(label),
                     shown(annotation.node)
                 );
-                let finding = at(Finding::of(&LABELS, message), labels.inside(label));
+                let finding = at(Finding::from_rule(&LABELS, message), labels.inside(label));
                 found.push(finding.hint("remove the label: the annotations become labels automatically"));
             }
         }

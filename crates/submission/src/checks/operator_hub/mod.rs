@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use olmkit::diagnostics::{Finding, Origin, Rule, Severity};
 
-use super::{Check, Context, Found, Run, Suite, at};
+use super::{Check, Context, Findings, Run, Suite, at};
 use crate::files::join;
 use crate::python::{EMPTY_LIST, Raise};
 use crate::repository::Operator;
@@ -89,10 +89,10 @@ pub(crate) fn is_sound(name: &str) -> bool {
 pub(crate) fn unsound(what: &str, name: &str) -> Finding {
     let message =
         format!("the name of the {what}, {name:?}, has other characters than letters, digits, '.', '_' and '-'");
-    Finding::of(&NAMES, message).hint("rename the directory")
+    Finding::from_rule(&NAMES, message).hint("rename the directory")
 }
 
-fn names(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), Raise> {
+fn names(_: &Context<'_>, operator: &Operator, found: &mut Findings) -> Result<(), Raise> {
     let directory = join("operators", &operator.name);
     if !is_sound(&operator.name) {
         found.push(unsound("operator", &operator.name).file(&directory));
@@ -103,14 +103,18 @@ fn names(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), 
     Ok(())
 }
 
-fn format(context: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), Raise> {
+fn format(context: &Context<'_>, operator: &Operator, found: &mut Findings) -> Result<(), Raise> {
     let files = context.repository.files();
     let directory = join("operators", &operator.name);
     let names = files.list(&directory);
     if let Some(name) = names.iter().find(|name| name.ends_with(".package.yaml")) {
         let message = "the operator is in the package manifest format, which is rejected";
         let hint = "convert it with `olmkit generate bundle` or `operator-sdk pkgman-to-bundle`, and remove this file";
-        found.push(Finding::of(&FORMAT, message).file(join(&directory, name)).hint(hint));
+        found.push(
+            Finding::from_rule(&FORMAT, message)
+                .file(join(&directory, name))
+                .hint(hint),
+        );
     }
     for name in names {
         let version = join(&directory, &name);
@@ -119,13 +123,13 @@ fn format(context: &Context<'_>, operator: &Operator, found: &mut Found) -> Resu
             let message = "the version is not in the bundle format: it has no metadata/annotations.yaml";
             let hint =
                 "put the manifests into `manifests/`, and the annotations of the bundle into metadata/annotations.yaml";
-            found.push(Finding::of(&FORMAT, message).file(version).hint(hint));
+            found.push(Finding::from_rule(&FORMAT, message).file(version).hint(hint));
         }
     }
     Ok(())
 }
 
-fn package(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), Raise> {
+fn package(_: &Context<'_>, operator: &Operator, found: &mut Findings) -> Result<(), Raise> {
     let mut packages: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for bundle in &operator.bundles {
         let package = bundle.package()?;
@@ -141,7 +145,7 @@ fn package(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<()
                 )
             };
             let hint = format!("set {} to {}", crate::bundle::PACKAGE, operator.name);
-            found.push(at(Finding::of(&PACKAGE, message), value).hint(hint));
+            found.push(at(Finding::from_rule(&PACKAGE, message), value).hint(hint));
         }
         packages.entry(package).or_default().push(&bundle.version);
     }
@@ -155,12 +159,12 @@ fn package(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<()
             operator.name,
             shown.join("; ")
         );
-        found.push(Finding::of(&PACKAGE, message).file(join("operators", &operator.name)));
+        found.push(Finding::from_rule(&PACKAGE, message).file(join("operators", &operator.name)));
     }
     Ok(())
 }
 
-fn reviewers(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), Raise> {
+fn reviewers(_: &Context<'_>, operator: &Operator, found: &mut Findings) -> Result<(), Raise> {
     let config = operator.config()?.view();
     let file = format!("operators/{}/ci.yaml", operator.name);
     if config.node.get("reviewers").is_none() {
@@ -176,7 +180,7 @@ fn reviewers(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<
     let reviewers = config.get_or("reviewers", &EMPTY_LIST)?;
     if !reviewers.is_true() {
         let message = "`reviewers` is empty";
-        found.push(at(Finding::of(&REVIEWERS, message), reviewers).hint("name at least one, or remove the key"));
+        found.push(at(Finding::from_rule(&REVIEWERS, message), reviewers).hint("name at least one, or remove the key"));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
 use super::rule;
-use crate::checks::{BundleContext, Found, at};
+use crate::checks::{BundleContext, Findings, at};
 use crate::images::{ENVIRONMENT, containers, is_pinned, list};
 use crate::python::text::shown;
 use crate::python::{EMPTY, Raise, View};
@@ -64,7 +64,7 @@ fn annotations<'a>(context: &BundleContext<'a>) -> Result<View<'a>, Raise> {
     })
 }
 
-pub(super) fn required(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+pub(super) fn required(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let annotations = annotations(context)?;
     let required = REQUIRED_FEATURES.iter().map(|feature| (feature, true));
     for (feature, is_required) in required.chain(OPTIONAL_FEATURES.iter().map(|feature| (feature, false))) {
@@ -77,12 +77,12 @@ pub(super) fn required(context: &BundleContext<'_>, found: &mut Found) -> Result
             Some(node) => format!("{key} is {}, neither \"true\" nor \"false\"", shown(node)),
         };
         let hint = format!("set it to \"true\" or \"false\", in quotes: {key}: \"false\"");
-        found.push(at(Finding::of(&REQUIRED, message), value).hint(hint));
+        found.push(at(Finding::from_rule(&REQUIRED, message), value).hint(hint));
     }
     Ok(())
 }
 
-pub(super) fn restricted(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+pub(super) fn restricted(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let csv = context.csv()?;
     let annotations = annotations(context)?;
     let disconnected = annotations.get(&format!("{PREFIX}disconnected"))?;
@@ -90,14 +90,14 @@ pub(super) fn restricted(context: &BundleContext<'_>, found: &mut Found) -> Resu
     if !is_claimed {
         let message = "the operator does not claim to support restricted networks";
         let hint = format!("ignore this if it does not; otherwise set {PREFIX}disconnected to \"true\"");
-        found.push(at(Finding::of(&RESTRICTED, message), disconnected).hint(hint));
+        found.push(at(Finding::from_rule(&RESTRICTED, message), disconnected).hint(hint));
         return Ok(());
     }
     let related = list(csv, &["spec"], "relatedImages")?;
     if related.is_empty() {
         let message = "the operator claims to support restricted networks but has no spec.relatedImages";
         let hint = "list every image that the operator runs, with its digest";
-        found.push(at(Finding::of(&RESTRICTED, message), csv.get_or("spec", &EMPTY)?).hint(hint));
+        found.push(at(Finding::from_rule(&RESTRICTED, message), csv.get_or("spec", &EMPTY)?).hint(hint));
         return Ok(());
     }
     for image in &related {
@@ -105,7 +105,9 @@ pub(super) fn restricted(context: &BundleContext<'_>, found: &mut Found) -> Resu
         let text = shown(image.node);
         if !is_pinned(&text) {
             let message = format!("the related image {text} has no digest");
-            found.push(at(Finding::of(&RESTRICTED, message), image).hint("reference it by digest: IMAGE@sha256:…"));
+            found.push(
+                at(Finding::from_rule(&RESTRICTED, message), image).hint("reference it by digest: IMAGE@sha256:…"),
+            );
             return Ok(());
         }
     }
@@ -119,7 +121,7 @@ pub(super) fn restricted(context: &BundleContext<'_>, found: &mut Found) -> Resu
     }
     let message = format!("no container has an environment variable {ENVIRONMENT}…");
     let hint = "pass the related images to the operator in such variables";
-    found.push(at(Finding::of(&RESTRICTED, message), csv.get_or("spec", &EMPTY)?).hint(hint));
+    found.push(at(Finding::from_rule(&RESTRICTED, message), csv.get_or("spec", &EMPTY)?).hint(hint));
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
 use super::rule;
-use crate::checks::{BundleContext, Found};
+use crate::checks::{BundleContext, Findings};
 use crate::images::{list, of_csv};
 use crate::python::Raise;
 
@@ -34,20 +34,20 @@ pub(super) static RELATED: Rule = rule(
     "spec:\n  relatedImages:\n  - name: hello\n    image: quay.io/example/hello@sha256:…",
 );
 
-pub(super) fn certified(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+pub(super) fn certified(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let csv = context.csv()?;
     let mut seen = BTreeSet::new();
     for named in of_csv(csv)? {
         if !named.is_pinned() && seen.insert(named.image.clone()) {
             let message = format!("{} ({}) has no digest", named.image, named.place);
-            let finding = Finding::of(&CERTIFIED, message).file(csv.file).at(named.at);
+            let finding = Finding::from_rule(&CERTIFIED, message).file(csv.file).at(named.at);
             found.push(finding.hint("reference it by digest: IMAGE@sha256:…"));
         }
     }
     Ok(())
 }
 
-pub(super) fn related(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+pub(super) fn related(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let csv = context.csv()?;
     let mut listed = BTreeSet::new();
     for image in list(csv, &["spec"], "relatedImages")? {
@@ -56,7 +56,7 @@ pub(super) fn related(context: &BundleContext<'_>, found: &mut Found) -> Result<
     for named in of_csv(csv)? {
         if listed.insert(named.image.clone()) {
             let message = format!("{} ({}) is not in spec.relatedImages", named.image, named.place);
-            let finding = Finding::of(&RELATED, message).file(csv.file).at(named.at);
+            let finding = Finding::from_rule(&RELATED, message).file(csv.file).at(named.at);
             found.push(finding.hint("add it there; preflight passes anyway, for now"));
         }
     }

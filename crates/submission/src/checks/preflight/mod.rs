@@ -8,7 +8,7 @@ mod validate;
 
 use olmkit::diagnostics::{Finding, Origin, Rule, Severity};
 
-use super::{BundleContext, Check, Found, Run, Suite, at};
+use super::{BundleContext, Check, Findings, Run, Suite, at};
 use crate::images::list;
 use crate::python::{Node, Raise};
 
@@ -44,7 +44,7 @@ static CONSTRAINTS: Rule = rule(
     "- apiGroups: [security.openshift.io]\n  resources: [securitycontextconstraints]\n  resourceNames: [a]\n  verbs: [use]",
 );
 
-fn constraints(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+fn constraints(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let names = |node: &Node, key: &str, wanted: &str| {
         let items = node.get(key).map(Node::items).unwrap_or_default();
         items.iter().any(|item| item.as_str() == Some(wanted))
@@ -66,7 +66,7 @@ fn constraints(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rai
                 }
                 [_, second, ..] => {
                     let message = format!("the operator requests {} constraints, one is allowed", requested.len());
-                    found.push(at(Finding::of(&CONSTRAINTS, message), *second).hint("keep the one it needs"));
+                    found.push(at(Finding::from_rule(&CONSTRAINTS, message), *second).hint("keep the one it needs"));
                 }
             }
             // preflight checks only the first such rule.

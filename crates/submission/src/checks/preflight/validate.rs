@@ -9,7 +9,7 @@ use olmkit::validate::{Options, Selector, validate};
 use super::rule;
 use crate::bundle::OPENSHIFT;
 use crate::checks::operator_sdk::carried;
-use crate::checks::{BundleContext, Found};
+use crate::checks::{BundleContext, Findings};
 use crate::python::Raise;
 use crate::python::text::shown;
 
@@ -28,7 +28,7 @@ const SELECTION: &str = "name in (operatorhubv2, capabilities, categories, alpha
 /// The meaning of a bare OpenShift version for preflight 1.21.0.
 const LATEST: (u64, u64) = (4, 22);
 
-pub(super) fn bundle(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+pub(super) fn bundle(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let annotation = context.bundle.annotations()?.get(OPENSHIFT)?;
     let mut values = BTreeMap::new();
     if annotation.is_true() {

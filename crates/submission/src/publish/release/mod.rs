@@ -15,7 +15,7 @@ use olmkit::fix::Document;
 use serde_json::{Value, json};
 
 use super::template::level;
-use super::{Known, PublishError, catalog_text, is_sound};
+use super::{LocalBundles, PublishError, catalog_text, is_sound};
 use crate::files::join;
 use crate::overlay::Changes;
 use crate::python::bytes;
@@ -30,7 +30,7 @@ pub struct Additions {
 }
 
 /// One entry of `catalog_templates` with the mapping of its template.
-struct Wanted<'a> {
+struct TemplateEntry<'a> {
     entry: &'a Value,
     template: &'a str,
     channels: Vec<&'a str>,
@@ -197,7 +197,7 @@ fn texts<'a>(value: &'a Value, key: &str) -> Vec<&'a str> {
 }
 
 /// Reads an entry, and finds the mapping of its template.
-fn wanted<'a>(entry: &'a Value, ci: &'a Value, path: &str, ci_path: &str) -> Result<Wanted<'a>, PublishError> {
+fn wanted<'a>(entry: &'a Value, ci: &'a Value, path: &str, ci_path: &str) -> Result<TemplateEntry<'a>, PublishError> {
     let template = entry.get("template_name").and_then(Value::as_str);
     let template = template.filter(|name| is_sound(name));
     let template = template.ok_or_else(|| wrong(path, "template_name is missing or cannot be the name of a file"))?;
@@ -225,7 +225,7 @@ fn wanted<'a>(entry: &'a Value, ci: &'a Value, path: &str, ci_path: &str) -> Res
         .into_iter()
         .find(|mapping| mapping.get("template_name").and_then(Value::as_str) == Some(template));
     let mapping = mapping.ok_or_else(|| wrong(ci_path, format!("fbc.catalog_mapping has no template {template}")))?;
-    let kind = mapping.get("type").and_then(Value::as_str).and_then(Kind::of);
+    let kind = mapping.get("type").and_then(Value::as_str).and_then(Kind::parse);
     let kind = kind.filter(|kind| *kind != Kind::Substitutes);
     let kind = kind.ok_or_else(|| {
         wrong(
@@ -237,7 +237,7 @@ fn wanted<'a>(entry: &'a Value, ci: &'a Value, path: &str, ci_path: &str) -> Res
     if let Some(odd) = catalogs.iter().find(|name| !is_sound(name)) {
         return Err(wrong(ci_path, format!("{odd:?} cannot be the name of a catalog")));
     }
-    Ok(Wanted {
+    Ok(TemplateEntry {
         entry,
         template,
         channels,
@@ -247,7 +247,7 @@ fn wanted<'a>(entry: &'a Value, ci: &'a Value, path: &str, ci_path: &str) -> Res
 }
 
 /// The entry of the bundle in a channel of a basic template.
-fn channel_entry(wanted: &Wanted<'_>, new: &Bundle) -> Value {
+fn channel_entry(wanted: &TemplateEntry<'_>, new: &Bundle) -> Value {
     let mut entry = json!({"name": new.name});
     for key in ["replaces", "skips", "skipRange"] {
         if let (Some(value), Some(entry)) = (wanted.entry.get(key), entry.as_object_mut()) {
@@ -262,7 +262,7 @@ fn channel_blob(name: &str, operator: &str, entry: &Value) -> Value {
 }
 
 /// A template that does not exist yet.
-fn created(wanted: &Wanted<'_>, operator: &str, new: &Bundle) -> Result<String, PublishError> {
+fn created(wanted: &TemplateEntry<'_>, operator: &str, new: &Bundle) -> Result<String, PublishError> {
     let template = match wanted.kind {
         Kind::Semver => {
             let mut template =
@@ -292,7 +292,7 @@ fn created(wanted: &Wanted<'_>, operator: &str, new: &Bundle) -> Result<String, 
 }
 
 /// A template with the bundle.
-fn amended(known: &[u8], wanted: &Wanted<'_>, operator: &str, new: &Bundle) -> Option<String> {
+fn amended(known: &[u8], wanted: &TemplateEntry<'_>, operator: &str, new: &Bundle) -> Option<String> {
     let mut document = Document::read(known)?;
     match wanted.kind {
         Kind::Semver => {
@@ -311,7 +311,7 @@ fn amended(known: &[u8], wanted: &Wanted<'_>, operator: &str, new: &Bundle) -> O
     Some(document.text().to_owned())
 }
 
-fn basic(document: &mut Document, wanted: &Wanted<'_>, operator: &str, new: &Bundle) -> Option<()> {
+fn basic(document: &mut Document, wanted: &TemplateEntry<'_>, operator: &str, new: &Bundle) -> Option<()> {
     let is = |blob: &Value, schema: &str| blob.get("schema").and_then(Value::as_str) == Some(schema);
     let entry = channel_entry(wanted, new);
     let blobs = document.value().get("entries")?.as_array()?.clone();
@@ -374,7 +374,7 @@ fn render(
         }
     };
     // The new bundle last: it is the one with this image.
-    let known = Known::new(old.bundles.iter().chain([new]), others);
+    let known = LocalBundles::new(old.bundles.iter().chain([new]), others);
     let rendered = template::render(text, Some(kind), &known, level(catalog));
     let rendered = rendered.map_err(|error| failed(error.to_string()))?;
     let differences = difference::by_package(&old, &rendered, None);

@@ -54,7 +54,7 @@ fn a_semver_template_takes_the_image() {
 }
 
 #[test]
-fn what_does_not_fit_names_its_file() {
+fn mismatched_templates_name_their_file() {
     for (kind, channels, rest, wrong) in [
         (
             "olm.template.basic",

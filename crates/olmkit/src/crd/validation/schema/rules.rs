@@ -175,7 +175,7 @@ impl Walk<'_> {
     fn rules(&mut self, schema: &Value, path: &Path<'_>, place: &Place) {
         let shown = place.shown.as_ref().unwrap_or(schema);
         let own = cel::declare::declare(shown, place.is_object, "self");
-        let sizes = cel::sizes::Sizes::of(shown, place.is_object);
+        let sizes = cel::sizes::Sizes::new(shown, place.is_object);
         let (Some(own), Some(sizes)) = (own, sizes) else {
             let problem = "failed to construct type information for x-kubernetes-validations rules: unable to convert \
                            structural schema to CEL declarations";
