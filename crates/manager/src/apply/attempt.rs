@@ -192,12 +192,12 @@ impl<'a> Attempt<'a> {
         })
     }
 
-    /// Before the first apply of this process: asks what it would change, and keeps only those differences. The others are
+    /// Before the first apply of this process: sends a dry run, and keeps only the differences that it would change. The others are
     /// defaults that the schema does not tell. Some applies make a new revision although they change nothing.
     ///
     /// # Errors
     /// When the API server rejects the object.
-    pub(super) async fn ask(&mut self) -> Result<DryRun, Error> {
+    pub(super) async fn dry_run(&mut self) -> Result<DryRun, Error> {
         let Some(live) = &self.live else {
             return Ok(DryRun::Unknown);
         };
@@ -231,7 +231,7 @@ impl<'a> Attempt<'a> {
     }
 
     async fn update(mut self, live: Value) -> Result<Report, Error> {
-        if self.ask().await? == DryRun::Same {
+        if self.dry_run().await? == DryRun::Same {
             return Ok(self.accept());
         }
         let first = self.open.first().cloned();
@@ -510,7 +510,7 @@ pub(super) enum DryRun {
     Same,
     /// An apply would change the differences that are left.
     Different,
-    /// Nothing was asked, or nothing was answered.
+    /// No dry run was sent, or the API server did not answer it.
     Unknown,
 }
 

@@ -4,7 +4,7 @@
 //! sends no request for an object that is as desired. The comparison is the API server's own: list keys, atomic fields,
 //! defaults and quantities come from its OpenAPI documents, owners of fields from `metadata.managedFields`. Where the API
 //! server stores another value than was sent, the applier remembers its answer and does not send it again. A new process
-//! remembers nothing: it asks with a dry run before its first apply of an object that differs.
+//! remembers nothing: it sends a dry run before its first apply of an object that differs.
 //!
 //! Controllers use it through [`Context::apply`](crate::reconcile::Context::apply).
 mod attempt;
@@ -146,8 +146,10 @@ impl Applier {
         }
         let certain = |found: &Difference| matches!(found.kind, DifferenceKind::Value | DifferenceKind::Dropped);
         let matters = |found: &Difference| found.path.to_string().starts_with(field);
-        if attempt.open.iter().any(matters) && !attempt.open.iter().any(|found| matters(found) && certain(found)) {
-            match attempt.ask().await? {
+        if attempt.open.iter().any(|found| matters(found) && certain(found)) {
+            attempt.open.retain(certain);
+        } else if attempt.open.iter().any(matters) {
+            match attempt.dry_run().await? {
                 DryRun::Same => return Ok(Compared::Settled(attempt.accept())),
                 DryRun::Different => {}
                 DryRun::Unknown => attempt.open.retain(certain),

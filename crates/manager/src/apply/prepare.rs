@@ -252,12 +252,11 @@ fn remove_colliding(schema: &Schema, node: Option<&Node>, desired: &Value, targe
 /// Compares what clients write in an object: everything but the metadata that the API server keeps about each write.
 pub fn is_same_content(left: &Value, right: &Value) -> bool {
     const WRITES: [&str; 3] = ["managedFields", "resourceVersion", "generation"];
-    let parts = |value: &Value, without: &[&str]| -> Map<String, Value> {
+    fn parts<'v>(value: &'v Value, without: &[&str]) -> BTreeMap<&'v String, &'v Value> {
         let parts = value.as_object().into_iter().flatten();
-        let parts = parts.filter(|(name, _)| !without.contains(&name.as_str()));
-        parts.map(|(name, part)| (name.clone(), part.clone())).collect()
-    };
-    let metadata = |object: &Value| object.get("metadata").map(|metadata| parts(metadata, &WRITES));
+        parts.filter(|(name, _)| !without.contains(&name.as_str())).collect()
+    }
+    let metadata = |object| Value::get(object, "metadata").map(|metadata| parts(metadata, &WRITES));
     metadata(left) == metadata(right) && parts(left, &["metadata"]) == parts(right, &["metadata"])
 }
 
