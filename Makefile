@@ -66,7 +66,8 @@ help: ## Show this list
 
 .PHONY: demo
 demo: ## From source to a memcached cluster that OLM installed, on a local node (or CLUSTER=current REGISTRY=host/path)
-	$(node) demo
+	[ '$(CLUSTER)' = current ] || dev/cluster/cluster prepare
+	export YES=1; $(node) demo
 
 .PHONY: demo-down
 demo-down: ## Remove everything the demo created

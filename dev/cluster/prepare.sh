@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# Prepares this machine for the node: Debian packages, the pinned Go programs, and the user's consent.
+# Prepares this machine for the node: the user's consent, and Debian packages.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+# Checked now and not after minutes of builds.
+for program in cargo go; do command -v $program > /dev/null || die "install $program first"; done
 
 missing=
 package() { command -v "$1" > /dev/null || [ -x "$1" ] || missing+=" $2"; }
@@ -38,5 +41,3 @@ if [ -n "$missing" ]; then
   fi
   [ -z "$mine" ] || rm -f $policy
 fi
-"$root/dev/tools/build.sh" node
-[ -x "$olmkit" ] || make -s -C "$root" build

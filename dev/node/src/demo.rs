@@ -238,12 +238,16 @@ fn wait(run: &Run, name: &str, wanted: &str, mut value: impl FnMut() -> anyhow::
 
 /// Prints the state of the cluster after a failed step.
 fn explain(space: &Namespace) {
+    // Without a cluster there is nothing to show.
+    let Ok(objects) = space.kubectl("get catalogsource,subscription,installplan,csv,memcached,deployment,pod -o wide")
+    else {
+        return;
+    };
+    eprintln!("--- state of the cluster\n{objects}");
     let part = |words: &str| match space.kubectl(words) {
         Ok(text) => eprintln!("{text}"),
         Err(error) => eprintln!("{error:#}"),
     };
-    eprintln!("--- state of the cluster");
-    part("get catalogsource,subscription,installplan,csv,memcached,deployment,pod -o wide");
     part("get events --sort-by=.lastTimestamp");
     let conditions = "{range .items[*].status.conditions[?(@.status==\"True\")]}{.type}: {.message}{\"\\n\"}{end}";
     if let Ok(text) = space.get("subscriptions.operators.coreos.com", conditions) {
