@@ -5,7 +5,6 @@ mod command;
 mod dependencies;
 mod generated;
 mod hold;
-mod hot_functions;
 mod job;
 mod lines;
 mod plan;
@@ -97,17 +96,6 @@ enum Task {
         /// Directory to write to, by default target/site
         directory: Option<PathBuf>,
     },
-    /// Write the list of functions that the linker places next to each other, or check it
-    HotFunctions {
-        /// Fail if the program lacks many functions of the list
-        #[arg(long, conflicts_with = "bundles")]
-        check: bool,
-        /// Build of olmkit with symbols; for the list, a release build (CARGO_PROFILE_DIST_STRIP=none make build PROFILE=dist)
-        program: PathBuf,
-        /// Bundle directories to validate, the more different the better
-        #[arg(required_unless_present = "check")]
-        bundles: Vec<PathBuf>,
-    },
     /// Make the files of a release
     #[command(subcommand)]
     Release(release::Step),
@@ -177,11 +165,7 @@ impl Checks {
         let olmkit = self.program("olmkit")?;
         let build = plan::build(root);
         let programs = plan::programs(root);
-        let verify = plan::verify(
-            root,
-            &olmkit,
-            &std::env::current_exe().context("cannot find this program")?,
-        );
+        let verify = plan::verify(root, &std::env::current_exe().context("cannot find this program")?);
         match task {
             Task::Hold { .. } | Task::Release(_) => anyhow::bail!("not a check"),
             Task::Dependencies { advisories } => dependencies::check(root, advisories.as_deref()).map(|()| true),
@@ -189,12 +173,6 @@ impl Checks {
             Task::GoFiles { write } => generated::go_files(root, write).map(|()| true),
             Task::Rendered => generated::rendered(root, &self.target).map(|()| true),
             Task::Site { directory } => self.site(directory).map(|()| true),
-            Task::HotFunctions {
-                check: true, program, ..
-            } => hot_functions::check(root, &program).map(|()| true),
-            Task::HotFunctions { program, bundles, .. } => {
-                hot_functions::write(root, &program, &bundles).map(|()| true)
-            }
             Task::Prose { pages: true, at, .. } => ratios::print(root, at.as_deref()).map(|()| true),
             Task::Prose {
                 sample: Some(count),

@@ -95,12 +95,11 @@ pub fn build(root: &Path) -> Vec<Job> {
 }
 
 /// The checks of format, lints, dependencies, documentation and generated files. Those that run a program wait for the build.
-pub fn verify(root: &Path, olmkit: &Path, xtask: &Path) -> Vec<Job> {
+pub fn verify(root: &Path, xtask: &Path) -> Vec<Job> {
     let job = |name, command: &str, seconds, cores| {
         Job::new(name, Stage::Verify, command, root, Cost::new(cores, 1000, seconds))
     };
     let task = |arguments: &str| format!("{} {arguments}", xtask.display());
-    let hot = task(&format!("hot-functions --check {}", olmkit.display()));
     let clippy = format!("cargo clippy {FLAGS} --all-targets -- -D warnings");
     vec![
         job("format", "cargo fmt --all --check", 5, 1.0),
@@ -111,7 +110,6 @@ pub fn verify(root: &Path, olmkit: &Path, xtask: &Path) -> Vec<Job> {
         job("lints", &clippy, 120, 2.0).after(&[TESTS_JOB]),
         job("site", &task("site"), 90, 1.5).after(&[TESTS_JOB]),
         job(RENDERED_JOB, &task("rendered"), 10, 1.0).after(&[PROGRAMS_JOB]),
-        job("hot functions", &hot, 5, 1.0).after(&[PROGRAMS_JOB]),
     ]
 }
 
