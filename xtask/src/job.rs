@@ -102,7 +102,12 @@ impl Job {
             None => Command::new(words.next().map_or("", String::as_str)),
         };
         if holder.is_some() {
-            command.args(["hold", "--"]);
+            command.arg("hold");
+            // The flows on the node take longest, and they wait most of the time. So they have precedence.
+            if self.stage != Stage::Node {
+                command.arg("--background");
+            }
+            command.arg("--");
         }
         command.args(words).current_dir(&self.directory);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));

@@ -104,6 +104,9 @@ enum Task {
     /// Run a command and wait for the processes that it leaves behind
     #[command(hide = true)]
     Hold {
+        /// Lower the priority of the command
+        #[arg(long)]
+        background: bool,
         /// Program and arguments
         #[arg(last = true, required = true)]
         command: Vec<String>,
@@ -118,7 +121,7 @@ enum Task {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
-        Task::Hold { command } => hold::hold(&command),
+        Task::Hold { background, command } => hold::hold(&command, background),
         Task::Release(step) => release::run_step(&step).map(|()| ExitCode::SUCCESS),
         task => Checks::new()
             .and_then(|checks| checks.run(task))
