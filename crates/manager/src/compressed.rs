@@ -16,8 +16,10 @@ impl Dictionary {
     pub fn compress(&self, text: &str) -> Compressed {
         let first = || text.bytes().take(MAX_DICTIONARY).collect();
         let dictionary = Arc::clone(self.0.get_or_init(first));
+        let room = block::compress_prepend_size_with_dict(text.as_bytes(), &dictionary);
         Compressed {
-            bytes: block::compress_prepend_size_with_dict(text.as_bytes(), &dictionary).into_boxed_slice(),
+            // A copy: what is kept in a part of the room would leave a hole behind it for as long as the value lives.
+            bytes: Box::from(room.as_slice()),
             dictionary,
         }
     }

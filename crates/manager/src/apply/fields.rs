@@ -203,8 +203,12 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The entries of `object`.
+    /// The entries of `object`. Their fields may be JSON text.
     pub fn all(object: &Value) -> Vec<Self> {
+        let fields = |entry: &Value| match entry.get("fieldsV1") {
+            Some(Value::String(text)) => serde_json::from_str(text).map(|tree| Fields::parse(&tree)).ok(),
+            tree => tree.map(Fields::parse),
+        };
         let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
         let text = |entry: &Value, name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         entries
@@ -217,7 +221,7 @@ impl Owner {
                 applies: entry.get("operation").and_then(Value::as_str) == Some("Apply"),
                 subresource: text(entry, "subresource"),
                 time: text(entry, "time"),
-                fields: entry.get("fieldsV1").map(Fields::parse).unwrap_or_default(),
+                fields: fields(entry).unwrap_or_default(),
             })
             .collect()
     }
@@ -264,6 +268,14 @@ mod tests {
         path.push_field("disk");
         assert!(set.contains(&path));
         assert!(!Fields::default().contains(&path), "an empty set has nothing");
+    }
+
+    #[test]
+    fn fields_may_be_text() {
+        let fields = json!({ "f:status": { "f:phase": {} } });
+        let owners = |fields: Value| Owner::all(&json!({ "metadata": { "managedFields": [{ "fieldsV1": fields }] } }));
+        assert_eq!(owners(json!(fields.to_string())), owners(fields));
+        assert_eq!(owners(json!("{")), owners(json!({})));
     }
 
     #[test]

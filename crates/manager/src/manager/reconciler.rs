@@ -142,7 +142,7 @@ impl Manager {
                 noting.unreadable.note(&key, &invalid.metadata, error);
                 keys.add(key);
             }
-            reader.readable(guard)
+            reader.readable(guard).map(reconcile::compact)
         };
         self.watch(&objects, paged(parts.selecting), project, changed);
         let readiness = self.readiness().clone();
@@ -153,6 +153,7 @@ impl Manager {
             // A deletion needs no more than the object.
             let is_deleted = |object: &Arc<R::Object>| object.meta().deletion_timestamp.is_some();
             let object = objects.get(&key).filter(|object| is_synced || is_deleted(object));
+            let object = object.map(|object| Arc::new(reconcile::without_owners(&*object)));
             let (reconciler, shared, objects) = (Arc::clone(&reconciler), Arc::clone(&shared), objects.clone());
             async move {
                 match object {

@@ -86,7 +86,7 @@ pub use kube_grants::{Grant, Scope};
 pub use object::object;
 pub use outcome::Outcome;
 pub(crate) use run::{leave_alone, reconcile};
-pub(crate) use shared::Shared;
+pub(crate) use shared::{Shared, compact, without_owners};
 pub(crate) use store::Secrets;
 pub(crate) use taken::TakenNames;
 pub(crate) use unreadable::Unreadable;
@@ -123,7 +123,7 @@ pub trait Reconciler: Send + Sync + 'static {
     type Object: Object;
 
     /// Brings the cluster in line with `object`. It runs when the object or one of its children changes. It must not depend
-    /// on the kind of change.
+    /// on the kind of change. `object` has no `managedFields`.
     fn reconcile(
         &self,
         object: &Self::Object,

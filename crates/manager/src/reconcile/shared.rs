@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::FieldsV1;
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject},
@@ -31,6 +32,23 @@ use crate::{
     queue::WorkQueue,
     rollout::Slots,
 };
+
+/// The object as the cache keeps it. The trees in `managedFields` would take more memory than the rest of it, so they are text.
+pub fn compact<K: Object>(mut object: K) -> K {
+    for entry in object.meta_mut().managed_fields.iter_mut().flatten() {
+        if let Some(FieldsV1(tree)) = &mut entry.fields_v1 {
+            *tree = Value::String(tree.to_string());
+        }
+    }
+    object
+}
+
+/// The object as reconcilers get it: without `managedFields`, as no API server accepts the text.
+pub fn without_owners<K: Object>(object: &K) -> K {
+    let mut object = object.clone();
+    object.meta_mut().managed_fields = None;
+    object
+}
 
 /// State that all reconciles of a controller share.
 pub struct Shared<K: Object> {
@@ -113,7 +131,7 @@ impl<K: Object> Shared<K> {
     pub(super) fn wrote(&self, object: &Value) -> Option<Arc<K>> {
         let object: K = serde_json::from_value(object.clone()).ok()?;
         self.written.note(object.meta().resource_version.clone());
-        self.objects.written(&object, object.clone());
+        self.objects.written(&object, compact(object.clone()));
         Some(Arc::new(object))
     }
 }
