@@ -197,6 +197,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_object_that_etcd_rejects_is_not_sent_again() {
+        let status = kube::core::Status::failure("etcdserver: request is too large", "").with_code(500);
+        let error = Error::request("apply", kube::Error::Api(status.boxed()));
+        assert_eq!(error.kind(), ErrorKind::Rejected);
+    }
+
+    #[test]
     fn a_denial_is_no_missing_permission() {
         let kind = |message: &str| {
             let status = kube::core::Status::failure(message, "Forbidden").with_code(403).boxed();
