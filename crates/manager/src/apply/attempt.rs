@@ -129,7 +129,7 @@ impl<'a> Attempt<'a> {
             let is_owned = self.own().is_some_and(|own| own.fields.contains(&found.path));
             found.kind == DifferenceKind::Dropped
                 && !is_owned
-                && !is_owned_by_others(&self.owners, self.own(), &found.path)
+                && !is_owned_by_others(&self.owners, self.own(), &self.applier.manager, &found.path)
         });
         let lost: Vec<Difference> = lost.collect();
         self.lost = lost.iter().map(|found| found.path.clone()).collect();
@@ -212,22 +212,25 @@ impl<'a> Attempt<'a> {
         let patch = Patch::Apply(self.desired.body.clone());
         let answer = match self.applier.patch(self.resource, self.key, &params, &patch).await {
             Ok(answer) => answer,
-            Err(error) if is_invalid(&error) && collisions(&error).is_none() => {
+            Err(error) if is_invalid(&error) && collisions(&error).is_none() && self.in_the_way().is_empty() => {
                 return Err(self.failed(error));
             }
             // The apply that follows reports other errors. Some webhooks reject every dry run.
             Err(_) => return Ok(DryRun::Unknown),
         };
-        if prepare::is_same_content(live, &answer) {
-            return Ok(DryRun::Same);
-        }
         let schema = Arc::clone(&self.schema);
         let is_changed =
             |found: &Difference| found.path.value_in(&schema, live) != found.path.value_in(&schema, &answer);
         if self.open.iter().any(is_changed) {
             self.open.retain(is_changed);
+            return Ok(DryRun::Different);
         }
-        Ok(DryRun::Different)
+        // If another client was faster, its change is in the answer too.
+        let is_same = version(live) != version(&answer) || prepare::is_same_content(&schema, live, &answer);
+        Ok(match is_same && self.left_over(&answer).is_empty() {
+            true => DryRun::Same,
+            false => DryRun::Different,
+        })
     }
 
     async fn update(mut self, live: Value) -> Result<Report, Error> {
@@ -268,9 +271,12 @@ impl<'a> Attempt<'a> {
             match self.send_or_collide(&params, &body).await {
                 Ok(Sent::Answer(object)) => object,
                 Ok(Sent::Collision(names)) => self.repair(&names, &self.lost).await?,
-                // A field that is no longer desired may exclude a desired one, as two handlers of a probe do.
-                Err(error) if error.kind() == ErrorKind::Rejected && !self.lost.is_empty() => {
-                    self.repair(&[], &self.lost).await.map_err(|_| error)?;
+                Err(error) if error.kind() == ErrorKind::Rejected => {
+                    let left = self.in_the_way();
+                    if left.is_empty() {
+                        return Err(error);
+                    }
+                    self.repair(&[], &left).await.map_err(|_| error)?;
                     writes += 1;
                     self.send(&params, &body).await?
                 }
@@ -282,7 +288,6 @@ impl<'a> Attempt<'a> {
             object = self.repair(&[], &left).await?;
             writes += 1;
         }
-        let version = |object: &Value| object.pointer("/metadata/resourceVersion").cloned();
         if version(&object) == version(&live) {
             writes -= 1;
         }
@@ -291,7 +296,7 @@ impl<'a> Attempt<'a> {
         let fields = fields.map(|found| self.describe_change(found, self.changed_by(found)));
         let change = match &by_another {
             // Perhaps only the owners of fields have changed.
-            _ if prepare::is_same_content(&live, &object) => Change::Unchanged,
+            _ if prepare::is_same_content(&self.schema, &live, &object) => Change::Unchanged,
             Some(_) => Change::Reverted(fields.collect()),
             None => Change::Updated(fields.collect()),
         };
@@ -398,11 +403,31 @@ impl<'a> Attempt<'a> {
     /// them. A field that the apply did remove can exist again with its default.
     fn left_over(&self, answer: &Value) -> Vec<Path> {
         let owners = Owner::all(answer);
-        let left = self
-            .lost
-            .iter()
-            .filter(|path| path.value_in(&self.schema, answer).is_some() && !is_owned_by_others(&owners, None, path));
+        let manager = &self.applier.manager;
+        let is_updated = |path: &Path| {
+            let mut own = owners.iter().filter(|owner| owner.has_updated(manager));
+            own.any(|owner| owner.fields.contains(path))
+        };
+        let dropped = self.open.iter().filter(|found| found.kind == DifferenceKind::Dropped);
+        let left = dropped.map(|found| &found.path).filter(|path: &&Path| {
+            // The API server restores a field from its older name.
+            let is_kept = self.lost.contains(path) || path.alias().is_some() || is_updated(path);
+            let is_left = path.value_in(&self.schema, answer).is_some();
+            is_kept && is_left && !is_owned_by_others(&owners, None, manager, path)
+        });
         left.cloned().collect()
+    }
+
+    /// Fields that are no longer desired, or desired as null, and that can make an apply invalid: one handler of a probe excludes
+    /// another, and an apply leaves the parts of a field that other clients own.
+    fn in_the_way(&self) -> Vec<Path> {
+        let dropped = self.open.iter().filter(|found| found.kind == DifferenceKind::Dropped);
+        let is_live = |path: &&Path| {
+            let live = self.live.as_ref();
+            live.is_some_and(|live| path.value_in(&self.schema, live).is_some())
+        };
+        let nulls = self.desired.nulls.iter().filter(is_live);
+        dropped.map(|found| &found.path).chain(nulls).cloned().collect()
     }
 
     /// Owners of the same name that are gone, and that an apply would not remove.
@@ -469,7 +494,12 @@ impl<'a> Attempt<'a> {
             metadata.remove("managedFields");
         }
         let mut target = self.desired.repaired(&self.schema, &live, names);
-        left.iter().for_each(|path| path.remove(&self.schema, &mut target));
+        for path in left {
+            path.remove(&self.schema, &mut target);
+            path.alias()
+                .into_iter()
+                .for_each(|path| path.remove(&self.schema, &mut target));
+        }
         let patch = json_patch::diff(&live, &target);
         let mut operations = vec![json!({
             "op": "test", "path": "/metadata/resourceVersion", "value": live.pointer("/metadata/resourceVersion"),
@@ -493,13 +523,17 @@ impl<'a> Attempt<'a> {
     }
 }
 
+fn version(object: &Value) -> Option<&Value> {
+    object.pointer("/metadata/resourceVersion")
+}
+
 /// Returns true if a client other than `own` owns the field at `path`.
-fn is_owned_by_others(owners: &[Owner], own: Option<&Owner>, path: &Path) -> bool {
+fn is_owned_by_others(owners: &[Owner], own: Option<&Owner>, manager: &str, path: &Path) -> bool {
     /// The API server's name for the unknown owners of fields at the first apply.
     const UNKNOWN: &str = "before-first-apply";
     let others = owners
         .iter()
-        .filter(|owner| Some(*owner) != own && owner.manager != UNKNOWN);
+        .filter(|owner| Some(*owner) != own && owner.manager != UNKNOWN && !owner.has_updated(manager));
     others.into_iter().any(|owner| owner.fields.contains(path))
 }
 

@@ -152,10 +152,14 @@ impl<'s> Comparison<'s> {
             }
             (Value::Array(list), Some(Kind::List { merge: Merge::Set, .. })) => {
                 let entries = live.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-                for value in list.iter().filter(|value| !entries.contains(value)) {
-                    self.path.push_value(value);
-                    self.note(Some(value), None, DifferenceKind::Value);
-                    self.path.pop();
+                for value in list {
+                    // Another client may have doubled it, which an apply reverts.
+                    let count = entries.iter().filter(|entry| *entry == value).count();
+                    if count != 1 {
+                        self.path.push_value(value);
+                        self.note(Some(value), (count > 1).then_some(value), DifferenceKind::Value);
+                        self.path.pop();
+                    }
                 }
                 self.order(list, live, Value::clone);
             }
@@ -337,6 +341,16 @@ fn equal(schema: &Schema, node: Option<&Node>, desired: &Value, live: &Value, un
             let pairs = desired.iter().zip(live);
             all(pairs.map(|(desired, live)| equal(schema, item, desired, live, unchanged)))
         }
+        // Admission appends tolerations and arguments.
+        (Value::Array(desired), Value::Array(live)) if !desired.is_empty() => {
+            let item = schema.item(node);
+            let mut live = live.iter();
+            let is_same = |desired: &Value, live| equal(schema, item, desired, live, unchanged) != Equality::Different;
+            match desired.iter().all(|desired| live.any(|live| is_same(desired, live))) {
+                true => Equality::More,
+                false => Equality::Different,
+            }
+        }
         (desired, live) => match scalars_equal(node, desired, live) {
             true => Equality::Equal,
             false => Equality::Different,
@@ -351,18 +365,23 @@ fn maps_equal(
     live: &Map<String, Value>,
     unchanged: bool,
 ) -> Equality {
+    let (is_open, fields) = match node.map(|node| &node.kind) {
+        Some(Kind::Map { open, fields, .. }) => (*open, Some(fields)),
+        _ => (false, None),
+    };
+    let is_declared = |name: &str| fields.is_some_and(|fields| fields.contains_key(name));
     let wanted = desired
         .iter()
         .map(|(name, value)| match live.get(name).filter(|live| !live.is_null()) {
             Some(live) => equal(schema, schema.field(node, name), value, live, unchanged),
             None if value.is_null() => Equality::Equal,
-            None if unchanged && is_empty(value) && !schema.rejects(node, name) => Equality::Equal,
+            // An entry of a map is stored although its value is empty.
+            None if is_open && !is_declared(name) => Equality::Different,
+            // The API server has to name a field that the kind lacks.
+            None if unchanged && is_empty(value) && schema.rejects(node, name) => Equality::More,
+            None if unchanged && is_empty(value) => Equality::Equal,
             None => Equality::Different,
         });
-    let is_declared = |name: &str| match node.map(|node| &node.kind) {
-        Some(Kind::Map { fields, .. }) => fields.contains_key(name),
-        _ => false,
-    };
     let more = live
         .iter()
         .filter(|(name, value)| !desired.contains_key(*name) && !value.is_null())
@@ -528,18 +547,39 @@ pub fn keep(schema: &Schema, node: Option<&Node>, desired: &mut Value, live: &Va
     }
 }
 
-/// Removes null values, which mean the same as absent ones unless the schema allows them.
-pub fn strip_nulls(schema: &Schema, node: Option<&Node>, value: &mut Value) {
+/// Removes null values, which mean the same as absent ones unless the schema allows them. Adds their paths to `nulls`, except
+/// those in lists without keys, where `path` is `None`.
+pub fn strip_nulls(schema: &Schema, node: Option<&Node>, value: &mut Value, path: Option<Path>, nulls: &mut Vec<Path>) {
+    let inner = |push: &dyn Fn(&mut Path)| {
+        let mut path = path.clone()?;
+        push(&mut path);
+        Some(path)
+    };
     match value {
-        Value::Object(map) => {
-            map.retain(|name, value| !value.is_null() || schema.field(node, name).is_some_and(|node| node.nullable));
-            for (name, value) in map {
-                strip_nulls(schema, schema.field(node, name), value);
+        Value::Object(map) => map.retain(|name, value| {
+            let (field, path) = (
+                schema.field(node, name),
+                inner(&|path: &mut Path| path.push_field(name)),
+            );
+            let is_null = value.is_null() && !field.is_some_and(|field| field.nullable);
+            match is_null {
+                true => nulls.extend(path),
+                false => strip_nulls(schema, field, value, path, nulls),
             }
-        }
+            !is_null
+        }),
         Value::Array(list) => {
             let item = schema.item(node);
-            list.iter_mut().for_each(|entry| strip_nulls(schema, item, entry));
+            for entry in list {
+                let path = match node.map(|node| &node.kind) {
+                    Some(Kind::List {
+                        merge: Merge::Keyed(keys),
+                        ..
+                    }) => inner(&|path: &mut Path| path.push_key(&schema.key(item, keys, entry))),
+                    _ => None,
+                };
+                strip_nulls(schema, item, entry, path, nulls);
+            }
         }
         _ => {}
     }

@@ -91,7 +91,8 @@ fn more_in_an_atomic_map_or_object_is_a_difference_unless_it_is_a_known_default(
         "type": "object", "x-kubernetes-map-type": "atomic",
         "properties": { "key": { "type": "string" }, "scope": { "type": "string", "default": "all" }, "group": { "type": "string" } },
     });
-    let properties = json!({ "map": map, "object": object });
+    let properties =
+        json!({ "map": map, "object": object, "list": { "type": "array", "items": { "type": "string" } } });
     let kind = |desired: Value, live: Value| {
         let found = differences(&schema(&properties), &desired, &live, None);
         found.first().map(|difference| difference.kind)
@@ -100,6 +101,16 @@ fn more_in_an_atomic_map_or_object_is_a_difference_unless_it_is_a_known_default(
     assert_eq!(kind(json!({ "map": { "a": "1" } }), more), Some(DifferenceKind::More));
     let empty = json!({ "map": { "a": "1", "b": "" } });
     assert_eq!(kind(json!({ "map": { "a": "1" } }), empty), Some(DifferenceKind::More));
+    let list = |entries: &[&str]| json!({ "list": entries });
+    assert_eq!(
+        kind(list(&["a", "c"]), list(&["a", "b", "c"])),
+        Some(DifferenceKind::More)
+    );
+    assert_eq!(
+        kind(list(&["c", "a"]), list(&["a", "b", "c"])),
+        Some(DifferenceKind::Value)
+    );
+    assert_eq!(kind(list(&["a", "b"]), list(&["a"])), Some(DifferenceKind::Value));
     let other = json!({ "map": { "a": "2" } });
     assert_eq!(kind(json!({ "map": { "a": "1" } }), other), Some(DifferenceKind::Value));
     assert_eq!(
@@ -137,6 +148,9 @@ fn kept_fields_take_the_live_value_in_lists_too() {
 fn null_means_absent_unless_the_schema_allows_it() {
     let schema = schema(&json!({ "note": { "type": "string", "nullable": true }, "size": { "type": "integer" } }));
     let mut value = json!({ "note": null, "size": null, "inner": { "time": null } });
-    strip_nulls(&schema, schema.root(), &mut value);
+    let mut nulls = Vec::new();
+    strip_nulls(&schema, schema.root(), &mut value, Some(Path::default()), &mut nulls);
     assert_eq!(value, json!({ "note": null, "inner": {} }));
+    let nulls: Vec<String> = nulls.iter().map(ToString::to_string).collect();
+    assert_eq!(nulls, [".inner.time", ".size"]);
 }

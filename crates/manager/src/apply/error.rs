@@ -131,11 +131,7 @@ impl Error {
 
 /// The fix for an error status.
 fn classify(status: &kube::core::Status) -> ErrorKind {
-    let terminating = || {
-        let causes = status.details.iter().flat_map(|details| &details.causes);
-        causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
-    };
-    // The API server reports an apply that does not match the schema as an internal error.
+    // The API server reports an apply that does not match the schema, or is too large, as an internal error.
     let mismatch = [
         "failed to create typed patch object",
         "unable to convert unstructured object",
@@ -143,16 +139,33 @@ fn classify(status: &kube::core::Status) -> ErrorKind {
         "failed to create manager for existing fields",
         "field not declared in schema",
         "duplicate entries for key",
+        "etcdserver: request is too large",
     ];
     // A JSON patch whose test of the version fails, because another client was faster.
     let outdated = "the server rejected our request due to an error in our request";
     match status.code {
         422 if status.message.starts_with(outdated) => ErrorKind::Transient,
         400 | 413 | 415 | 422 => ErrorKind::Rejected,
-        403 if terminating() => ErrorKind::Rejected,
+        403 if is_denied(&status.message) => ErrorKind::Rejected,
+        404 if status
+            .details
+            .as_ref()
+            .is_some_and(|details| details.kind == "namespaces") =>
+        {
+            ErrorKind::Rejected
+        }
         500 if mismatch.iter().any(|text| status.message.contains(text)) => ErrorKind::Rejected,
         409 | 429 | 500..=599 => ErrorKind::Transient,
         _ => ErrorKind::Failed,
+    }
+}
+
+/// Returns true if admission denies the request: a quota, a policy, a webhook, or a namespace that is being deleted. Otherwise the
+/// user lacks a permission.
+fn is_denied(message: &str) -> bool {
+    match message.split_once(" is forbidden: ") {
+        Some((_, why)) => !why.starts_with("User "),
+        None => message.starts_with("admission webhook "),
     }
 }
 
@@ -182,6 +195,27 @@ impl From<kube::Error> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_object_that_etcd_rejects_is_not_sent_again() {
+        let status = kube::core::Status::failure("etcdserver: request is too large", "").with_code(500);
+        let error = Error::request("apply", kube::Error::Api(status.boxed()));
+        assert_eq!(error.kind(), ErrorKind::Rejected);
+    }
+
+    #[test]
+    fn a_denial_is_no_missing_permission() {
+        let kind = |message: &str| {
+            let status = kube::core::Status::failure(message, "Forbidden").with_code(403).boxed();
+            Error::request("apply", kube::Error::Api(status)).kind()
+        };
+        let quota = r#"configmaps "a" is forbidden: exceeded quota: q, requested: count/configmaps=1"#;
+        let webhook = r#"admission webhook "a.example.com" denied the request: no"#;
+        let permission = r#"configmaps "a" is forbidden: User "op" cannot patch resource "configmaps" in API group """#;
+        assert_eq!(kind(quota), ErrorKind::Rejected);
+        assert_eq!(kind(webhook), ErrorKind::Rejected);
+        assert_eq!(kind(permission), ErrorKind::Failed);
+    }
 
     #[test]
     fn an_outdated_json_patch_is_tried_again() {

@@ -94,6 +94,20 @@ impl Path {
     }
 }
 
+/// Facts about a field.
+impl Path {
+    /// The older name of the field, under which the API server stores its value too.
+    pub fn alias(&self) -> Option<Self> {
+        let (last, parents) = self.keys.split_last()?;
+        let mut alias = Self { keys: parents.to_vec() };
+        alias.push_field(match last.as_str() {
+            "f:serviceAccountName" => "serviceAccount",
+            _ => return None,
+        });
+        Some(alias)
+    }
+}
+
 /// Finds parts of a value.
 impl Path {
     /// The value of the field in `object`.
@@ -224,6 +238,11 @@ impl Owner {
                 fields: fields(entry).unwrap_or_default(),
             })
             .collect()
+    }
+
+    /// Returns true for the fields that `manager` owns by requests other than applies.
+    pub fn has_updated(&self, manager: &str) -> bool {
+        !self.applies && self.subresource.is_empty() && self.manager == manager
     }
 
     /// The manager's name, with the subresource that it used.

@@ -33,6 +33,8 @@ pub struct Desired {
     pub hash: u64,
     /// The caller has given a uid or a resource version: a conflict is its mistake.
     pub names_version: bool,
+    /// Fields that the caller has set to null, which counts as absent.
+    pub nulls: Vec<Path>,
 }
 
 impl Desired {
@@ -47,17 +49,23 @@ impl Desired {
         }
         if resource.group.is_empty() && resource.kind == "Secret" {
             encode_string_data(object);
+            unwrap_lines(object, "data");
+        }
+        if resource.group.is_empty() && resource.kind == "ConfigMap" {
+            unwrap_lines(object, "binaryData");
         }
         let mut names_version = false;
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.retain(|name, _| !SERVER_FIELDS.contains(&name.as_str()));
             names_version = metadata.contains_key("uid") || metadata.contains_key("resourceVersion");
         }
-        compare::strip_nulls(schema, schema.root(), &mut body);
+        let (hash, mut nulls) = (hash(&body), Vec::new());
+        compare::strip_nulls(schema, schema.root(), &mut body, Some(Path::default()), &mut nulls);
         Ok(Self {
-            hash: hash(&body),
+            hash,
             body,
             names_version,
+            nulls,
         })
     }
 
@@ -163,6 +171,16 @@ fn encode_string_data(secret: &mut Map<String, Value>) {
     }
 }
 
+/// The API server stores base64 without line breaks.
+fn unwrap_lines(object: &mut Map<String, Value>, field: &str) {
+    let values = object.get_mut(field).and_then(Value::as_object_mut);
+    for value in values.into_iter().flat_map(|values| values.values_mut()) {
+        if let Value::String(text) = value {
+            text.retain(|c| !matches!(c, '\r' | '\n'));
+        }
+    }
+}
+
 /// The fields of a desired object, as the API server would list them.
 pub fn fields(schema: &Schema, desired: &Value) -> Fields {
     let mut object = desired.clone();
@@ -249,15 +267,21 @@ fn remove_colliding(schema: &Schema, node: Option<&Node>, desired: &Value, targe
     }
 }
 
-/// Compares what clients write in an object: everything but the metadata that the API server keeps about each write.
-pub fn is_same_content(left: &Value, right: &Value) -> bool {
+/// Compares what an apply can change in objects of a kind: not the metadata that the API server keeps about each write, and not
+/// a status that is written separately.
+pub fn is_same_content(schema: &Schema, left: &Value, right: &Value) -> bool {
     const WRITES: [&str; 3] = ["managedFields", "resourceVersion", "generation"];
     fn parts<'v>(value: &'v Value, without: &[&str]) -> BTreeMap<&'v String, &'v Value> {
         let parts = value.as_object().into_iter().flatten();
         parts.filter(|(name, _)| !without.contains(&name.as_str())).collect()
     }
     let metadata = |object| Value::get(object, "metadata").map(|metadata| parts(metadata, &WRITES));
-    metadata(left) == metadata(right) && parts(left, &["metadata"]) == parts(right, &["metadata"])
+    let without: &[&str] = if schema.has_status {
+        &["metadata", "status"]
+    } else {
+        &["metadata"]
+    };
+    metadata(left) == metadata(right) && parts(left, without) == parts(right, without)
 }
 
 pub fn hash(value: &Value) -> u64 {

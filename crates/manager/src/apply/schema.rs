@@ -321,8 +321,8 @@ impl<'d> Builder<'d> {
                 },
                 _ => Node::default(),
             };
-            if let (Kind::Map { atomic, .. }, Some("atomic")) = (&mut own.kind, raw.map_type.as_deref()) {
-                *atomic = true;
+            if let (Kind::Map { atomic, .. }, Some(map_type)) = (&mut own.kind, raw.map_type.as_deref()) {
+                *atomic = map_type == "atomic";
             }
             own.nullable = raw.nullable;
             own.default.clone_from(&raw.default);

@@ -122,9 +122,8 @@ impl Applier {
         let memory = memories.entry(place).or_default();
         memory.applied(
             &Desired {
-                hash: 0,
                 body,
-                names_version: false,
+                ..Desired::default()
             },
             compressed,
             object,

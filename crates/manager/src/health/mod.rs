@@ -106,7 +106,6 @@ impl Health for Deployment {
             all: status.replicas.unwrap_or(0),
             updated,
             available: status.available_replicas.unwrap_or(0),
-            wanted_available: updated,
             ready: status.ready_replicas.unwrap_or(0),
         };
         if counts.all > wanted && updated >= wanted {
@@ -123,6 +122,10 @@ impl Health for Deployment {
             && reason == Some("NewReplicaSetAvailable");
         let is_available = condition("Available").is_some_and(|available| available.status == "True");
         match counts.ready() {
+            Ready::Yes if counts.available < updated => Ready::waiting(
+                "Scaling",
+                format!("{} of {updated} pods are available", counts.available),
+            ),
             Ready::Yes if has_deadline && !is_rolled_out => {
                 let message = progressing.and_then(|progressing| progressing.message.clone());
                 Ready::waiting(
@@ -142,8 +145,6 @@ struct Counts {
     all: i32,
     updated: i32,
     available: i32,
-    /// The number of pods that must be available.
-    wanted_available: i32,
     ready: i32,
 }
 
@@ -154,7 +155,6 @@ impl Counts {
             all,
             updated,
             available,
-            wanted_available,
             ready,
         } = self;
         if ready < wanted && updated >= wanted {
@@ -163,11 +163,8 @@ impl Counts {
             Ready::waiting("Scaling", format!("{all} of {wanted} pods exist"))
         } else if updated < wanted {
             Ready::waiting("RollingOut", format!("{updated} of {wanted} pods are updated"))
-        } else if available < wanted_available {
-            Ready::waiting(
-                "Scaling",
-                format!("{available} of {wanted_available} pods are available"),
-            )
+        } else if available < wanted {
+            Ready::waiting("Scaling", format!("{available} of {wanted} pods are available"))
         } else {
             Ready::Yes
         }
@@ -224,7 +221,6 @@ impl Health for DaemonSet {
             all: status.current_number_scheduled,
             updated: status.updated_number_scheduled.unwrap_or(0),
             available: status.number_available.unwrap_or(0),
-            wanted_available: status.desired_number_scheduled,
             ready: status.number_ready,
         };
         counts.ready()

@@ -170,6 +170,8 @@ impl Builder {
             lease,
             grants,
             check_first: false,
+            reconcilers: BTreeMap::new(),
+            misuse: None,
             limits: Limits {
                 concurrency: usize::from(options.max_concurrent_reconciles),
                 time: self.reconcile,

@@ -134,6 +134,20 @@ pub enum Error {
     /// A task that should run forever ended.
     #[error("{0} ended unexpectedly")]
     Ended(&'static str),
+    /// Two controllers of one kind have the same field manager. Each would delete the other's children.
+    #[error(
+        "controllers {first} and {second} reconcile {kind} with the same field manager {manager}; give one of them another with `Controller::field_manager`"
+    )]
+    SameFieldManager {
+        /// The controller that was added first.
+        first: String,
+        /// The other controller.
+        second: String,
+        /// The kind with its group.
+        kind: String,
+        /// The field manager.
+        manager: String,
+    },
 }
 
 /// Work that runs while this replica leads.
@@ -157,6 +171,10 @@ pub struct Manager {
     grants: Vec<Grant>,
     /// Reconciles wait for the check of the permissions.
     check_first: bool,
+    /// The names of reconcilers' controllers, by kind and field manager.
+    reconcilers: BTreeMap<(String, String), String>,
+    /// Why the manager cannot run.
+    misuse: Option<Error>,
     limits: Limits,
     drain: Duration,
     stop: CancellationToken,
@@ -350,7 +368,7 @@ impl Manager {
     /// Runs until SIGTERM or SIGINT (or the token of [`Builder::stop`] is cancelled), and ends in order.
     ///
     /// # Errors
-    /// When the lease is lost, or a watch or server ends.
+    /// When the lease is lost, a watch or server ends, or two controllers of one kind have the same field manager.
     pub async fn run(self) -> Result<(), Error> {
         let Self {
             client,
@@ -372,8 +390,12 @@ impl Manager {
             mut webhooks,
             beside,
             workers,
+            misuse,
             ..
         } = self;
+        if let Some(misuse) = misuse {
+            return Err(misuse);
+        }
         drop(events);
         let (checked, check_ended) = tokio::sync::oneshot::channel::<()>();
         let check = {

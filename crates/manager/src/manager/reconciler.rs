@@ -10,7 +10,7 @@ use kube::{
 };
 
 use super::{
-    Manager, Scope,
+    Error, Manager, Scope,
     controller::{Related, UNSYNCED, add, affected, is_relevant, paged},
 };
 use crate::{
@@ -36,6 +36,16 @@ impl Manager {
         let field_manager = parts
             .field_manager
             .unwrap_or_else(|| self.events.controller().to_owned());
+        let kind = format!("{}.{}", R::Object::kind(&()), R::Object::group(&()));
+        let known = (kind.clone(), field_manager.clone());
+        if let Some(first) = self.reconcilers.insert(known, parts.name.clone()) {
+            self.misuse = Some(Error::SameFieldManager {
+                first,
+                second: parts.name.clone(),
+                kind,
+                manager: field_manager.clone(),
+            });
+        }
         let applier = Arc::new(Applier::new(self.client(), field_manager.clone()));
         let forgetting = Arc::clone(&applier);
         let starting = Starting {

@@ -408,6 +408,8 @@ impl<R: Reconciler> Controller<R> {
 
     /// The field manager of applies and the value of the label `app.kubernetes.io/managed-by`, instead of the manager's
     /// name.
+    ///
+    /// Two controllers of one kind need different ones: each deletes the children with its label that it does not apply.
     pub fn field_manager(mut self, name: impl Into<String>) -> Self {
         self.field_manager = Some(name.into());
         self

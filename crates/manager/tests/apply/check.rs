@@ -153,27 +153,31 @@ impl Bench {
                 self.is_not_repeated(case, applier, target, desired).await
             }
             "kept" => {
-                let error = first.result.err().ok_or("it was applied")?;
-                let reason = case.reason.as_deref().unwrap_or_default();
-                let own = error.kind() == ErrorKind::Taken && reason.contains("reason of its own");
-                check(own || reason.contains(error.reason()), || {
-                    format!("reason {}", error.reason())
+                if let (Err(error), Some(reason)) = (&first.result, &case.reason) {
+                    let own = error.kind() == ErrorKind::Taken && reason.contains("reason of its own");
+                    check(own || reason.contains(error.reason()), || {
+                        format!("reason {}", error.reason())
+                    })?;
+                }
+                check(case.reason.is_none() || first.result.is_err(), || {
+                    "it was applied".to_owned()
                 })?;
                 check(first.writes == 0, || format!("sent {:?}", first.requests))?;
                 let live = self.get(target).await.ok_or("it is deleted")?;
-                let before = case
-                    .before
-                    .last()
-                    .and_then(|step| step.object.clone())
-                    .unwrap_or_default();
-                check(contains(&live["data"], &before["data"]), || {
-                    format!("it has {}", live["data"])
-                })
+                let objects = case.before.iter().filter_map(|step| step.object.as_ref());
+                let before = objects.last().map(encoded).unwrap_or_default();
+                for field in &case.fields {
+                    let (old, new) = (at(&before, field), at(&live, field));
+                    check(old == new, || format!("{field} was {old:?} and is {new:?}"))?;
+                }
+                Ok(())
             }
             "conflict" => {
                 let report = first.result.map_err(|error| error.to_string())?;
                 let conflict = report.conflict.ok_or("no conflict was reported")?;
-                self.names_field(case, &conflict.field)?;
+                check(names_field(case, &conflict.field), || {
+                    format!("named {}", conflict.field)
+                })?;
                 check(conflict.new, || "the conflict is not new".to_owned())?;
                 for _ in 0..3 {
                     let again = self.reconcile(applier, case, target, desired).await;
@@ -185,9 +189,10 @@ impl Bench {
                 Ok(())
             }
             "in-sync" => {
-                first
+                let report = first
                     .result
                     .map_err(|error| format!("the first apply failed: {error}"))?;
+                check(report.conflict.is_none(), || format!("reported {:?}", report.conflict))?;
                 self.is_settled(applier, case, target, desired).await?;
                 // A new process may ask once, and then nothing is written.
                 let applier = Applier::new(self.operator.clone(), MANAGER);
@@ -223,17 +228,16 @@ impl Bench {
                 let done = self.reconcile(applier, case, target, desired).await;
                 let report = done.result.map_err(|error| format!("it failed: {error}"))?;
                 check((1..=2).contains(&done.writes), || format!("sent {:?}", done.requests))?;
-                let (field, manager) = match &report.change {
-                    Change::Updated(fields) => (fields[0].field.clone(), None),
-                    Change::Reverted(fields) => (fields[0].field.clone(), fields[0].manager.clone()),
-                    other => return Err(format!("reported {other:?}")),
+                let (Change::Updated(changes) | Change::Reverted(changes)) = &report.change else {
+                    return Err(format!("reported {:?}", report.change));
                 };
-                self.names_field(case, &field)?;
+                let named = changes.iter().find(|change| names_field(case, &change.field));
+                let named = named.ok_or_else(|| format!("named {changes:?} instead of {:?}", case.fields))?;
+                let is_reverted = matches!(report.change, Change::Reverted(_));
+                let manager = named.manager.clone().filter(|_| is_reverted);
                 if let (Some(edit), false, None) = (case.edit.last(), restarted, &case.next) {
                     let manager = manager.ok_or("the edit counts as the operator's own")?;
-                    // The API server records nothing about a client that only removes fields.
-                    let unrecorded = !before["metadata"]["managedFields"].to_string().contains(&edit.manager);
-                    check(unrecorded || manager.contains(&edit.manager), || {
+                    check(!is_recorded(&before, edit) || manager.contains(&edit.manager), || {
                         format!("blamed {manager} instead of {}", edit.manager)
                     })?;
                 }
@@ -314,9 +318,12 @@ impl Bench {
         let conflict = reported.ok_or_else(|| format!("no conflict was reported after {writes} writes"))?;
         check(reports == 1, || format!("it was reported {reports} times"))?;
         check(writes <= FEW, || format!("{writes} writes"))?;
-        self.names_field(case, &conflict.field)?;
+        check(names_field(case, &conflict.field), || {
+            format!("named {}", conflict.field)
+        })?;
         let edit = case.edit.last().unwrap();
-        check(conflict.manager.contains(&edit.manager), || {
+        let is_recorded = is_recorded(&self.get(target).await.unwrap_or_default(), edit);
+        check(!is_recorded || conflict.manager.contains(&edit.manager), || {
             format!("blamed {}", conflict.manager)
         })?;
         check(conflict.retry_after >= Duration::from_secs(10), || {
@@ -380,15 +387,15 @@ impl Bench {
     async fn is_as_desired(&self, case: &Case, target: &Target, desired: &Value, before: &Value) -> Checked {
         let live = self.get(target).await.ok_or("it is deleted")?;
         let desired = encoded(desired);
+        let is_changed = |field: &String| at(&live, field) != at(before, field);
+        check(case.fields.iter().any(is_changed), || format!("it is still {live}"))?;
         for field in &case.fields {
             let (wanted, has, had) = (at(&desired, field), at(&live, field), at(before, field));
             let right = match wanted.is_empty() {
                 true => has != had,
-                // Kubernetes leaves out empty lists and maps.
-                false if has.is_empty() => wanted.iter().all(|wanted| *wanted == json!([]) || *wanted == json!({})),
-                false => {
-                    wanted.len() == has.len() && wanted.iter().zip(&has).all(|(wanted, has)| contains(has, wanted))
-                }
+                // Kubernetes leaves out empty values.
+                false if has.is_empty() => wanted.iter().all(is_empty),
+                false => has_all(&has, &wanted),
             };
             check(right, || format!("{field} is {has:?} instead of {wanted:?}"))?;
         }
@@ -403,15 +410,6 @@ impl Bench {
             .map_err(|error| error.to_string())?;
         let (dry, live) = (content(serde_json::to_value(dry).unwrap()), content(live));
         check(dry == live, || format!("an apply would change {live} to {dry}"))
-    }
-
-    fn names_field(&self, case: &Case, field: &str) -> Checked {
-        let plain = plain(field);
-        let right = case
-            .fields
-            .iter()
-            .any(|wanted| is_prefix(wanted, &plain) || is_prefix(&plain, wanted));
-        check(right, || format!("named {field} instead of {:?}", case.fields))
     }
 
     async fn reconcile(&self, applier: &Applier, case: &Case, target: &Target, desired: &Value) -> Reconciled {
@@ -628,6 +626,17 @@ pub fn content(mut object: Value) -> Value {
     object
 }
 
+/// Returns false if the edit only removed fields: the API server records nothing about it.
+fn is_recorded(object: &Value, edit: &Step) -> bool {
+    object["metadata"]["managedFields"].to_string().contains(&edit.manager)
+}
+
+fn names_field(case: &Case, field: &str) -> bool {
+    let plain = plain(field);
+    let mut fields = case.fields.iter();
+    fields.any(|wanted| is_prefix(wanted, &plain) || is_prefix(&plain, wanted))
+}
+
 fn check(right: bool, error: impl FnOnce() -> String) -> Checked {
     if right { Ok(()) } else { Err(error()) }
 }
@@ -670,17 +679,31 @@ fn at(object: &Value, path: &str) -> Vec<Value> {
     }
 }
 
+/// Returns true if Go's encoder leaves the value out.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.values().all(is_empty),
+        value => [json!(null), json!(false), json!(0), json!(""), json!([])].contains(value),
+    }
+}
+
 /// Returns true if `live` has all of `desired`.
 fn contains(live: &Value, desired: &Value) -> bool {
     match (live, desired) {
-        (Value::Object(live), Value::Object(desired)) => desired
-            .iter()
-            .all(|(name, value)| live.get(name).is_some_and(|live| contains(live, value))),
-        (Value::Array(live), Value::Array(desired)) => {
-            live.len() == desired.len() && live.iter().zip(desired).all(|(live, desired)| contains(live, desired))
-        }
+        (Value::Object(live), Value::Object(desired)) => desired.iter().all(|(name, value)| match live.get(name) {
+            Some(live) => contains(live, value),
+            None => is_empty(value),
+        }),
+        (Value::Array(live), Value::Array(desired)) => has_all(live, desired),
         (live, desired) => live == desired || same_quantity(live, desired),
     }
+}
+
+/// Returns true if all of `desired` are in `live`, in their order. Other clients may have added entries, and a dry run tells if they
+/// may stay.
+fn has_all(live: &[Value], desired: &[Value]) -> bool {
+    let mut live = live.iter();
+    desired.iter().all(|desired| live.any(|live| contains(live, desired)))
 }
 
 /// 1024Mi is stored as 1Gi.

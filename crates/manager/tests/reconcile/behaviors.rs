@@ -33,7 +33,7 @@ async fn has_size(world: &World, size: &str) {
     .await;
 }
 
-fn writes(running: &Operator, known: usize, resource: &str) -> Vec<String> {
+pub fn writes(running: &Operator, known: usize, resource: &str) -> Vec<String> {
     let sent = running.objects_after(known).into_iter();
     sent.filter(|request| !request.starts_with("Get") && request.contains(&format!(" {resource} ")))
         .collect()

@@ -2,6 +2,7 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 mod behaviors;
+mod reports;
 mod rollouts;
 mod shop;
 mod world;
@@ -119,15 +120,6 @@ async fn an_object_of_somebody_else_is_left_alone_and_named() {
     world
         .api::<ConfigMap>()
         .delete("web", &DeleteParams::default())
-        .await
-        .unwrap();
-    world
-        .api::<Shop>()
-        .patch(
-            "web",
-            &PatchParams::default(),
-            &Patch::Merge(json!({ "metadata": { "labels": { "try": "again" } } })),
-        )
         .await
         .unwrap();
     world.is_available("web").await;

@@ -8,12 +8,15 @@ use kube::{
 };
 use kube_manager::{
     Manager, conditions,
+    manager::Error as Ended,
+    metrics::Metrics,
     options::Options,
     reconcile::{Context, Controller, Error, Outcome, Reconciler, object},
     rollout::RolloutBudget,
     shutdown::CancellationToken,
 };
 use serde_json::json;
+use tokio::task::JoinHandle;
 
 use crate::{
     shop::{Shop, ShopSpec},
@@ -35,7 +38,11 @@ impl Reconciler for Pods {
                 "selector": { "matchLabels": labels },
                 "template": {
                     "metadata": { "labels": labels },
-                    "spec": { "containers": [{ "name": "shop", "image": self.0 }] },
+                    "spec": { "containers": [{
+                        "name": "shop", "image": self.0,
+                        // The API server adds a version that its schema does not tell.
+                        "env": [{ "name": "POD", "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } }],
+                    }] },
                 },
             },
         }))?;
@@ -73,46 +80,93 @@ async fn pods_run(world: &World, name: &str) {
         .unwrap();
 }
 
-#[tokio::test]
-async fn a_new_version_rolls_out_object_by_object() {
-    let world = World::new("rollouts").await;
-    let run = async |image: &'static str| {
-        let options = Options {
-            health_probe_bind_address: None,
-            metrics_bind_address: None,
-            watch_namespace: "rollouts".parse().unwrap(),
-            ..Options::default()
-        };
-        let stop = CancellationToken::new();
-        let builder = Manager::builder("pods")
-            .client(world.client.clone())
-            .options(options)
-            .stop(stop.clone());
-        let mut manager = builder.start().await.unwrap();
-        let metrics = manager.metrics().clone();
-        let budget = RolloutBudget::new(1).deadline(Duration::from_secs(3600));
-        manager.add(
-            Controller::new("pods", Pods(image))
-                .owns::<Deployment>("runs the shop")
-                .rollouts(budget),
-        );
-        (tokio::spawn(manager.run()), stop, metrics)
+/// Runs an operator with this image and a budget of one rollout.
+async fn run(world: &World, image: &'static str) -> (JoinHandle<Result<(), Ended>>, CancellationToken, Metrics) {
+    let options = Options {
+        health_probe_bind_address: None,
+        metrics_bind_address: None,
+        watch_namespace: world.namespace.parse().unwrap(),
+        ..Options::default()
     };
-    let (running, stop, _) = run("shop:1").await;
+    let stop = CancellationToken::new();
+    let builder = Manager::builder("pods")
+        .client(world.client.clone())
+        .options(options)
+        .stop(stop.clone());
+    let mut manager = builder.start().await.unwrap();
+    let metrics = manager.metrics().clone();
+    let budget = RolloutBudget::new(1).deadline(Duration::from_secs(3600));
+    manager.add(
+        Controller::new("pods", Pods(image))
+            .owns::<Deployment>("runs the shop")
+            .rollouts(budget),
+    );
+    (tokio::spawn(manager.run()), stop, metrics)
+}
+
+/// Makes the shops `a` and `b` with an operator that ends afterwards.
+async fn two_shops_run(world: &World) {
+    let (running, stop, _) = run(world, "shop:1").await;
     for name in ["a", "b"] {
         world.create(name, ShopSpec::default()).await;
         eventually("its Deployment", async || {
             world.api::<Deployment>().get_opt(name).await.unwrap()
         })
         .await;
-        pods_run(&world, name).await;
+        pods_run(world, name).await;
         world.is_available(name).await;
     }
-    assert_eq!(images(&world).await, ["shop:1", "shop:1"], "new objects do not wait");
+    assert_eq!(images(world).await, ["shop:1", "shop:1"], "new objects do not wait");
     stop.cancel();
     running.await.unwrap().unwrap();
+}
 
-    let (running, stop, metrics) = run("shop:2").await;
+/// The template that another client has changed spreads pod by pod, so its reversal waits for no slot. The new process cannot tell
+/// if the version in the field reference is a default.
+#[tokio::test]
+async fn a_template_of_another_client_is_reverted_at_once_after_a_restart() {
+    let world = World::new("spreading").await;
+    two_shops_run(&world).await;
+    let deployments = world.api::<Deployment>();
+    let foreign =
+        json!({ "spec": { "template": { "spec": { "containers": [{ "name": "shop", "image": "other:1" }] } } } });
+    let params = PatchParams {
+        field_manager: Some("kubectl".to_owned()),
+        ..PatchParams::default()
+    };
+    deployments
+        .patch("b", &params, &Patch::Strategic(foreign))
+        .await
+        .unwrap();
+    // Both change their pods: `a` has the only slot.
+    for name in ["a", "b"] {
+        let generation = deployments.get(name).await.unwrap().metadata.generation;
+        let status = json!({ "status": {
+            "observedGeneration": generation, "replicas": 2, "readyReplicas": 1, "updatedReplicas": 1, "availableReplicas": 1,
+            "conditions": [{ "type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated" }],
+        } });
+        let params = PatchParams::default();
+        deployments
+            .patch_status(name, &params, &Patch::Merge(status))
+            .await
+            .unwrap();
+    }
+    let (running, stop, _) = run(&world, "shop:1").await;
+    eventually("the reversal", async || {
+        (images(&world).await == ["shop:1", "shop:1"]).then_some(())
+    })
+    .await;
+    let note = world.event("Reverted").await;
+    assert!(note.contains("was other:1; changed by kubectl"), "{note}");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_new_version_rolls_out_object_by_object() {
+    let world = World::new("rollouts").await;
+    two_shops_run(&world).await;
+    let (running, stop, metrics) = run(&world, "shop:2").await;
     let first = eventually("the first", async || {
         images(&world).await.iter().position(|image| image == "shop:2")
     })

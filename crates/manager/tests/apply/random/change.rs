@@ -175,17 +175,22 @@ pub fn without_node_ports(object: &Value) -> Value {
     object
 }
 
-/// An apply of an empty list removes the entries, and only the next one stores the empty list.
-pub fn without_empty_lists(value: &Value) -> Value {
-    let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
+/// An apply of an empty list or map removes the entries or leaves null, and only the next one stores the empty value.
+pub fn without_empty_values(value: &Value) -> Value {
+    let is_empty = |value: &Value| match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    };
     match value {
         Value::Object(map) => {
             let parts = map.iter().filter(|(_, value)| !is_empty(value));
             parts
-                .map(|(name, value)| (name.clone(), without_empty_lists(value)))
+                .map(|(name, value)| (name.clone(), without_empty_values(value)))
                 .collect()
         }
-        Value::Array(list) => list.iter().map(without_empty_lists).collect(),
+        Value::Array(list) => list.iter().map(without_empty_values).collect(),
         scalar => scalar.clone(),
     }
 }

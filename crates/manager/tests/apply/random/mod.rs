@@ -239,7 +239,7 @@ impl Run<'_> {
             // without its empty key.
             return Ok(Outcome::Changed);
         };
-        if change::without_empty_lists(&left) != change::without_empty_lists(&after) {
+        if change::without_empty_values(&left) != change::without_empty_values(&after) {
             return Err(format!("an apply would still change {}", diff(&after, &left)));
         }
         self.is_settled(applier, target, desired, "afterwards").await?;
