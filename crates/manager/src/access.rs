@@ -2,11 +2,15 @@
 //!
 //! Without it, a missing permission shows only when an object needs it, as a forbidden request in the log. Every
 //! authenticated user may review its own access, so the check needs no permission.
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::{Api, Client, api::PostParams};
 use kube_grants::{Grant, Scope};
 
 use crate::{explain, namespaces::Namespaces};
+
+/// Reviews at a time. One after the other would delay the first reconcile.
+const AT_ONCE: usize = 8;
 
 /// A permission that the operator needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,8 +104,8 @@ pub(crate) async fn report(client: &Client, grants: &[Grant], own: &str, watched
 /// When a review request fails.
 pub async fn missing(client: &Client, needs: Vec<Need>) -> Result<Vec<Need>, kube::Error> {
     let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
-    let mut missing = Vec::new();
-    for need in needs {
+    let reviews = &reviews;
+    let denied = |need: Need| async move {
         let attributes = ResourceAttributes {
             group: Some(need.group.clone()),
             resource: Some(need.resource.clone()),
@@ -119,11 +123,10 @@ pub async fn missing(client: &Client, needs: Vec<Need>) -> Result<Vec<Need>, kub
             ..SelfSubjectAccessReview::default()
         };
         let answer = reviews.create(&PostParams::default(), &review).await?;
-        if !answer.status.is_some_and(|status| status.allowed) {
-            missing.push(need);
-        }
-    }
-    Ok(missing)
+        Ok::<_, kube::Error>((!answer.status.is_some_and(|status| status.allowed)).then_some(need))
+    };
+    let denied: Vec<Option<Need>> = stream::iter(needs).map(denied).buffered(AT_ONCE).try_collect().await?;
+    Ok(denied.into_iter().flatten().collect())
 }
 
 #[cfg(test)]
