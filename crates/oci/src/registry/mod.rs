@@ -21,6 +21,7 @@ mod progress;
 mod proxies;
 mod pull;
 mod push;
+mod referrers;
 mod retry;
 mod settings;
 mod transport;

@@ -109,7 +109,7 @@ impl Peer<'_> {
             let bytes = layout.read_document(&document)?;
             let digest = document.digest.to_string();
             if document.digest != image.digest {
-                self.put_manifest(&digest, &document.media_type, &bytes).await?;
+                self.put_document(&digest, &document, &bytes).await?;
                 continue;
             }
             // A registry names what has a tag by its SHA-256 digest only.
@@ -120,10 +120,10 @@ impl Peer<'_> {
             };
             if tag.is_none() || !is_usual && reference.digest().is_some() {
                 let pinned = reference.digest().map_or(digest, ToString::to_string);
-                self.put_manifest(&pinned, &document.media_type, &bytes).await?;
+                self.put_document(&pinned, &document, &bytes).await?;
             }
             if let Some(tag) = tag {
-                self.put_manifest(tag, &document.media_type, &bytes).await?;
+                self.put_document(tag, &document, &bytes).await?;
             }
         }
         Ok(())

@@ -363,3 +363,51 @@ async fn passwords_need_not_be_utf_8() {
     let (client, _folder) = client(&auth, |_| {});
     pull(&client, &format!("{}/a/b:v1", registry.host)).await.unwrap();
 }
+
+#[tokio::test]
+async fn referrers_are_listed_where_the_registry_does_not_do_it() {
+    let source = Registry::plain();
+    let subject = sha256(b"subject").to_string();
+    let tag = subject.replace(':', "-");
+    let mut digests = Vec::new();
+    for (version, kind) in [("v1", Some("application/x")), ("v2", None)] {
+        let mut more = json!({"subject": descriptor(MANIFEST, b"subject"), "annotations": {"a": version}});
+        if let Some(kind) = kind {
+            more["artifactType"] = kind.into();
+        }
+        let manifest = source.image(&more).1;
+        source.add("a/b", &[version], MANIFEST, &manifest);
+        digests.push(sha256(&manifest).to_string());
+    }
+    let (client, _folder) = client(&json!({}), |_| {});
+    let target = Registry::plain();
+    for version in ["v1", "v2", "v1"] {
+        let (from, to) = (
+            format!("{}/a/b:{version}", source.host),
+            format!("{}/c/d:{version}", target.host),
+        );
+        copy(&client, &from, &to).await.unwrap();
+    }
+    let index: Value = serde_json::from_slice(&target.manifest("c/d", &tag).unwrap()).unwrap();
+    let listed = |field: &str| -> Vec<Value> {
+        let entries = index["manifests"].as_array().unwrap();
+        entries.iter().map(|entry| entry[field].clone()).collect()
+    };
+    assert_eq!(index["mediaType"], INDEX);
+    assert_eq!(listed("digest"), digests);
+    assert_eq!(listed("artifactType"), ["application/x", media_type::OCI_CONFIG]);
+    assert_eq!(listed("annotations"), [json!({"a": "v1"}), json!({"a": "v2"})]);
+    // This registry lists them itself.
+    let subject_header = subject.clone();
+    let target = Registry::changing(
+        |_| None,
+        move |request, answer| {
+            if request.method == "PUT" && request.path.contains("/manifests/") {
+                answer.1.push(("OCI-Subject", subject_header.clone()));
+            }
+        },
+    );
+    let (from, to) = (format!("{}/a/b:v1", source.host), format!("{}/c/d:v1", target.host));
+    copy(&client, &from, &to).await.unwrap();
+    assert!(target.manifest("c/d", "v1").is_some() && target.manifest("c/d", &tag).is_none());
+}
