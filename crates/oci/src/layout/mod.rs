@@ -3,6 +3,7 @@
 //! Blobs appear under their name only when they are complete and verified, and `index.json` is replaced in one step, so
 //! an interrupted run leaves nothing half-written behind.
 
+mod convert;
 mod index;
 mod reachable;
 mod read;

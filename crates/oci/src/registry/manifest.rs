@@ -2,11 +2,11 @@
 
 use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 
-use super::answer::{decoded, is_gzip_encoded};
+use super::answer::{body_text, decoded, is_gzip_encoded, said};
 use super::error::Error;
 use super::peer::Peer;
 use crate::digest::{Algorithm, Digest, Hasher};
-use crate::limits::DOCUMENT_BYTES;
+use crate::limits::{DOCUMENT_BYTES, REFUSAL_BYTES};
 use crate::spec::{Descriptor, check_unambiguous, media_type, media_type_of};
 
 const ACCEPTED: [&str; 5] = [
@@ -130,6 +130,13 @@ impl Peer<'_> {
             .await?;
         match response.status().as_u16() {
             200..=204 => Ok(response.headers().contains_key("oci-subject")),
+            415 if matches!(kind, media_type::DOCKER_MANIFEST | media_type::DOCKER_LIST) => {
+                Err(Error::DockerMediaType {
+                    registry: self.endpoint.host.clone(),
+                    action,
+                    said: said(&body_text(response, REFUSAL_BYTES).await),
+                })
+            }
             _ => Err(self
                 .refused(&action, &format!("repository {}", self.repository), response)
                 .await),

@@ -79,6 +79,13 @@ impl Client {
         Ok(())
     }
 
+    /// Reports that an image gets other media types.
+    pub(crate) fn note_conversion(&self, target: impl std::fmt::Display) {
+        self.progress.note(&format!(
+            "{target} does not accept Docker's media types; the image gets those of OCI"
+        ));
+    }
+
     /// The repository to push to, with those on the same registry that may lend blobs.
     async fn pushing(&self, reference: &Reference, related: &[Reference]) -> Result<Peer<'_>, Error> {
         let target = self.registries.target(reference)?;

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use olmkit_oci::registry::Platforms;
-use olmkit_oci::spec::media_type;
-use olmkit_oci::{Layout, sha256};
+use olmkit_oci::source::deliver_saved;
+use olmkit_oci::spec::{Platform, media_type};
+use olmkit_oci::{Layout, Location, archive, deliver, fetch, sha256};
 use serde_json::{Value, json};
 
 use crate::fake::{INDEX, MANIFEST};
@@ -410,4 +411,48 @@ async fn referrers_are_listed_where_the_registry_does_not_do_it() {
     let (from, to) = (format!("{}/a/b:v1", source.host), format!("{}/c/d:v1", target.host));
     copy(&client, &from, &to).await.unwrap();
     assert!(target.manifest("c/d", "v1").is_some() && target.manifest("c/d", &tag).is_none());
+}
+
+#[tokio::test]
+async fn images_of_docker_archives_get_the_media_types_that_the_registry_accepts() {
+    let source = Registry::plain();
+    source.add_image();
+    let (client, folder) = client(&json!({}), |_| {});
+    let layout = Layout::create(&folder.path().join("layout")).unwrap();
+    let name = format!("{}/a/b:v1", source.host).parse().unwrap();
+    let pulled = client.pull(&name, &layout, &Platforms::All).await.unwrap();
+    let image = layout.image(&pulled.image, &Platform::host());
+    let path = folder.path().join("a.tar");
+    archive::write_docker(&layout, &image.unwrap(), Some("a.io/b:v1"), &path).unwrap();
+    let location = Location::DockerArchive(path, None);
+    let fetched = fetch(&client, &location, &Platforms::All).await.unwrap();
+    assert_eq!(fetched.descriptor.media_type, media_type::DOCKER_MANIFEST);
+    for accepts_docker in [true, false] {
+        let target = Registry::start(move |request| {
+            let is_docker = String::from_utf8_lossy(&request.body).contains(media_type::DOCKER_MANIFEST);
+            (is_docker && !accepts_docker).then(|| answer(415)).flatten()
+        });
+        let place: Location = format!("{}/c/d:v1", target.host).parse().unwrap();
+        let saved = deliver_saved(&client, &fetched.layout, &fetched.descriptor, &place, "latest").await;
+        let delivered = saved.unwrap();
+        let kind = if accepts_docker {
+            media_type::DOCKER_MANIFEST
+        } else {
+            media_type::OCI_MANIFEST
+        };
+        assert_eq!(delivered.media_type, kind);
+        let manifest = target.manifest("c/d", "v1").unwrap();
+        assert_eq!(sha256(&manifest), delivered.digest);
+        let text = String::from_utf8(manifest).unwrap();
+        assert_eq!(text.contains("docker"), accepts_docker, "{text}");
+        // Without this conversion the error names the reason.
+        let error = deliver(&client, &fetched.layout, &fetched.descriptor, &place, "latest", &[]).await;
+        assert_eq!(error.is_ok(), accepts_docker);
+        if let Err(error) = error {
+            assert!(
+                error.to_string().contains("does not accept Docker's media types"),
+                "{error}"
+            );
+        }
+    }
 }
