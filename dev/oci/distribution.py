@@ -1,4 +1,4 @@
-"""The registry `distribution` for compare.py, and a token server for it. Both listen on loopback only."""
+"""The registries `distribution` and zot for compare.py, and a token server for them. All listen on loopback only."""
 import base64, hashlib, http.client, http.server, json, os, secrets, subprocess, threading, time, urllib.parse
 
 USER, PASSWORD = "user", "secret"
@@ -66,7 +66,7 @@ class TokenHandler(http.server.BaseHTTPRequestHandler):
         self.answer(200, {"token": token, "access_token": token, "expires_in": 3600})
 
 
-class Distribution:
+class Server:
     """A running registry. `add` uploads like the registry in memory, so both can be filled by the same code."""
 
     def __init__(self, program, folder, tokens):
@@ -74,14 +74,10 @@ class Distribution:
         self.tokens, self.own, self.rejected = TokenServer(folder) if tokens else None, {}, set()
         with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as free:
             self.host = f"{'localhost' if tokens else '127.0.0.1'}:{free.server_address[1]}"
-        settings = {"version": "0.1", "log": {"level": "error", "accesslog": {"disabled": True}}, "http": {"addr": self.host.replace("localhost", "127.0.0.1"), "secret": "x"},
-                    "storage": {"filesystem": {"rootdirectory": f"{folder}/data"}, "cache": {"blobdescriptor": "inmemory"}}}
-        if tokens:
-            settings["auth"] = {"token": {"realm": self.tokens.realm, "service": "registry", "issuer": "compare", "rootcertbundle": self.tokens.certificate}}
-        with open(f"{folder}/settings.yml", "w") as file:
-            json.dump(settings, file)
+        with open(f"{folder}/settings.json", "w") as file:
+            json.dump(self.settings(folder, free.server_address[1]), file)
         with open(f"{folder}/log", "wb") as log:
-            self.process = subprocess.Popen([program, "serve", f"{folder}/settings.yml"], stdout=log, stderr=log, env={"OTEL_TRACES_EXPORTER": "none"})
+            self.process = subprocess.Popen([program, "serve", f"{folder}/settings.json"], stdout=log, stderr=log, env={"OTEL_TRACES_EXPORTER": "none", "HOME": folder})
         for _ in range(600):
             try:
                 self.request("GET", "/v2/")
@@ -135,3 +131,26 @@ class Distribution:
                 return f"no blob {blob['digest']}"
         algorithm = version.partition(":")[0] if ":" in version else "sha256"
         return f"{algorithm}:" + hashlib.new(algorithm, content).hexdigest()
+
+
+class Distribution(Server):
+    """The registry `distribution`."""
+
+    def settings(self, folder, port):
+        settings = {"version": "0.1", "log": {"level": "error", "accesslog": {"disabled": True}}, "http": {"addr": f"127.0.0.1:{port}", "secret": "x"},
+                    "storage": {"filesystem": {"rootdirectory": f"{folder}/data"}, "cache": {"blobdescriptor": "inmemory"}}}
+        if self.tokens:
+            settings["auth"] = {"token": {"realm": self.tokens.realm, "service": "registry", "issuer": "compare", "rootcertbundle": self.tokens.certificate}}
+        return settings
+
+
+class Zot(Server):
+    """The registry zot, which accepts images with Docker's media types only if it is told to."""
+
+    def settings(self, folder, port):
+        http = {"address": "127.0.0.1", "port": str(port)}
+        if self.tokens:
+            http["auth"] = {"bearer": {"realm": self.tokens.realm, "service": "registry", "cert": self.tokens.certificate}}
+        else:
+            http["compat"] = ["docker2s2"]
+        return {"distSpecVersion": "1.1.1", "storage": {"rootDirectory": f"{folder}/data"}, "http": http, "log": {"level": "error"}}

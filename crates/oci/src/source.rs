@@ -10,7 +10,7 @@ use olmkit::temporary::Directory;
 use super::archive;
 use super::error::Error;
 use super::layout::{Image, Layout, position};
-use super::registry::{Client, Platforms};
+use super::registry::{self, Client, Platforms};
 use super::spec::{Descriptor, Platform};
 use super::store::Store;
 use super::unpack::{LayerEntry, Limits, Unpacked, for_each_entry, unpack, unpack_reachable};
@@ -308,6 +308,26 @@ pub async fn deliver(
             };
             archive::write_docker(layout, &image, tag.as_deref(), path)
         }
+    }
+}
+
+/// As [`deliver`], for an image of a `docker-archive:`. Its manifest is not in the archive, so it may have the media types of OCI if a
+/// registry rejects those of Docker. The delivered image.
+pub async fn deliver_saved(
+    client: &Client,
+    layout: &Layout,
+    image: &Descriptor,
+    target: &Location,
+    name: &str,
+) -> Result<Descriptor, Error> {
+    match deliver(client, layout, image, target, name, &[]).await {
+        Err(Error::Registry(error)) if matches!(*error, registry::Error::DockerMediaType { .. }) => {
+            client.note_conversion(target);
+            let converted = layout.to_oci(image)?;
+            deliver(client, layout, &converted, target, name, &[]).await?;
+            Ok(converted)
+        }
+        result => result.map(|()| image.clone()),
     }
 }
 

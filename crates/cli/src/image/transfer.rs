@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use olmkit_oci::layout::names;
 use olmkit_oci::registry::Platforms;
-use olmkit_oci::source::{deliver_from, fetch_documents};
+use olmkit_oci::source::{deliver_from, deliver_saved, fetch_documents};
 use olmkit_oci::spec::Platform;
 use olmkit_oci::store::Store;
 use olmkit_oci::{Fetched, Location, Reference, archive, deliver, fetch};
@@ -139,6 +139,9 @@ fn transfer(
         };
         // Docker archives have full names, which the source may have too.
         let name = names(&fetched.requested).next().filter(|_| is_docker).unwrap_or(&name);
+        if let Location::DockerArchive(..) = source {
+            return Ok(deliver_saved(&client, &fetched.layout, &image, target, name).await?);
+        }
         deliver(&client, &fetched.layout, &image, target, name, &[]).await?;
         anyhow::Ok(image)
     })??;

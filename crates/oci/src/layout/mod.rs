@@ -3,6 +3,7 @@
 //! Blobs appear under their name only when they are complete and verified, and `index.json` is replaced in one step, so
 //! an interrupted run leaves nothing half-written behind.
 
+mod convert;
 mod index;
 mod reachable;
 mod read;
@@ -15,9 +16,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use olmkit::temporary::Durability;
+use serde_json::Value;
 
 use super::digest::Digest;
 use super::error::Error;
+use super::json;
 use super::limits::DOCUMENT_BYTES;
 use super::read::read_limited;
 use super::spec::{Descriptor, ImageConfig, Manifest};
@@ -108,30 +111,24 @@ impl Layout {
         })
     }
 
-    /// Opens an existing layout.
+    /// Opens an existing layout. The marker `oci-layout` may be missing, because not every tool writes it.
     pub fn open(root: &Path) -> Result<Self, Error> {
         let marker = root.join("oci-layout");
-        if !marker.exists() {
+        if !is_missing_or_empty(&marker) {
+            check_version(&marker)?;
+        } else if !root.join("index.json").is_file() {
             return Err(Error::Input(format!(
-                "{} is not an OCI image layout: it has no file oci-layout",
+                "{} is not an OCI image layout: it has no file index.json",
                 root.display()
             )));
         }
-        let text = read_limited(&marker, DOCUMENT_BYTES)?;
-        let document: serde_json::Value = serde_json::from_slice(&text).map_err(Error::document(display(&marker)))?;
-        match document.get("imageLayoutVersion").and_then(serde_json::Value::as_str) {
-            Some(version) if version.starts_with("1.") => Ok(Self {
-                root: root.to_owned(),
-                durability: Durability::Synced,
-                private: false,
-                written: Arc::default(),
-                archive: None,
-            }),
-            other => Err(Error::Refused {
-                what: display(&marker),
-                reason: format!("layout version {other:?} is not supported, only 1.x is"),
-            }),
-        }
+        Ok(Self {
+            root: root.to_owned(),
+            durability: Durability::Synced,
+            private: false,
+            written: Arc::default(),
+            archive: None,
+        })
     }
 
     fn written(&self) -> MutexGuard<'_, WrittenBlobs> {
@@ -173,6 +170,20 @@ impl Layout {
     }
 }
 
+/// Fails if a layout's marker has another version than 1.
+fn check_version(marker: &Path) -> Result<(), Error> {
+    let text = read_limited(marker, DOCUMENT_BYTES)?;
+    let mut document: Value = serde_json::from_slice(&text).map_err(Error::document(display(marker)))?;
+    json::spell(&mut document, &["imageLayoutVersion"]);
+    match document.get("imageLayoutVersion").and_then(Value::as_str) {
+        Some(version) if version == "1" || version.starts_with("1.") => Ok(()),
+        other => Err(Error::Refused {
+            what: display(marker),
+            reason: format!("layout version {other:?} is not supported, only 1.x is"),
+        }),
+    }
+}
+
 /// Takes a directory away from all other users. Returns false if it is not this user's, or had content before.
 fn make_private(folder: &Path) -> bool {
     let is_private = || {
@@ -195,6 +206,29 @@ fn display(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn layouts_are_read_with_or_without_a_marker() {
+        let folder = tempfile::tempdir().unwrap();
+        let marker = folder.path().join("oci-layout");
+        drop(Layout::create(folder.path()).unwrap());
+        for (text, is_read) in [
+            (Some(r#"{"imageLayoutVersion":"1.1.0"}"#), true),
+            (Some(r#"{"ImageLayoutVersion":"1"}"#), true),
+            (Some(""), true),
+            (Some(r#"{"imageLayoutVersion":"2.0.0"}"#), false),
+            (Some("{}"), false),
+            (None, true),
+        ] {
+            match text {
+                Some(text) => fs::write(&marker, text).unwrap(),
+                None => fs::remove_file(&marker).unwrap(),
+            }
+            assert_eq!(Layout::open(folder.path()).is_ok(), is_read, "{text:?}");
+        }
+        fs::remove_file(folder.path().join("index.json")).unwrap();
+        assert!(Layout::open(folder.path()).is_err());
+    }
 
     #[test]
     fn files_that_a_crash_left_empty_are_written_again() {

@@ -65,13 +65,16 @@ impl Layout {
     }
 
     /// Takes a blob of another layout, whose bytes the caller has checked or will check: by hard link where possible, else by copy.
+    /// Build systems write layouts whose blobs are symbolic links. A hard link would be one to the symbolic link, which may lead
+    /// nowhere from here.
     pub(crate) fn adopt(&self, from: &Path, digest: &Digest) -> Result<(), Error> {
         let path = self.blob_path(digest);
         if path.is_file() {
             return Ok(());
         }
         self.create_folder(path.parent().unwrap_or(&self.root))?;
-        if fs::hard_link(from, &path).is_ok() || path.is_file() {
+        let is_link = fs::symlink_metadata(from).is_ok_and(|metadata| metadata.is_symlink());
+        if !is_link && fs::hard_link(from, &path).is_ok() || path.is_file() {
             self.written().unsynced.insert(path);
             return Ok(());
         }
@@ -121,5 +124,24 @@ impl Layout {
         file.write_all(bytes).map_err(Error::file("write", &path))?;
         file.persist(&path, durability).map_err(Error::file("write", &path))?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbolic_links_are_copied_as_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let from = Layout::create(&folder.path().join("from")).unwrap();
+        let blob = from.write_blob("text/plain", b"memcached").unwrap();
+        let place = from.blob_path(&blob.digest);
+        fs::rename(&place, folder.path().join("from/elsewhere")).unwrap();
+        std::os::unix::fs::symlink("../../elsewhere", &place).unwrap();
+        let to = Layout::create(&folder.path().join("to")).unwrap();
+        to.adopt(&place, &blob.digest).unwrap();
+        fs::remove_dir_all(from.root()).unwrap();
+        assert_eq!(to.read_document(&blob).unwrap(), b"memcached");
     }
 }

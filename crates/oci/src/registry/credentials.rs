@@ -2,7 +2,8 @@
 //! name.
 //!
 //! The first file in the order of containers-auth.json(5) that lists the image wins, and in a file the most specific
-//! key does: `quay.io/team/operator` before `quay.io/team` before `quay.io`.
+//! key does: `quay.io/team/operator` before `quay.io/team` before `quay.io`. The directory in `DOCKER_CONFIG` comes before the usual
+//! places, because it was set on purpose.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -20,11 +21,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::Error;
+use super::settings::Helpers;
 use crate::json::spell;
 use crate::read::limit_read;
 
 const FILE_LIMIT: u64 = 4 << 20;
 const HELPER_TIMEOUT: Duration = Duration::from_secs(60);
+/// The name in the helpers of `registries.conf` that means the credential files.
+const FILES: &str = "containers-auth.json";
 /// The key that Docker's files use for its own registry.
 const DOCKER_KEY: &str = "https://index.docker.io/v1/";
 
@@ -68,6 +72,8 @@ impl fmt::Debug for Credential {
 pub struct Credentials {
     files: Vec<CredentialFile>,
     searched: Vec<PathBuf>,
+    /// The helpers in `registries.conf`. `None` means only the files.
+    helpers: Option<Helpers>,
     /// Starts the helpers.
     launcher: Launcher,
 }
@@ -138,10 +144,10 @@ impl Credentials {
             return Ok(Self {
                 files: vec![file],
                 searched: vec![path],
-                launcher: Launcher::default(),
+                ..Self::default()
             });
         }
-        Self::from_paths(usual_places(variable))
+        Self::from_paths(usual_places(variable, rustix::process::getuid().as_raw()))
     }
 
     fn from_paths(searched: Vec<PathBuf>) -> Result<Self, Error> {
@@ -152,8 +158,13 @@ impl Credentials {
         Ok(Self {
             files,
             searched,
-            launcher: Launcher::default(),
+            ..Self::default()
         })
+    }
+
+    /// The same credentials with the helpers that `registries.conf` names for all registries.
+    pub(super) fn with_helpers(self, helpers: Option<Helpers>) -> Self {
+        Self { helpers, ..self }
     }
 
     /// Where credentials were looked for, for messages.
@@ -164,6 +175,23 @@ impl Credentials {
 
     /// The credential for a repository of a registry, if one is configured.
     pub async fn find(&self, registry: &str, repository: &str) -> Result<Option<Credential>, Error> {
+        let Some(helpers) = &self.helpers else {
+            return self.find_in_files(registry, repository).await;
+        };
+        for name in &helpers.names {
+            let found = if name == FILES {
+                self.find_in_files(registry, repository).await?
+            } else {
+                ask_helper(&self.launcher, name, registry, &helpers.file).await?
+            };
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    async fn find_in_files(&self, registry: &str, repository: &str) -> Result<Option<Credential>, Error> {
         for file in &self.files {
             if let Some(found) = file.find(&self.launcher, registry, repository).await? {
                 return Ok(Some(found));
@@ -173,19 +201,21 @@ impl Credentials {
     }
 }
 
-fn usual_places(variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+fn usual_places(variable: impl Fn(&str) -> Option<PathBuf>, user: u32) -> Vec<PathBuf> {
     let home = variable("HOME");
-    let mut places = Vec::new();
-    if let Some(runtime) = variable("XDG_RUNTIME_DIR") {
-        places.push(runtime.join("containers/auth.json"));
-    }
+    let docker_file = |folder: PathBuf| folder.join("config.json");
+    let mut places: Vec<PathBuf> = variable("DOCKER_CONFIG").map(docker_file).into_iter().collect();
+    places.push(match variable("XDG_RUNTIME_DIR") {
+        Some(runtime) => runtime.join("containers/auth.json"),
+        // podman and skopeo write it there, for example as root.
+        None => format!("/run/containers/{user}/auth.json").into(),
+    });
     let config = variable("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
     if let Some(config) = config {
         places.push(config.join("containers/auth.json"));
     }
-    let docker = variable("DOCKER_CONFIG").or_else(|| home.as_ref().map(|home| home.join(".docker")));
-    if let Some(docker) = docker {
-        places.push(docker.join("config.json"));
+    if variable("DOCKER_CONFIG").is_none() {
+        places.extend(home.as_ref().map(|home| docker_file(home.join(".docker"))));
     }
     places.extend(home.map(|home| home.join(".dockercfg")));
     places
@@ -228,7 +258,7 @@ impl CredentialFile {
         let named = helpers.flat_map(|helpers| keys.iter().filter_map(|key| lookup(helpers, key)));
         let named = named.map(|helper| helper.as_deref().unwrap_or_default()).next();
         if let Some(helper) = named.filter(|helper| !helper.is_empty()) {
-            return self.ask_helper(launcher, helper, registry).await;
+            return ask_helper(launcher, helper, registry, &self.path).await;
         }
         for (auths, key) in self
             .content
@@ -244,7 +274,9 @@ impl CredentialFile {
         }
         match &self.content.creds_store {
             // An empty name means that the registry has no helper, not even the general one.
-            Some(helper) if !helper.is_empty() && named.is_none() => self.ask_helper(launcher, helper, registry).await,
+            Some(helper) if !helper.is_empty() && named.is_none() => {
+                ask_helper(launcher, helper, registry, &self.path).await
+            }
             _ => Ok(None),
         }
     }
@@ -290,71 +322,76 @@ impl CredentialFile {
         }
         credential(user.to_owned(), Secret::Password(password.to_owned()))
     }
+}
 
-    /// Runs `docker-credential-<helper> get` with the registry's name on its input.
-    async fn ask_helper(&self, launcher: &Launcher, helper: &str, registry: &str) -> Result<Option<Credential>, Error> {
-        let program = format!("docker-credential-{helper}");
-        let failed = |reason: String| Error::Helper {
-            helper: program.clone(),
-            registry: registry.to_owned(),
-            path: self.path.clone(),
-            reason,
+/// Runs `docker-credential-<helper> get` with the registry's name on its input. `file` names the helper.
+async fn ask_helper(
+    launcher: &Launcher,
+    helper: &str,
+    registry: &str,
+    file: &Path,
+) -> Result<Option<Credential>, Error> {
+    let program = format!("docker-credential-{helper}");
+    let failed = |reason: String| Error::Helper {
+        helper: program.clone(),
+        registry: registry.to_owned(),
+        path: file.to_owned(),
+        reason,
+    };
+    if !helper
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    {
+        return Err(failed(
+            "its name may hold only letters, digits, '.', '_' and '-'".to_owned(),
+        ));
+    }
+    let server = if registry == "docker.io" { DOCKER_KEY } else { registry };
+    let (launcher, name, input) = (launcher.clone(), program.clone(), server.as_bytes().to_vec());
+    let run = move || {
+        // Helpers of clouds find their own credentials in the environment.
+        let run = Run {
+            input,
+            output: &limits::CREDENTIAL_ANSWER,
+            time: HELPER_TIMEOUT,
+            ..Run::new(OsStr::new(&name), Environment::Except(&["GIT_*"])).arguments(["get"])
         };
-        if !helper
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
-        {
-            return Err(failed(
-                "its name may hold only letters, digits, '.', '_' and '-'".to_owned(),
-            ));
-        }
-        let server = if registry == "docker.io" { DOCKER_KEY } else { registry };
-        let (launcher, name, input) = (launcher.clone(), program.clone(), server.as_bytes().to_vec());
-        let run = move || {
-            // Helpers of clouds find their own credentials in the environment.
-            let run = Run {
-                input,
-                output: &limits::CREDENTIAL_ANSWER,
-                time: HELPER_TIMEOUT,
-                ..Run::new(OsStr::new(&name), Environment::Except(&["GIT_*"])).arguments(["get"])
-            };
-            launcher.run(run)
-        };
-        let ended = tokio::task::spawn_blocking(run)
-            .await
-            .map_err(|error| failed(error.to_string()))?;
-        let output = ended.map_err(|error| match error.kind() {
-            ErrorKind::TimedOut => failed(format!("no answer within {} seconds", HELPER_TIMEOUT.as_secs())),
-            ErrorKind::FileTooLarge => failed(format!("its answer is {error}")),
-            _ => failed(format!("{error}; install it or remove it from the file")),
-        })?;
-        let text = String::from_utf8_lossy(&output.output);
-        if !output.status.success() {
-            // The protocol has no code for "I know none": helpers say it in these words.
-            if text.contains("credentials not found") {
-                return Ok(None);
-            }
-            let said = if text.trim().is_empty() {
-                String::from_utf8_lossy(&output.errors)
-            } else {
-                text
-            };
-            return Err(failed(said.trim().chars().take(500).collect()));
-        }
-        let mut answer: Value = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
-        spell(&mut answer, &["Username", "Secret"]);
-        let answer: HelperAnswer = serde_json::from_value(answer).map_err(|error| failed(error.to_string()))?;
-        let (username, secret) = (answer.username.unwrap_or_default(), answer.secret.unwrap_or_default());
-        if secret.is_empty() {
+        launcher.run(run)
+    };
+    let ended = tokio::task::spawn_blocking(run)
+        .await
+        .map_err(|error| failed(error.to_string()))?;
+    let output = ended.map_err(|error| match error.kind() {
+        ErrorKind::TimedOut => failed(format!("no answer within {} seconds", HELPER_TIMEOUT.as_secs())),
+        ErrorKind::FileTooLarge => failed(format!("its answer is {error}")),
+        _ => failed(format!("{error}; install it or remove it from the file")),
+    })?;
+    let text = String::from_utf8_lossy(&output.output);
+    if !output.status.success() {
+        // The protocol has no code for "I know none": helpers say it in these words.
+        if text.contains("credentials not found") {
             return Ok(None);
         }
-        let origin = format!("{program}, named in {}", self.path.display());
-        let (user, secret) = match username.as_str() {
-            "<token>" => (String::new(), Secret::IdentityToken(secret)),
-            _ => (username, Secret::Password(secret)),
+        let said = if text.trim().is_empty() {
+            String::from_utf8_lossy(&output.errors)
+        } else {
+            text
         };
-        Ok(Some(Credential { user, secret, origin }))
+        return Err(failed(said.trim().chars().take(500).collect()));
     }
+    let mut answer: Value = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+    spell(&mut answer, &["Username", "Secret"]);
+    let answer: HelperAnswer = serde_json::from_value(answer).map_err(|error| failed(error.to_string()))?;
+    let (username, secret) = (answer.username.unwrap_or_default(), answer.secret.unwrap_or_default());
+    if secret.is_empty() {
+        return Ok(None);
+    }
+    let origin = format!("{program}, named in {}", file.display());
+    let (user, secret) = match username.as_str() {
+        "<token>" => (String::new(), Secret::IdentityToken(secret)),
+        _ => (username, Secret::Password(secret)),
+    };
+    Ok(Some(Credential { user, secret, origin }))
 }
 
 #[derive(Deserialize)]
@@ -398,6 +435,8 @@ fn normalize(key: &str) -> String {
         .map_or(key, |rest| rest.split('/').next().unwrap_or(rest))
         .trim_end_matches('/');
     let (host, path) = bare.split_once('/').map_or((bare, ""), |(host, path)| (host, path));
+    // The versions of Docker's API are no repositories either.
+    let path = if matches!(path, "v1" | "v2") { "" } else { path };
     let host = if matches!(host, "index.docker.io" | "registry-1.docker.io") {
         "docker.io"
     } else {
@@ -582,19 +621,91 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn helpers_of_registries_conf_are_asked_in_their_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = file(
+            &folder,
+            "auth.json",
+            &format!(r#"{{"auths":{{"r.io":{}}}}}"#, auth("file")),
+        );
+        let script = file(
+            &folder,
+            "script",
+            "#!/bin/sh\nread -r server\n[ \"$server\" = h.io ] || { echo credentials not found; exit 1; }\necho '{\"Username\":\"helper\",\"Secret\":\"s\"}'\n",
+        );
+        let mut install = std::process::Command::new("install");
+        let install = install.args(["-m", "755"]).arg(script);
+        let goal = folder.path().join("docker-credential-test");
+        assert!(install.arg(goal).status().unwrap().success());
+        for (names, registry, user) in [
+            (&["test", FILES][..], "h.io", Some("helper")),
+            (&["test", FILES], "r.io", Some("file")),
+            (&[FILES, "test"], "h.io", Some("helper")),
+            (&["test"], "r.io", None),
+            (&[FILES], "h.io", None),
+        ] {
+            let helpers = Helpers {
+                names: names.iter().map(|name| (*name).to_owned()).collect(),
+                file: path.clone(),
+            };
+            let mut credentials = Credentials::from_paths(vec![path.clone()])
+                .unwrap()
+                .with_helpers(Some(helpers));
+            credentials.launcher = Launcher::new([("PATH".into(), folder.path().into())]);
+            let found = credentials.find(registry, "a").await.unwrap();
+            assert_eq!(found.map(|found| found.user).as_deref(), user, "{names:?} {registry}");
+        }
+    }
+
+    #[tokio::test]
+    async fn keys_of_every_form_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        for (key, is_found) in [
+            ("r.io", true),
+            ("r.io/", true),
+            ("r.io/v1/", true),
+            ("r.io/v2", true),
+            ("https://r.io/v2/", true),
+            ("r.io/team", true),
+            ("r.io/v3", false),
+            ("r.io/team/x", false),
+        ] {
+            let path = file(
+                &folder,
+                "config.json",
+                &format!(r#"{{"auths":{{"{key}":{}}}}}"#, auth("u")),
+            );
+            let credentials = Credentials::from_paths(vec![path]).unwrap();
+            let found = credentials.find("r.io", "team/operator").await.unwrap();
+            assert_eq!(found.is_some(), is_found, "{key}");
+        }
+    }
+
     #[test]
     fn the_usual_places_follow_the_environment() {
-        let places = usual_places(|name| match name {
-            "HOME" => Some(PathBuf::from("/home/u")),
-            "XDG_RUNTIME_DIR" => Some(PathBuf::from("/run/user/1")),
-            _ => None,
-        });
+        let places = |set: &'static [(&'static str, &'static str)]| {
+            let variable = |name: &str| {
+                let found = set.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| PathBuf::from(value))
+            };
+            usual_places(variable, 7)
+        };
         let expected = [
             "/run/user/1/containers/auth.json",
             "/home/u/.config/containers/auth.json",
             "/home/u/.docker/config.json",
             "/home/u/.dockercfg",
         ];
-        assert_eq!(places, expected.map(PathBuf::from));
+        const USUAL: &[(&str, &str)] = &[("HOME", "/home/u"), ("XDG_RUNTIME_DIR", "/run/user/1")];
+        assert_eq!(places(USUAL), expected.map(PathBuf::from));
+        let expected = [
+            "/d/config.json",
+            "/run/containers/7/auth.json",
+            "/home/u/.config/containers/auth.json",
+            "/home/u/.dockercfg",
+        ];
+        const SET: &[(&str, &str)] = &[("HOME", "/home/u"), ("DOCKER_CONFIG", "/d")];
+        assert_eq!(places(SET), expected.map(PathBuf::from));
     }
 }

@@ -48,6 +48,19 @@ pub enum Error {
         /// Empty, or how often it was tried.
         attempts: String,
     },
+    /// The registry accepts only the media types of OCI.
+    #[error(
+        "{registry} failed to {action}: it answered 415{said}; it does not accept Docker's media types: build the image without --docker, \
+         or let the registry accept them (zot: http.compat \"docker2s2\")"
+    )]
+    DockerMediaType {
+        /// Host of the registry.
+        registry: String,
+        /// The attempted action.
+        action: String,
+        /// The registry's message. Empty or `: …`.
+        said: String,
+    },
     /// No answer came.
     #[error("cannot {action}: {registry} {problem}{attempts}{hint}")]
     Unreachable {

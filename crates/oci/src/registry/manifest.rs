@@ -2,11 +2,11 @@
 
 use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 
-use super::answer::{decoded, is_gzip_encoded};
+use super::answer::{body_text, decoded, is_gzip_encoded, said};
 use super::error::Error;
 use super::peer::Peer;
 use crate::digest::{Algorithm, Digest, Hasher};
-use crate::limits::DOCUMENT_BYTES;
+use crate::limits::{DOCUMENT_BYTES, REFUSAL_BYTES};
 use crate::spec::{Descriptor, check_unambiguous, media_type, media_type_of};
 
 const ACCEPTED: [&str; 5] = [
@@ -118,17 +118,25 @@ impl Peer<'_> {
         Ok((actual, header, bytes))
     }
 
-    /// Stores a manifest or index under a tag or digest.
-    pub(super) async fn put_manifest(&self, version: &str, media_type: &str, bytes: &[u8]) -> Result<(), Error> {
+    /// Stores a manifest or index under a tag or digest. Returns true if the registry has added it to the referrers of its
+    /// subject.
+    pub(super) async fn put_manifest(&self, version: &str, kind: &str, bytes: &[u8]) -> Result<bool, Error> {
         let action = format!("push {}", self.image(version));
         let url = self.url(&format!("manifests/{version}"));
         let response = self
             .send(&action, |http| {
-                http.put(&url).header(CONTENT_TYPE, media_type).body(bytes.to_vec())
+                http.put(&url).header(CONTENT_TYPE, kind).body(bytes.to_vec())
             })
             .await?;
         match response.status().as_u16() {
-            200..=204 => Ok(()),
+            200..=204 => Ok(response.headers().contains_key("oci-subject")),
+            415 if matches!(kind, media_type::DOCKER_MANIFEST | media_type::DOCKER_LIST) => {
+                Err(Error::DockerMediaType {
+                    registry: self.endpoint.host.clone(),
+                    action,
+                    said: said(&body_text(response, REFUSAL_BYTES).await),
+                })
+            }
             _ => Err(self
                 .refused(&action, &format!("repository {}", self.repository), response)
                 .await),

@@ -21,6 +21,7 @@ mod progress;
 mod proxies;
 mod pull;
 mod push;
+mod referrers;
 mod retry;
 mod settings;
 mod transport;
@@ -93,7 +94,7 @@ impl Client {
         // Several TLS providers may be linked in. Ring is ours. An error means that one was chosen before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let registries = Registries::load(options.registries_conf.as_deref())?;
-        let credentials = Credentials::load(options.auth_file.as_deref())?;
+        let credentials = Credentials::load(options.auth_file.as_deref())?.with_helpers(registries.helpers.clone());
         Ok(Self {
             options,
             registries,
@@ -107,16 +108,51 @@ impl Client {
     }
 
     /// The full name of a reference: short names go through the aliases and the one search registry of
-    /// `registries.conf`, and are refused if these do not decide.
+    /// `registries.conf`, and are refused if these do not decide. Docker Hub has several names, and single-word names below
+    /// `library/`.
     pub fn full_name(&self, reference: &Reference) -> Result<Reference, Error> {
-        if !reference.is_short() {
-            return Ok(reference.clone());
+        if let Ok(registry) = reference.registry() {
+            let is_docker_hub = matches!(registry, "docker.io" | "index.docker.io");
+            let registry = if is_docker_hub { "docker.io" } else { registry };
+            return Ok(reference.with_registry(registry));
         }
         match self.registries.complete(reference) {
             Some(full) => Ok(full),
             None => Err(Error::from(super::Error::from(
                 reference.registry().err().unwrap_or(super::InvalidReference::Empty),
             ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_docker_hub_mean_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            Some(path)
+        };
+        let options = Options {
+            auth_file: file("auth.json", "{}"),
+            registries_conf: file("registries.conf", ""),
+            ..Options::default()
+        };
+        let client = Client::new(options, Arc::new(NoProgress)).unwrap();
+        for (name, full) in [
+            ("docker.io/busybox:1", "docker.io/library/busybox:1"),
+            ("docker.io/library/busybox", "docker.io/library/busybox"),
+            ("index.docker.io/library/busybox", "docker.io/library/busybox"),
+            ("index.docker.io/busybox", "docker.io/library/busybox"),
+            ("docker.io/team/a", "docker.io/team/a"),
+            ("quay.io/busybox", "quay.io/busybox"),
+        ] {
+            let name = Reference::parse(name).unwrap();
+            assert_eq!(client.full_name(&name).unwrap().to_string(), full);
         }
     }
 }

@@ -79,6 +79,13 @@ impl Client {
         Ok(())
     }
 
+    /// Reports that an image gets other media types.
+    pub(crate) fn note_conversion(&self, target: impl std::fmt::Display) {
+        self.progress.note(&format!(
+            "{target} does not accept Docker's media types; the image gets those of OCI"
+        ));
+    }
+
     /// The repository to push to, with those on the same registry that may lend blobs.
     async fn pushing(&self, reference: &Reference, related: &[Reference]) -> Result<Peer<'_>, Error> {
         let target = self.registries.target(reference)?;
@@ -109,7 +116,7 @@ impl Peer<'_> {
             let bytes = layout.read_document(&document)?;
             let digest = document.digest.to_string();
             if document.digest != image.digest {
-                self.put_manifest(&digest, &document.media_type, &bytes).await?;
+                self.put_document(&digest, &document, &bytes).await?;
                 continue;
             }
             // A registry names what has a tag by its SHA-256 digest only.
@@ -120,10 +127,10 @@ impl Peer<'_> {
             };
             if tag.is_none() || !is_usual && reference.digest().is_some() {
                 let pinned = reference.digest().map_or(digest, ToString::to_string);
-                self.put_manifest(&pinned, &document.media_type, &bytes).await?;
+                self.put_document(&pinned, &document, &bytes).await?;
             }
             if let Some(tag) = tag {
-                self.put_manifest(tag, &document.media_type, &bytes).await?;
+                self.put_document(tag, &document, &bytes).await?;
             }
         }
         Ok(())

@@ -18,6 +18,16 @@ pub struct Registries {
     rules: Vec<RegistryRule>,
     search: Vec<String>,
     aliases: BTreeMap<String, String>,
+    pub(super) helpers: Option<Helpers>,
+}
+
+/// The credential helpers of all registries.
+#[derive(Debug, Clone)]
+pub(super) struct Helpers {
+    /// Their names in order. `containers-auth.json` means the credential files.
+    pub names: Vec<String>,
+    /// The file with the setting.
+    pub file: PathBuf,
 }
 
 /// Settings for all images whose name starts with a prefix.
@@ -76,9 +86,50 @@ struct File {
     registry: Vec<RegistryTable>,
     #[serde(default)]
     aliases: BTreeMap<String, String>,
+    #[serde(default, rename = "credential-helpers")]
+    credential_helpers: Option<Vec<String>>,
+    /// The first version of the format.
+    #[serde(default)]
+    registries: Option<FirstVersion>,
 }
 
-#[derive(Deserialize)]
+/// The lists of the first version. Each is in a separate table.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct FirstVersion {
+    search: List,
+    insecure: List,
+    block: List,
+}
+
+#[derive(Default, Deserialize)]
+struct List {
+    #[serde(default)]
+    registries: Vec<String>,
+}
+
+impl FirstVersion {
+    fn is_empty(&self) -> bool {
+        let lists = [&self.search, &self.insecure, &self.block];
+        lists.iter().all(|list| list.registries.is_empty())
+    }
+
+    /// The same settings in the second version.
+    fn tables(&self) -> Vec<RegistryTable> {
+        let mut names: Vec<&String> = self.insecure.registries.iter().chain(&self.block.registries).collect();
+        names.sort();
+        names.dedup();
+        let table = |name: &String| RegistryTable {
+            location: name.clone(),
+            insecure: self.insecure.registries.contains(name),
+            blocked: self.block.registries.contains(name),
+            ..RegistryTable::default()
+        };
+        names.into_iter().map(table).collect()
+    }
+}
+
+#[derive(Default, Deserialize)]
 struct RegistryTable {
     #[serde(default)]
     prefix: String,
@@ -162,16 +213,36 @@ impl Registries {
             reason,
         };
         let text = std::str::from_utf8(bytes).map_err(|error| settings(error.to_string()))?;
-        let file: File = toml::from_str(text).map_err(|error| settings(error.to_string()))?;
+        let mut file: File = toml::from_str(text).map_err(|error| settings(error.to_string()))?;
+        if let Some(first) = file.registries.take().filter(|first| !first.is_empty()) {
+            if !file.registry.is_empty() || file.search.as_ref().is_some_and(|search| !search.is_empty()) {
+                let problem = "it mixes version 1 of the format ([registries.search], [registries.insecure], [registries.block]) with version 2";
+                return Err(settings(problem.to_owned()));
+            }
+            file.registry = first.tables();
+            file.search = Some(first.search.registries);
+        }
         if let Some(search) = file.search {
             self.search = search;
         }
+        if let Some(names) = file.credential_helpers.filter(|names| !names.is_empty()) {
+            let file = path.to_owned();
+            self.helpers = Some(Helpers { names, file });
+        }
         self.aliases.extend(file.aliases);
-        for table in file.registry {
-            let rule = RegistryRule::from_table(table, path).map_err(settings)?;
-            // A later file replaces an earlier file's settings for the same prefix.
-            self.rules.retain(|old| old.prefix != rule.prefix);
-            self.rules.push(rule);
+        let tables = file.registry.into_iter();
+        let rules: Vec<RegistryRule> = tables
+            .map(|table| RegistryRule::from_table(table, path))
+            .collect::<Result<_, _>>()
+            .map_err(settings)?;
+        check_conflicts(&rules).map_err(settings)?;
+        // A later file replaces an earlier file's settings for the same prefix. In one file the first counts.
+        self.rules
+            .retain(|old| rules.iter().all(|rule| rule.prefix != old.prefix));
+        for rule in rules {
+            if self.rules.iter().all(|old| old.prefix != rule.prefix) {
+                self.rules.push(rule);
+            }
         }
         Ok(())
     }
@@ -239,6 +310,26 @@ impl Registries {
     }
 }
 
+/// Fails if two tables of one file disagree about a registry: one of them might allow something that the other forbids.
+fn check_conflicts(rules: &[RegistryRule]) -> Result<(), String> {
+    for (number, rule) in rules.iter().enumerate() {
+        for other in rules.iter().take(number).filter(|other| other.place() == rule.place()) {
+            for (name, differs) in [
+                ("insecure", other.insecure != rule.insecure),
+                ("blocked", other.blocked != rule.blocked),
+            ] {
+                if differs {
+                    return Err(format!(
+                        "registry {:?} occurs twice with different values of {name:?}",
+                        rule.place()
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 fn own_source(reference: &Reference, insecure: bool) -> Result<Source, Error> {
     let registry = reference.registry().map_err(crate::Error::from)?.to_owned();
     Ok(Source {
@@ -277,6 +368,15 @@ impl RegistryRule {
             mirrors: mirrors.collect(),
             file: file.to_owned(),
         })
+    }
+
+    /// The registry that the rule is about.
+    fn place(&self) -> &str {
+        if self.location.is_empty() {
+            &self.prefix
+        } else {
+            &self.location
+        }
     }
 
     /// The rest of a name after the prefix, if the name starts with it at a boundary.
@@ -388,6 +488,46 @@ mod tests {
         };
         assert_eq!(full("nginx:1"), "docker.io/library/nginx:1");
         assert_eq!(full("opm:v1"), "quay.io/operator-framework/opm:v1");
+    }
+
+    #[test]
+    fn the_first_version_of_the_format_is_read() {
+        let registries = registries(
+            r#"
+            [registries.search]
+            registries = ["quay.io"]
+            [registries.insecure]
+            registries = ["localhost:5000"]
+            [registries.block]
+            registries = ["docker.io"]
+            "#,
+        );
+        let sources = |name: &str| registries.sources(&Reference::parse(name).unwrap());
+        assert!(sources("localhost:5000/a").unwrap()[0].insecure);
+        assert!(!sources("quay.io/a").unwrap()[0].insecure);
+        assert!(matches!(sources("docker.io/a/b"), Err(Error::Blocked { .. })));
+        let full = registries.complete(&Reference::parse("a").unwrap());
+        assert_eq!(full.unwrap().to_string(), "quay.io/a");
+    }
+
+    #[test]
+    fn tables_that_disagree_are_rejected_or_the_first_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("registries.conf");
+        let load = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            Registries::load(Some(&path))
+        };
+        for text in [
+            "[registries.block]\nregistries=[\"a.io\"]\n[[registry]]\nlocation=\"b.io\"",
+            "[[registry]]\nlocation=\"a.io\"\nblocked=true\n[[registry]]\nlocation=\"a.io\"",
+            "[[registry]]\nprefix=\"b.io\"\nlocation=\"a.io\"\ninsecure=true\n[[registry]]\nlocation=\"a.io\"",
+        ] {
+            assert!(matches!(load(text), Err(Error::Settings { .. })), "{text}");
+        }
+        let text = "[[registry]]\nlocation=\"a.io\"\nblocked=true\n[[registry]]\nprefix=\"a.io\"\nlocation=\"b.io\"";
+        let sources = load(text).unwrap().sources(&Reference::parse("a.io/a").unwrap());
+        assert!(matches!(sources, Err(Error::Blocked { .. })));
     }
 
     #[test]

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use olmkit_oci::registry::Platforms;
-use olmkit_oci::spec::media_type;
-use olmkit_oci::{Layout, sha256};
+use olmkit_oci::source::deliver_saved;
+use olmkit_oci::spec::{Platform, media_type};
+use olmkit_oci::{Layout, Location, archive, deliver, fetch, sha256};
 use serde_json::{Value, json};
 
 use crate::fake::{INDEX, MANIFEST};
@@ -362,4 +363,96 @@ async fn passwords_need_not_be_utf_8() {
     let auth = json!({"auths": {&registry.host: {"auth": encoded}}});
     let (client, _folder) = client(&auth, |_| {});
     pull(&client, &format!("{}/a/b:v1", registry.host)).await.unwrap();
+}
+
+#[tokio::test]
+async fn referrers_are_listed_where_the_registry_does_not_do_it() {
+    let source = Registry::plain();
+    let subject = sha256(b"subject").to_string();
+    let tag = subject.replace(':', "-");
+    let mut digests = Vec::new();
+    for (version, kind) in [("v1", Some("application/x")), ("v2", None)] {
+        let mut more = json!({"subject": descriptor(MANIFEST, b"subject"), "annotations": {"a": version}});
+        if let Some(kind) = kind {
+            more["artifactType"] = kind.into();
+        }
+        let manifest = source.image(&more).1;
+        source.add("a/b", &[version], MANIFEST, &manifest);
+        digests.push(sha256(&manifest).to_string());
+    }
+    let (client, _folder) = client(&json!({}), |_| {});
+    let target = Registry::plain();
+    for version in ["v1", "v2", "v1"] {
+        let (from, to) = (
+            format!("{}/a/b:{version}", source.host),
+            format!("{}/c/d:{version}", target.host),
+        );
+        copy(&client, &from, &to).await.unwrap();
+    }
+    let index: Value = serde_json::from_slice(&target.manifest("c/d", &tag).unwrap()).unwrap();
+    let listed = |field: &str| -> Vec<Value> {
+        let entries = index["manifests"].as_array().unwrap();
+        entries.iter().map(|entry| entry[field].clone()).collect()
+    };
+    assert_eq!(index["mediaType"], INDEX);
+    assert_eq!(listed("digest"), digests);
+    assert_eq!(listed("artifactType"), ["application/x", media_type::OCI_CONFIG]);
+    assert_eq!(listed("annotations"), [json!({"a": "v1"}), json!({"a": "v2"})]);
+    // This registry lists them itself.
+    let subject_header = subject.clone();
+    let target = Registry::changing(
+        |_| None,
+        move |request, answer| {
+            if request.method == "PUT" && request.path.contains("/manifests/") {
+                answer.1.push(("OCI-Subject", subject_header.clone()));
+            }
+        },
+    );
+    let (from, to) = (format!("{}/a/b:v1", source.host), format!("{}/c/d:v1", target.host));
+    copy(&client, &from, &to).await.unwrap();
+    assert!(target.manifest("c/d", "v1").is_some() && target.manifest("c/d", &tag).is_none());
+}
+
+#[tokio::test]
+async fn images_of_docker_archives_get_the_media_types_that_the_registry_accepts() {
+    let source = Registry::plain();
+    source.add_image();
+    let (client, folder) = client(&json!({}), |_| {});
+    let layout = Layout::create(&folder.path().join("layout")).unwrap();
+    let name = format!("{}/a/b:v1", source.host).parse().unwrap();
+    let pulled = client.pull(&name, &layout, &Platforms::All).await.unwrap();
+    let image = layout.image(&pulled.image, &Platform::host());
+    let path = folder.path().join("a.tar");
+    archive::write_docker(&layout, &image.unwrap(), Some("a.io/b:v1"), &path).unwrap();
+    let location = Location::DockerArchive(path, None);
+    let fetched = fetch(&client, &location, &Platforms::All).await.unwrap();
+    assert_eq!(fetched.descriptor.media_type, media_type::DOCKER_MANIFEST);
+    for accepts_docker in [true, false] {
+        let target = Registry::start(move |request| {
+            let is_docker = String::from_utf8_lossy(&request.body).contains(media_type::DOCKER_MANIFEST);
+            (is_docker && !accepts_docker).then(|| answer(415)).flatten()
+        });
+        let place: Location = format!("{}/c/d:v1", target.host).parse().unwrap();
+        let saved = deliver_saved(&client, &fetched.layout, &fetched.descriptor, &place, "latest").await;
+        let delivered = saved.unwrap();
+        let kind = if accepts_docker {
+            media_type::DOCKER_MANIFEST
+        } else {
+            media_type::OCI_MANIFEST
+        };
+        assert_eq!(delivered.media_type, kind);
+        let manifest = target.manifest("c/d", "v1").unwrap();
+        assert_eq!(sha256(&manifest), delivered.digest);
+        let text = String::from_utf8(manifest).unwrap();
+        assert_eq!(text.contains("docker"), accepts_docker, "{text}");
+        // Without this conversion the error names the reason.
+        let error = deliver(&client, &fetched.layout, &fetched.descriptor, &place, "latest", &[]).await;
+        assert_eq!(error.is_ok(), accepts_docker);
+        if let Err(error) = error {
+            assert!(
+                error.to_string().contains("does not accept Docker's media types"),
+                "{error}"
+            );
+        }
+    }
 }
