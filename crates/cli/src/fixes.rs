@@ -10,9 +10,9 @@ use olmkit::fix::{Base, Fix, Fixed, FixedBase, FixedFile, NotFixed, Options, fix
 use olmkit::limits;
 use olmkit::object::UntrustedText;
 use olmkit::validate::source::Source;
-use similar::TextDiff;
 
 use crate::terminal;
+use crate::unified::unified;
 
 // Flags for fixes. No doc comment: the commands that flatten this would show it as their own help.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -240,7 +240,8 @@ fn write(directory: &Path, files: &[FixedFile]) -> anyhow::Result<()> {
             "cannot fix {}: it is a symbolic link; fix its target",
             path.display()
         );
-        let now = std::fs::read(&path).with_context(|| format!("reading {} failed", path.display()))?;
+        let now = limits::read_file(&path, &limits::BUNDLE_BYTES)
+            .with_context(|| format!("reading {} failed", path.display()))?;
         anyhow::ensure!(
             now == file.before.as_bytes(),
             "{} was changed by another program and is not fixed; run the command again",
@@ -255,8 +256,7 @@ fn print_diff(directory: &Path, files: &[FixedFile]) -> anyhow::Result<()> {
     let mut out = terminal::document();
     for file in files {
         let path = directory.join(&file.path).display().to_string();
-        let diff = TextDiff::from_lines(&file.before, &file.after);
-        write!(out, "{}", diff.unified_diff().header(&path, &path))?;
+        write!(out, "{}", unified(&path, &file.before, &file.after))?;
     }
     Ok(())
 }

@@ -43,6 +43,7 @@ mod scorecard;
 mod signals;
 mod stdin;
 mod subscribe;
+mod unified;
 mod update;
 mod version;
 

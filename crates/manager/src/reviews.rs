@@ -5,7 +5,7 @@
 use std::{
     collections::BTreeMap,
     future::Future,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -15,7 +15,7 @@ use k8s_openapi::api::{
 };
 use kube::{Api, Client, api::PostParams};
 use tokio::{
-    sync::Semaphore,
+    sync::{Semaphore, SemaphorePermit},
     time::{Instant, sleep_until, timeout},
 };
 
@@ -31,7 +31,7 @@ const QUESTIONS: usize = 4;
 const PACE: Duration = Duration::from_millis(125);
 /// Between two questions about tokens that were right before: two in a second, which a flood of wrong ones does not take.
 const PACE_KNOWN: Duration = Duration::from_millis(500);
-/// A question that would wait for longer than this for its turn is not asked.
+/// So many questions wait for their turn as have one within this time. Further ones are not asked.
 const TURN: Duration = Duration::from_secs(2);
 /// How long a token that was right is known as one.
 const KNOWN: Duration = Duration::from_secs(3600);
@@ -68,7 +68,7 @@ type Key = (String, String, String);
 pub struct Reviews<A = ApiServer> {
     authority: A,
     known: Mutex<BTreeMap<Key, (Instant, Verdict)>>,
-    questions: Arc<Semaphore>,
+    questions: Semaphore,
     pace: Pace,
     pace_known: Pace,
 }
@@ -76,31 +76,30 @@ pub struct Reviews<A = ApiServer> {
 /// Spreads questions over time.
 struct Pace {
     gap: Duration,
-    next: Mutex<Instant>,
+    /// Those that wait for their turn.
+    waiting: Semaphore,
+    /// Earliest time of the next question.
+    next: tokio::sync::Mutex<Instant>,
 }
 
 impl Pace {
     fn new(gap: Duration) -> Self {
         Self {
             gap,
-            next: Mutex::new(Instant::now()),
+            waiting: Semaphore::new(usize::try_from(TURN.as_millis() / gap.as_millis()).unwrap_or(1)),
+            next: tokio::sync::Mutex::new(Instant::now()),
         }
     }
 
-    /// Waits for a turn. False if too many wait.
-    async fn turn(&self) -> bool {
-        let turn = {
-            let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-            let (now, turn) = (Instant::now(), *next);
-            if turn.saturating_duration_since(now) > TURN {
-                return false;
-            }
-            let turn = turn.max(now);
-            *next = turn + self.gap;
-            turn
-        };
-        sleep_until(turn).await;
-        true
+    /// Waits for a turn, and for one of `questions` before that: if the API server answers slowly and then at once, those
+    /// that have waited must not ask together. `None` if too many wait.
+    async fn turn<'q>(&self, questions: &'q Semaphore) -> Option<SemaphorePermit<'q>> {
+        let _waits = self.waiting.try_acquire().ok()?;
+        let mut next = self.next.lock().await;
+        let question = questions.acquire().await.ok()?;
+        sleep_until(*next).await;
+        *next = Instant::now() + self.gap;
+        Some(question)
     }
 }
 
@@ -110,7 +109,7 @@ impl<A: Authority> Reviews<A> {
         Self {
             authority,
             known: Mutex::default(),
-            questions: Arc::new(Semaphore::new(QUESTIONS)),
+            questions: Semaphore::new(QUESTIONS),
             pace: Pace::new(PACE),
             pace_known: Pace::new(PACE_KNOWN),
         }
@@ -131,10 +130,9 @@ impl<A: Authority> Reviews<A> {
             } else {
                 &self.pace
             };
-            if !pace.turn().await {
+            let Some(_question) = pace.turn(&self.questions).await else {
                 return Err("too many requests with unknown tokens".to_owned());
-            }
-            let _question = self.questions.acquire().await.map_err(|error| error.to_string())?;
+            };
             // Another request may have asked in between.
             match self.remembered(&key) {
                 Some(verdict) => Ok(verdict),
@@ -407,5 +405,117 @@ mod tests {
             Verdict::Allowed
         );
         assert_eq!(known.asked.load(Ordering::Relaxed), before);
+    }
+
+    /// Answers as told, and remembers when it was asked.
+    struct Told {
+        user: Mutex<Option<UserInfo>>,
+        takes: Mutex<Duration>,
+        asked: Mutex<Vec<Instant>>,
+    }
+
+    impl Authority for &'static Told {
+        async fn user(&self, _token: &str) -> Result<Option<UserInfo>, String> {
+            self.asked.lock().unwrap().push(Instant::now());
+            let takes = *self.takes.lock().unwrap();
+            tokio::time::sleep(takes).await;
+            Ok(self.user.lock().unwrap().clone())
+        }
+
+        async fn may(&self, _user: UserInfo, _verb: &str, _path: &str) -> Result<bool, String> {
+            Ok(true)
+        }
+    }
+
+    impl Told {
+        fn new() -> (&'static Told, Reviews<&'static Told>) {
+            let told: &'static Told = Box::leak(Box::new(Told {
+                user: Mutex::new(None),
+                takes: Mutex::new(Duration::ZERO),
+                asked: Mutex::default(),
+            }));
+            (told, Reviews::new(told))
+        }
+
+        fn count(&self) -> usize {
+            self.asked.lock().unwrap().len()
+        }
+    }
+
+    async fn read_with<A: Authority>(reviews: &Reviews<A>, token: &str) -> Verdict {
+        reviews
+            .verdict(Some(&format!("Bearer {token}")), "get", "/metrics")
+            .await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_revoked_token_works_for_60_seconds_and_no_longer() {
+        let (told, reviews) = Told::new();
+        *told.user.lock().unwrap() = Some(UserInfo::default());
+        assert_eq!(read_with(&reviews, "a").await, Verdict::Allowed);
+        *told.user.lock().unwrap() = None;
+        // Requests in between do not prolong it.
+        for _ in 0..59 {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            assert_eq!(read_with(&reviews, "a").await, Verdict::Allowed);
+        }
+        assert_eq!(told.count(), 1);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(read_with(&reviews, "a").await, Verdict::Unauthenticated);
+        assert_eq!(told.count(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rejection_is_believed_for_10_seconds() {
+        let (told, reviews) = Told::new();
+        assert_eq!(read_with(&reviews, "a").await, Verdict::Unauthenticated);
+        *told.user.lock().unwrap() = Some(UserInfo::default());
+        for _ in 0..9 {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            assert_eq!(read_with(&reviews, "a").await, Verdict::Unauthenticated);
+        }
+        assert_eq!(told.count(), 1);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(read_with(&reviews, "a").await, Verdict::Allowed);
+        assert_eq!(told.count(), 2);
+    }
+
+    /// The API server does not answer for some seconds, and then at once.
+    #[tokio::test(start_paused = true)]
+    async fn questions_that_have_waited_are_not_asked_all_at_once() {
+        let (told, reviews) = Told::new();
+        *told.user.lock().unwrap() = Some(UserInfo::default());
+        let accepted: Vec<String> = (0..8).map(|number| format!("accepted{number}")).collect();
+        for token in &accepted {
+            assert_eq!(read_with(&reviews, token).await, Verdict::Allowed);
+        }
+        tokio::time::sleep(BELIEVED).await;
+        told.asked.lock().unwrap().clear();
+        *told.takes.lock().unwrap() = Duration::from_secs(8);
+        let requests = (0..1_200_u32).map(|number| {
+            let token = match number % 40 {
+                0 => accepted[number as usize / 40 % 8].clone(),
+                _ => number.to_string(),
+            };
+            let reviews = &reviews;
+            async move {
+                tokio::time::sleep(Duration::from_millis(20) * number).await;
+                read_with(reviews, &token).await
+            }
+        });
+        let (verdicts, ()) = tokio::join!(futures::future::join_all(requests), async {
+            tokio::time::sleep(Duration::from_secs(6)).await;
+            *told.takes.lock().unwrap() = Duration::ZERO;
+        });
+        let asked = told.asked.lock().unwrap().clone();
+        for (at, first) in asked.iter().enumerate() {
+            let within = asked[at..]
+                .iter()
+                .filter(|other| **other - *first < Duration::from_secs(1));
+            let within = within.count();
+            assert!(within <= 10, "{within} questions in a second");
+        }
+        assert!(asked.len() > 50, "{}", asked.len());
+        assert!(verdicts.contains(&Verdict::Allowed));
     }
 }

@@ -36,14 +36,8 @@ pub(crate) fn same(a: &Bundle, b: &Bundle) -> Result<bool, Raise> {
 /// The bundles in a channel, oldest first.
 pub(crate) fn channel_bundles<'a>(operator: &'a Operator, channel: &str) -> Result<Vec<&'a Bundle>, Raise> {
     let mut sorted: Vec<&Bundle> = Vec::new();
-    let mut in_channel = Vec::new();
-    for bundle in &operator.bundles {
-        if bundle.channels()?.contains(channel) {
-            in_channel.push(bundle);
-        }
-    }
     // Lexical and semantic order do not go together, so this need not be an order at all: the library's sort must not see it.
-    for bundle in in_channel {
+    for bundle in operator.in_channel(channel)? {
         let (mut low, mut high) = (0, sorted.len());
         while low < high {
             let middle = usize::midpoint(low, high);
@@ -91,31 +85,44 @@ fn replaces_graph<'a>(bundles: &[&'a Bundle]) -> Result<Graph<'a>, Raise> {
     for bundle in bundles {
         by_version.insert(bundle.name()?.version.as_str(), bundle);
     }
-    let mut graph = Graph::new();
-    let mut edge = |old: &'a Bundle, new: &'a Bundle| {
-        let newer = graph.entry(old.version.as_str()).or_default();
-        if !newer.iter().any(|bundle| bundle.version == new.version) {
-            newer.push(new);
-        }
-    };
-    for bundle in bundles {
-        for old in skipped(bundle, &by_version)? {
-            edge(old, bundle);
+    let versions: Versions<'_> = by_version
+        .iter()
+        .map(|(version, bundle)| (*bundle, Semantic::parse(version)))
+        .collect();
+    // For each bundle the positions of those that replace it, first by range, then by name. Both ascend, so a repeated one is
+    // the last one or found by a binary search.
+    let mut edges: BTreeMap<&str, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
+    for (at, bundle) in bundles.iter().enumerate() {
+        for old in skipped(bundle, &versions)? {
+            let (by_range, _) = edges.entry(old.version.as_str()).or_default();
+            if by_range.last() != Some(&at) {
+                by_range.push(at);
+            }
         }
     }
-    for bundle in bundles {
+    for (at, bundle) in bundles.iter().enumerate() {
         for name in replaced(bundle)? {
             let Some((_, version)) = name.text.split_once('.') else {
                 let problem = format!("{bundle} has invalid 'replaces' field: {}", one_quoted(&name.text));
                 return Err(Raise::value(problem).in_file(&name.file).at(name.at));
             };
             if let Some(old) = by_version.get(version.trim_start_matches('v')) {
-                edge(old, bundle);
+                let (by_range, by_name) = edges.entry(old.version.as_str()).or_default();
+                if by_range.binary_search(&at).is_err() && by_name.last() != Some(&at) {
+                    by_name.push(at);
+                }
             }
         }
     }
-    Ok(graph)
+    let newer = |(by_range, by_name): (Vec<usize>, Vec<usize>)| {
+        let positions = by_range.into_iter().chain(by_name);
+        positions.filter_map(|at| bundles.get(at).copied()).collect()
+    };
+    Ok(edges.into_iter().map(|(old, edges)| (old, newer(edges))).collect())
 }
+
+/// Bundles with their versions, or why one is not semantic.
+type Versions<'a> = Vec<(&'a Bundle, Result<Semantic, String>)>;
 
 /// A string in single quotes, as the pipeline prints names.
 fn one_quoted(text: &str) -> String {
@@ -123,7 +130,7 @@ fn one_quoted(text: &str) -> String {
 }
 
 /// The bundles in the bundle's `olm.skipRange`.
-fn skipped<'a>(bundle: &Bundle, by_version: &BTreeMap<&str, &'a Bundle>) -> Result<Vec<&'a Bundle>, Raise> {
+fn skipped<'a>(bundle: &Bundle, versions: &Versions<'a>) -> Result<Vec<&'a Bundle>, Raise> {
     let facts = bundle.facts();
     let document = facts.skip_range.as_ref().map_err(Clone::clone)?;
     let view = document.view();
@@ -136,10 +143,11 @@ fn skipped<'a>(bundle: &Bundle, by_version: &BTreeMap<&str, &'a Bundle>) -> Resu
         Err(NpmError::Crash) => return Err(view.raise("olm.skipRange is not a range")),
     };
     let mut found = Vec::new();
-    for (version, old) in by_version {
-        let semantic =
-            Semantic::parse(version).map_err(|problem| Raise::value(problem).in_file(view.file).at(view.at))?;
-        if range.contains(&semantic) {
+    for (old, semantic) in versions {
+        let semantic = semantic
+            .as_ref()
+            .map_err(|problem| Raise::value(problem.clone()).in_file(view.file).at(view.at))?;
+        if range.contains(semantic) {
             found.push(*old);
         }
     }
@@ -196,6 +204,7 @@ pub(crate) fn back_edge<'a>(graph: &Graph<'a>, bundles: &[&'a Bundle]) -> Option
         }
         // Bundles on the way here, each with how many of its edges were followed.
         let mut path: Vec<(&'a Bundle, usize)> = vec![(start, 0)];
+        let mut on_path: BTreeSet<&str> = BTreeSet::from([start.version.as_str()]);
         done.insert(&start.version);
         while let Some((node, followed)) = path.last_mut() {
             let node = *node;
@@ -206,11 +215,13 @@ pub(crate) fn back_edge<'a>(graph: &Graph<'a>, bundles: &[&'a Bundle]) -> Option
             *followed += 1;
             let Some(next) = next else {
                 path.pop();
+                on_path.remove(node.version.as_str());
                 continue;
             };
             if done.insert(&next.version) {
                 path.push((next, 0));
-            } else if path.iter().any(|(bundle, _)| bundle.version == next.version) {
+                on_path.insert(&next.version);
+            } else if on_path.contains(next.version.as_str()) {
                 return Some((node, next));
             }
         }

@@ -1,5 +1,6 @@
 //! An operator repository: operators with their bundles, and catalogs.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::bundle::Bundle;
@@ -94,6 +95,7 @@ impl Repository {
                 name: name.to_owned(),
                 bundles: versions.into_iter().map(of).collect(),
                 config: OnceLock::new(),
+                channels: OnceLock::new(),
             }
         })
     }
@@ -178,9 +180,27 @@ pub struct Operator {
     pub(crate) name: String,
     pub(crate) bundles: Vec<Bundle>,
     config: OnceLock<Result<Document, Raise>>,
+    /// The positions of the bundles in each channel.
+    channels: OnceLock<Result<BTreeMap<String, Vec<usize>>, Raise>>,
 }
 
 impl Operator {
+    /// The bundles in a channel, in the order of [`Self::bundles`]. Thousands of bundles may have hundreds of channels each.
+    pub(crate) fn in_channel(&self, channel: &str) -> Result<Vec<&Bundle>, Raise> {
+        let read = || {
+            let mut channels: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+            for (at, bundle) in self.bundles.iter().enumerate() {
+                for name in bundle.channels()? {
+                    channels.entry(name.clone()).or_default().push(at);
+                }
+            }
+            Ok(channels)
+        };
+        let channels = self.channels.get_or_init(read).as_ref().map_err(Clone::clone)?;
+        let positions = channels.get(channel).into_iter().flatten();
+        Ok(positions.filter_map(|at| self.bundles.get(*at)).collect())
+    }
+
     /// `ci.yaml`. An empty mapping without one.
     pub(crate) fn config(&self) -> Result<&Document, Raise> {
         let read = || optional(&*self.files, &format!("operators/{}/ci.yaml", self.name));

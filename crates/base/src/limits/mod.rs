@@ -212,6 +212,14 @@ pub static SETTINGS_FILE: Limit = Limit::new(
     "a settings file: PROJECT, package.yaml, olmkit.toml, baselines, icons, descriptions, categories, image digests",
 );
 
+/// A file of OLM's manifests.
+pub static OLM_MANIFESTS: Limit = Limit::new(
+    "olm-manifests",
+    Unit::Bytes,
+    16 << 20,
+    "a file with OLM's own manifests for `olm install`",
+);
+
 /// One YAML document, or JSON value of a catalog.
 pub static YAML_DOCUMENT: Limit = Limit::fixed(
     "yaml-document",
@@ -365,6 +373,7 @@ pub static ALL: &[&Limit] = &[
     &GENERATE_INPUT,
     &SOURCE_FILE,
     &SETTINGS_FILE,
+    &OLM_MANIFESTS,
     &YAML_DOCUMENT,
     &YAML_NODES,
     &YAML_DEPTH,

@@ -1,6 +1,7 @@
 //! Objects grouped by their purpose in the bundle, each in the form of its Go type.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -11,7 +12,8 @@ use olmkit_go::structs::encode;
 /// A webhook of an admission configuration.
 #[derive(Debug, Clone)]
 pub(super) struct Webhook {
-    pub configuration: Document,
+    /// Shared by all webhooks in it, of which there may be thousands.
+    pub configuration: Arc<Typed>,
     pub value: Value,
 }
 
@@ -33,6 +35,19 @@ pub(super) struct Collection {
     pub custom_resources: Vec<Document>,
     pub scorecard: Option<Typed>,
     pub others: Vec<Document>,
+}
+
+impl Collection {
+    /// The admission configurations that have webhooks, each once.
+    pub(super) fn configurations(&self) -> impl Iterator<Item = &Typed> {
+        let mut before: Option<&Arc<Typed>> = None;
+        let hooks = self.validating.iter().chain(&self.mutating);
+        hooks.filter_map(move |hook| {
+            let is_same = before.is_some_and(|before| Arc::ptr_eq(before, &hook.configuration));
+            before = Some(&hook.configuration);
+            (!is_same).then_some(&*hook.configuration)
+        })
+    }
 }
 
 pub(super) const RBAC: &str = "rbac.authorization.k8s.io";
@@ -134,10 +149,10 @@ pub(super) fn typed(document: Document, key: &str) -> Result<Typed, Error> {
 }
 
 fn webhooks(document: Document, key: &str, into: &mut Vec<Webhook>) -> Result<(), Error> {
-    let configuration = typed(document, key)?;
+    let configuration = Arc::new(typed(document, key)?);
     for value in configuration.list("/webhooks") {
         into.push(Webhook {
-            configuration: configuration.document.clone(),
+            configuration: Arc::clone(&configuration),
             value: value.clone(),
         });
     }

@@ -158,15 +158,11 @@ fn texts(object: &Typed, pointer: &str) -> Vec<String> {
 
 /// Labels and annotations of webhook configurations, which OLM makes from the ClusterServiceVersion.
 fn configurations(found: &Collection, losses: &Losses<'_>, notices: &mut Vec<Notice>) {
-    for hook in found.validating.iter().chain(&found.mutating) {
-        let typed = Typed {
-            document: hook.configuration.clone(),
-            value: hook.configuration.value.clone(),
-        };
+    for typed in found.configurations() {
         let annotations: Vec<&str> = BOOKKEEPING.iter().chain(&CERTIFICATES).copied().collect();
         for (field, lost) in [
-            ("annotations", keys(&typed, "/metadata/annotations", &annotations)),
-            ("labels", losses.labels(&typed)),
+            ("annotations", keys(typed, "/metadata/annotations", &annotations)),
+            ("labels", losses.labels(typed)),
         ] {
             let reason = "OLM makes the configuration without them";
             notices.extend(losses.of(&typed.document, field, &lost, reason));

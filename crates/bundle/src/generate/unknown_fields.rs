@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::collect::Collection;
 use super::typed::Typed;
 use super::{Notice, Weight};
-use olmkit_go::structs::encode;
 
 /// Most fields that a notice lists.
 const LISTED: usize = 10;
@@ -24,12 +23,7 @@ pub(super) fn report(found: &Collection, notices: &mut Vec<Notice>) {
         &found.definitions,
     ];
     notices.extend(lists.into_iter().flatten().filter_map(notice));
-    for hook in found.validating.iter().chain(&found.mutating) {
-        let document = hook.configuration.clone();
-        if let Ok(value) = encode::decode(&document.untyped, document.kind()) {
-            notices.extend(notice(&Typed { document, value }));
-        }
-    }
+    notices.extend(found.configurations().filter_map(notice));
 }
 
 /// The notice about the unknown fields of an object.

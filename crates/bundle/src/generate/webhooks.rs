@@ -9,6 +9,7 @@ use super::collect::{Collection, Webhook};
 use super::typed::Typed;
 use super::{Notice, Origin, Weight};
 use crate::ports::target_ports;
+use olmkit_base::limits;
 
 const DEFAULT_PORT: i64 = 443;
 
@@ -70,9 +71,10 @@ fn admission(found: &Collection, hook: &Webhook, kind: &str, notices: &mut Vec<N
     let mut notice = |weight: Weight, message: String, hint: &str| {
         notices.push(Notice {
             weight,
-            origin: hook.configuration.origin.clone(),
-            object: hook.configuration.object(),
-            message: format!("webhook {name:?} {message}"),
+            origin: hook.configuration.document.origin.clone(),
+            object: hook.configuration.document.object(),
+            // It may name each of thousands of Deployments.
+            message: limits::message(format!("webhook {name:?} {message}")),
             hint: hint.to_owned(),
         });
     };
@@ -409,6 +411,6 @@ pub(super) fn origins(found: &Collection) -> Vec<Origin> {
         .validating
         .iter()
         .chain(&found.mutating)
-        .map(|hook| hook.configuration.origin.clone())
+        .map(|hook| hook.configuration.document.origin.clone())
         .collect()
 }

@@ -26,6 +26,7 @@ mod kinds;
 mod kubeconfigs;
 mod late_pass;
 mod lints;
+mod malformed;
 mod migrate;
 mod offered;
 mod olm_release;

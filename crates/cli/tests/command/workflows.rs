@@ -14,12 +14,25 @@ fn documents() -> Vec<(PathBuf, Value)> {
         .collect();
     paths.push(test_support::repository("action.yml"));
     paths.sort();
-    let read = |path: PathBuf| {
-        let text = std::fs::read_to_string(&path).unwrap();
-        let value = olmkit::yaml::parse(text.as_bytes()).unwrap().to_json().unwrap();
-        (path, value)
-    };
     paths.into_iter().map(read).collect()
+}
+
+/// A new project.
+fn scaffold() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    assert_cmd::Command::cargo_bin("olmkit")
+        .unwrap()
+        .args(["init", "--domain", "example.com", "--project-name", "demo"])
+        .current_dir(folder.path())
+        .assert()
+        .success();
+    folder
+}
+
+fn read(path: PathBuf) -> (PathBuf, Value) {
+    let text = std::fs::read_to_string(&path).unwrap();
+    let value = olmkit::yaml::parse(text.as_bytes()).unwrap().to_json().unwrap();
+    (path, value)
 }
 
 /// The jobs of a workflow. An action has one job without a name.
@@ -36,8 +49,11 @@ fn steps(job: &Value) -> &[Value] {
 
 #[test]
 fn actions_are_pinned_by_digest_and_leave_no_credentials() {
+    let project = scaffold();
+    let of_project = read(project.path().join(".github/workflows/test.yml"));
+    assert_eq!(of_project.1["permissions"], serde_json::json!({"contents": "read"}));
     let mut used = 0;
-    for (path, document) in documents() {
+    for (path, document) in documents().into_iter().chain([of_project]) {
         for (job, step) in jobs(&document)
             .iter()
             .flat_map(|(name, job)| steps(job).iter().map(move |step| (name, step)))
@@ -119,6 +135,36 @@ fn nothing_is_compiled_beside_a_token() {
     assert_eq!(privileged, ["crates", "publish"]);
 }
 
+/// An image must not change with a tag or a newer dependency.
+#[test]
+fn a_dockerfile_builds_locked_dependencies_from_a_certain_image() {
+    let project = scaffold();
+    let text = std::fs::read_to_string(project.path().join("Dockerfile")).unwrap();
+    let mut bases = text.lines().filter_map(|line| line.strip_prefix("FROM "));
+    let is_certain = |base: &str| {
+        let image = base.split(' ').next().unwrap();
+        let version = image
+            .split_once(':')
+            .map(|(_, tag)| tag.split('-').next().unwrap().split('.'));
+        let all_numbers = |parts: std::str::Split<'_, char>| {
+            let numbers: Vec<&str> = parts.collect();
+            numbers.len() == 3 && numbers.iter().all(|number| number.parse::<u32>().is_ok())
+        };
+        image == "scratch" || image.contains("@sha256:") || version.is_some_and(all_numbers)
+    };
+    assert!(bases.clone().count() == 2 && bases.all(is_certain), "{text}");
+    assert!(text.contains("add the digest that `docker pull` prints"), "{text}");
+    let mut compiled = text
+        .split("RUN ")
+        .skip(1)
+        .flat_map(|run| run.split("&&"))
+        .filter(|run| run.contains("cargo "));
+    assert!(
+        compiled.clone().count() == 1 && compiled.all(|run| run.contains("cargo build --locked")),
+        "{text}"
+    );
+}
+
 /// The author of a pull request writes the comments and may choose the name of the bundle.
 #[test]
 fn a_bundle_turns_no_finding_of_the_action_off() {
@@ -166,4 +212,60 @@ fn a_bundle_turns_no_finding_of_the_action_off() {
         let outputs = std::fs::read_to_string(root.path().join("output")).unwrap();
         assert!(outputs.ends_with("status=1\n"), "{outputs}");
     }
+}
+
+/// Whoever replaces a release's archive also replaces its checksums.
+#[test]
+fn the_action_uses_no_binary_without_an_attestation() {
+    let action = documents().into_iter().find(|(path, _)| path.ends_with("action.yml"));
+    let action = action.unwrap().1;
+    let step = steps(&action["runs"])
+        .iter()
+        .find(|step| step["name"] == "Install olmkit");
+    let script = step.unwrap()["run"].as_str().unwrap();
+    let install = |attested: bool, repository: &str| {
+        let root = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            use std::os::unix::fs::PermissionsExt as _;
+            let path = root.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        // The archive and its sum, as a release has them.
+        write(
+            "bin/gh",
+            "#!/bin/sh\nset -e\necho \"$*\" >> calls\ncase \"$1 $2\" in\n'release download')\n  mkdir olmkit-1.0.0-linux-amd64\n  \
+             tar -czf olmkit-1.0.0-linux-amd64.tar.gz olmkit-1.0.0-linux-amd64\n  rmdir olmkit-1.0.0-linux-amd64\n  \
+             sha256sum olmkit-1.0.0-linux-amd64.tar.gz > SHA256SUMS ;;\n'attestation verify') [ -z \"$FORGED\" ] ;;\nesac\n",
+        );
+        let mut search = vec![root.path().join("bin")];
+        search.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap()));
+        let output = std::process::Command::new("bash")
+            .args(["-eo", "pipefail", "-c", script])
+            .current_dir(root.path())
+            .env("PATH", std::env::join_paths(&search).unwrap())
+            .env("RUNNER_TEMP", root.path())
+            .env("RUNNER_OS", "Linux")
+            .env("RUNNER_ARCH", "X64")
+            .env("GITHUB_PATH", root.path().join("path"))
+            .env("VERSION", "1.0.0")
+            .env("REPOSITORY", repository)
+            .env("FORGED", if attested { "" } else { "yes" })
+            .output()
+            .unwrap();
+        let calls = std::fs::read_to_string(root.path().join("calls")).unwrap_or_default();
+        let used = std::fs::read_to_string(root.path().join("path")).unwrap_or_default();
+        let unpacked = root.path().join("olmkit-1.0.0-linux-amd64").exists();
+        assert_eq!(output.status.success(), unpacked, "{output:?}");
+        assert_eq!(unpacked, !used.is_empty(), "{used}");
+        (unpacked, calls)
+    };
+    let (used, calls) = install(true, "owner/name");
+    assert!(used, "{calls}");
+    let verified = "attestation verify olmkit-1.0.0-linux-amd64.tar.gz --repo owner/name --signer-workflow owner/name/.github/workflows/release.yml";
+    assert!(calls.contains(verified), "{calls}");
+    assert!(!install(false, "owner/name").0);
+    // No other repository is asked instead.
+    assert_eq!(install(true, ""), (false, String::new()));
 }

@@ -7,6 +7,7 @@ use olmkit::diagnostics::Severity;
 use olmkit::limits;
 use serde::Serialize;
 
+use super::names;
 use super::object_ref::ObjectRef;
 
 macro_rules! codes {
@@ -316,6 +317,10 @@ pub fn sorted(mut causes: Vec<Cause>) -> Vec<Cause> {
     causes
 }
 
+/// Causes of one kind that are listed. A tenant can create thousands of objects, and each package in their namespace
+/// would list them all.
+pub const MOST_LISTED: usize = 10;
+
 /// Returns true if any cause is an error.
 pub fn has_errors(causes: &[Cause]) -> bool {
     causes.iter().any(|cause| cause.severity == Severity::Error)
@@ -336,8 +341,8 @@ pub fn left_alone(object: ObjectRef, package: &str, author: &str, instead: &str)
         .unwrap_or_default();
     let remedy = format!(
         "{instead}; or, if it is unused, delete it: kubectl{namespace} delete {} {}",
-        object.kind.resource(),
-        object.name
+        names::word(&object.kind.resource()),
+        names::word(&object.name)
     );
     Cause::lasting(
         Code::NameTaken,

@@ -11,5 +11,5 @@ pub mod operator_pods;
 pub mod origin;
 pub mod owned;
 pub mod ownership;
-mod path;
+pub(crate) mod path;
 pub mod removal;

@@ -39,17 +39,22 @@ pub(crate) fn collection(kind: &Kind, namespace: Option<&str>) -> Result<Request
     Ok(Request::new(kind.path(namespace)))
 }
 
-/// Accepts one segment of a path as Kubernetes does: any name without a slash, a percent sign or a character that ends
-/// a path, other than `.` and `..`.
+/// Returns true if an object can have this name: it is one segment of a path. Kubernetes accepts any name without a slash,
+/// a percent sign or a character that ends a path, other than `.` and `..`. A name in a cluster object's field is not
+/// checked by the API server.
+pub(crate) fn is_segment(name: &str) -> bool {
+    !matches!(name, "" | "." | "..")
+        && name
+            .chars()
+            .all(|c| c.is_ascii_graphic() && !matches!(c, '/' | '\\' | '%' | '?' | '#'))
+}
+
+/// Accepts one segment of a path.
 ///
 /// # Errors
 /// [`Error::BuildRequest`].
 pub(crate) fn checked(verb: &'static str, object: &impl fmt::Display, segment: &str) -> Result<(), Error> {
-    let is_fine = !matches!(segment, "" | "." | "..")
-        && segment
-            .chars()
-            .all(|c| c.is_ascii_graphic() && !matches!(c, '/' | '\\' | '%' | '?' | '#'));
-    if is_fine {
+    if is_segment(segment) {
         return Ok(());
     }
     Err(Error::BuildRequest {

@@ -11,9 +11,9 @@ use serde_json::Value;
 use crate::base::cause::{Cause, Code};
 use crate::base::error::Error;
 use crate::base::json::text;
-use crate::base::kinds;
 use crate::base::object_ref::ObjectRef;
 use crate::base::reporter::{ProgressLog, Step};
+use crate::base::{kinds, names};
 
 /// Removes objects and reports each removed one. `removed` collects them. Returns the objects that still exist at the
 /// end of the time limit.
@@ -166,6 +166,7 @@ pub(crate) fn blocked(object: &ObjectRef, value: &Value, operators: &[Value], in
         finalizers.join(", ")
     };
     let resource = object.kind.resource();
+    let resource = names::word(&resource);
     let namespace = object
         .namespace
         .as_ref()
@@ -173,7 +174,7 @@ pub(crate) fn blocked(object: &ObjectRef, value: &Value, operators: &[Value], in
         .unwrap_or_default();
     let force = format!(
         "kubectl{namespace} patch {resource} {} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'",
-        object.name
+        names::word(&object.name)
     );
     if value.pointer("/metadata/deletionTimestamp").is_none() {
         return Cause::passing(
@@ -269,6 +270,17 @@ mod tests {
                 .contains("olmkit cleanup cache --delete-all=false, or kubectl")
         );
         assert!(blocked(&object, &value, &[], None).likely.contains("no longer exists"));
+    }
+
+    /// The API server accepts almost any name of a ClusterRole.
+    #[test]
+    fn names_of_objects_are_quoted_in_commands() {
+        let object = ObjectRef::cluster(kinds::cluster_role(), "a$(id)");
+        let value = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x"]}});
+        let cause = blocked(&object, &value, &[], None);
+        assert!(cause.remedy.contains("io 'a$(id)' --type=merge"), "{}", cause.remedy);
+        let cause = crate::base::cause::name_taken(object, "kubectl created it");
+        assert!(cause.remedy.ends_with("io 'a$(id)'"), "{}", cause.remedy);
     }
 
     #[test]

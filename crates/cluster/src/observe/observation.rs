@@ -15,6 +15,7 @@ use crate::base::object_ref::ObjectRef;
 use crate::kube::client::Cluster;
 use crate::kube::conditions::Conditions as _;
 use crate::kube::crd::CrdState;
+use crate::kube::path::is_segment;
 use olmkit::types::{CatalogSource, DeployedCsv, InstallPlan, OperatorGroup, Subscription};
 
 /// OLM's own state.
@@ -153,7 +154,8 @@ impl Observation {
             self.subscriptions
                 .iter()
                 .map(|found| found.spec.source_namespace.clone())
-                .filter(|name| !name.is_empty()),
+                // Any text. A namespace that cannot exist has no catalogs.
+                .filter(|name| is_segment(name)),
         );
         (self.catalogs, self.pods, self.events, self.jobs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for name in &namespaces {

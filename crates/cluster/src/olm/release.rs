@@ -6,7 +6,6 @@ use olmkit::temporary::Directory;
 use olmkit_oci::registry::{DownloadError, download};
 use olmkit_oci::sha256;
 
-use super::source::FILE_LIMIT;
 use crate::base::error::Error;
 
 /// The release that is installed by default: the newest one that this project's tests run.
@@ -59,7 +58,7 @@ pub async fn fetch(releases: &str, version: &str) -> Result<(Directory, Vec<Down
     let directory = Directory::new("olm").map_err(|error| Error::Usage(error.to_string()))?;
     let mut downloaded = Vec::new();
     for (file, url) in addresses(releases, version)? {
-        let limit = usize::try_from(FILE_LIMIT).unwrap_or(usize::MAX);
+        let limit = olmkit::limits::OLM_MANIFESTS.count();
         let content = download(&url, limit).await?;
         let path = directory.path().join(file);
         fs::write(&path, &content)

@@ -10,10 +10,7 @@ use sha2::{Digest, Sha256};
 use super::objects::{self, Settings};
 use crate::base::error::Error;
 use crate::base::json::text;
-use olmkit::yaml;
-
-/// No manifest file of OLM is near this size.
-pub(super) const FILE_LIMIT: u64 = 16 * 1024 * 1024;
+use olmkit::{limits, yaml};
 
 /// OLM's objects, ready to be applied.
 #[derive(Clone, Debug, Default)]
@@ -100,10 +97,7 @@ pub fn version_in_path(directory: &Path) -> Option<String> {
 pub fn checksum(directory: &Path) -> Result<String, Error> {
     let mut hash = Sha256::new();
     for path in yaml_files(directory)? {
-        let content = fs::read(&path).map_err(|source| Error::File {
-            path: path.clone(),
-            source,
-        })?;
+        let content = read_file(&path)?;
         hash.update(
             path.file_name()
                 .map(|name| name.to_string_lossy().into_owned())
@@ -134,25 +128,17 @@ fn yaml_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
+fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
+    limits::read_file(path, &limits::OLM_MANIFESTS).map_err(|source| Error::File {
+        path: path.to_owned(),
+        source,
+    })
+}
+
 fn read_folder(directory: &Path) -> Result<Vec<Value>, Error> {
     let mut objects = Vec::new();
     for path in yaml_files(directory)? {
-        let size = fs::metadata(&path)
-            .map_err(|source| Error::File {
-                path: path.clone(),
-                source,
-            })?
-            .len();
-        if size > FILE_LIMIT {
-            return Err(Error::Manifest {
-                object: path.display().to_string(),
-                message: format!("{size} bytes are more than the {FILE_LIMIT} that are read"),
-            });
-        }
-        let content = fs::read(&path).map_err(|source| Error::File {
-            path: path.clone(),
-            source,
-        })?;
+        let content = read_file(&path)?;
         for document in yaml::documents(&content) {
             let fault = |message: String| Error::Manifest {
                 object: path.display().to_string(),
@@ -226,6 +212,19 @@ mod tests {
         let path = Path::new("/m/operator-lifecycle-manager@v0.46.0/deploy/chart");
         assert_eq!(version_in_path(path).as_deref(), Some("0.46.0"));
         assert_eq!(version_in_path(Path::new("/m/olm/deploy/chart")), None);
+    }
+
+    #[test]
+    fn a_file_that_never_ends_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/dev/zero", folder.path().join("olm.yaml")).unwrap();
+        for result in [read_folder(folder.path()).map(drop), checksum(folder.path()).map(drop)] {
+            let error = result.unwrap_err();
+            assert!(
+                matches!(&error, Error::File { source, .. } if source.to_string() == "not a regular file"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::base::object_ref::ObjectRef;
 use crate::base::reporter::ProgressLog;
 use crate::kube::client::Cluster;
 use crate::kube::origin::{Origin, Record};
+use crate::kube::path::is_segment;
 use crate::observe::observation::Observation;
 use olmkit::types::{InstallPlan, InstallPlanStep};
 
@@ -52,7 +53,8 @@ pub fn is_due(step: &InstallPlanStep, plan: &InstallPlan) -> bool {
 pub fn object_of(step: &InstallPlanStep) -> Option<ObjectRef> {
     let is_same = |kind: &Kind| kind.group == step.resource.group && kind.kind == step.resource.kind;
     let kind = kinds().into_iter().find(is_same)?;
-    Some(ObjectRef::cluster(kind, &step.resource.name))
+    // OLM copies the name from the bundle before the API server rejects it.
+    is_segment(&step.resource.name).then(|| ObjectRef::cluster(kind, &step.resource.name))
 }
 
 /// The origin of an object. `None` if it does not exist, or the credentials cannot read it.

@@ -6,7 +6,7 @@ use semver::Version;
 use serde_json::Value;
 
 use super::limits;
-use crate::base::cause::{Cause, Code, sorted};
+use crate::base::cause::{Cause, Code, MOST_LISTED, sorted};
 use crate::base::install_mode::{self, InstallMode};
 use crate::base::object_ref::ObjectRef;
 use crate::base::{kinds, names};
@@ -52,7 +52,7 @@ pub fn place(seen: &Observation) -> Vec<Cause> {
             Cause::lasting(
                 Code::NamespaceMissing,
                 "does not exist",
-                format!("kubectl create namespace {}", seen.namespace),
+                format!("kubectl create namespace {}", names::word(&seen.namespace)),
             )
             .on(namespace()),
         ),
@@ -70,7 +70,10 @@ pub fn place(seen: &Observation) -> Vec<Cause> {
         Cause::warning(
             Code::ApiServiceUnavailable,
             "no server answers for this aggregated API; until one does, namespace deletions do not finish",
-            format!("restore its server, or remove it: kubectl delete apiservices.apiregistration.k8s.io {name}"),
+            format!(
+                "restore its server, or remove it: kubectl delete apiservices.apiregistration.k8s.io {}",
+                names::word(name)
+            ),
         )
         .on(ObjectRef::cluster(kinds::api_service(), name))
     }));
@@ -215,11 +218,22 @@ pub(crate) fn catalogs_beside(seen: &Observation, own: &str) -> Vec<Cause> {
         let global = seen.olm.global_namespace.as_deref() == Some(namespace);
         namespace == seen.namespace || (global && !excluded)
     };
-    seen.catalogs
+    let broken: Vec<&CatalogSource> = seen
+        .catalogs
         .iter()
         .filter(in_reach)
-        .filter(|catalog| !(catalog.metadata.name.as_deref() == Some(own) && catalog.metadata.namespace.as_deref() == Some(&seen.namespace)))
-        .filter(|catalog| matches!(catalog.connection(), "TRANSIENT_FAILURE" | "CONNECTING" | "SHUTDOWN") || !catalog.status.reason.is_empty())
+        .filter(|catalog| {
+            !(catalog.metadata.name.as_deref() == Some(own)
+                && catalog.metadata.namespace.as_deref() == Some(&seen.namespace))
+        })
+        .filter(|catalog| {
+            matches!(catalog.connection(), "TRANSIENT_FAILURE" | "CONNECTING" | "SHUTDOWN")
+                || !catalog.status.reason.is_empty()
+        })
+        .collect();
+    let mut causes: Vec<Cause> = broken
+        .iter()
+        .take(MOST_LISTED)
         .map(|catalog| {
             let (namespace, name) = (catalog.metadata.namespace.clone().unwrap_or_default(), catalog.metadata.name.clone().unwrap_or_default());
             let state = if catalog.connection().is_empty() { &catalog.status.reason } else { catalog.connection() };
@@ -236,7 +250,11 @@ pub(crate) fn catalogs_beside(seen: &Observation, own: &str) -> Vec<Cause> {
             // A connection attempt may be about to succeed, and a new pod takes a while.
             if catalog.connection() == "CONNECTING" || catalog.connection() == "TRANSIENT_FAILURE" && is_new(catalog) { Cause { severity: olmkit::diagnostics::Severity::Warning, lasting: false, ..cause } } else { cause }
         })
-        .collect()
+        .collect();
+    if let (Some(last), more @ 1..) = (causes.last_mut(), broken.len().saturating_sub(MOST_LISTED)) {
+        last.message = format!("{}; {more} more catalogs are not usable", last.message);
+    }
+    causes
 }
 
 /// Returns true if a catalog was created so recently that its pod may still be starting.
@@ -272,7 +290,7 @@ pub(crate) fn subscription_beside(name: &str, namespace: &str, why: &str) -> Cau
     Cause::lasting(
         Code::OtherSubscriptionBroken,
         format!("cannot be resolved: {why}; OLM resolves all Subscriptions of a namespace together, so nothing is installed or upgraded there"),
-        format!("restore its catalog, or delete it (the installed operator keeps running): kubectl -n {namespace} delete subscriptions.{} {name}", kinds::OLM_GROUP),
+        format!("restore its catalog, or delete it (the installed operator keeps running): kubectl -n {namespace} delete subscriptions.{} {}", kinds::OLM_GROUP, names::word(name)),
     )
     .on(ObjectRef::namespaced(kinds::subscription(), namespace, name))
 }

@@ -19,6 +19,7 @@ use crate::base::{kinds, names};
 use crate::kube::client::Cluster;
 use crate::kube::crd::CrdState;
 use crate::kube::origin::Record;
+use crate::kube::path::is_segment;
 use olmkit::types::{InstallPlan, InstallPlanStep};
 
 /// Objects that a plan which has not ended may still create, by their names in a [`Record`], with the time of the plan.
@@ -84,6 +85,7 @@ async fn created_by(cluster: &Cluster, csv: &str, plans: &[InstallPlan]) -> Resu
     let mut crds = BTreeMap::new();
     let steps = plans.iter().flat_map(|plan| &plan.status.plan);
     let wanted = steps.filter(|step| step.resource.kind == CRD && step.resolving == csv);
+    let wanted = wanted.filter(|step| is_segment(&step.resource.name));
     for step in wanted {
         let reference = ObjectRef::cluster(kinds::custom_resource_definition(), &step.resource.name);
         if let Some(found) = cluster.get(&reference).await? {
@@ -117,7 +119,7 @@ async fn follow(cluster: &Cluster, csv: &str, plan: &InstallPlan, noted: &mut St
 /// The name of a step's object in the record, if it belongs to the whole cluster.
 fn key_of(step: &InstallPlanStep) -> Option<String> {
     if step.resource.kind == CRD {
-        return Some(step.resource.name.clone());
+        return is_segment(&step.resource.name).then(|| step.resource.name.clone());
     }
     cluster_objects::object_of(step).map(|object| cluster_objects::record_key(&object))
 }

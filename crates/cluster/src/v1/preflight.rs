@@ -11,8 +11,8 @@ use crate::base::cause::{self, Cause, Code};
 use crate::base::error::Error;
 use crate::base::install_mode::InstallMode;
 use crate::base::json::text;
-use crate::base::kinds;
 use crate::base::object_ref::ObjectRef;
+use crate::base::{kinds, names};
 use crate::kube::client::Cluster;
 use crate::kube::ownership;
 
@@ -80,7 +80,7 @@ pub(super) fn namespace(seen: &ExtensionState) -> Option<Cause> {
             Cause::lasting(
                 Code::NamespaceMissing,
                 "does not exist, and OLM v1 does not create it",
-                format!("kubectl create namespace {name}"),
+                format!("kubectl create namespace {}", names::word(name)),
             )
             .on(object),
         ),
@@ -179,7 +179,7 @@ fn definition(live: &Value, new: &olmv1::Object, extension: &str) -> Option<Caus
             Cause::lasting(
                 Code::CrdTerminating,
                 "is still being deleted; OLM v1 cannot install it again before the deletion completes",
-                format!("delete the remaining custom resources (kubectl get {} -A); if a finalizer blocks one, restart its operator or remove the finalizer", new.name()),
+                format!("delete the remaining custom resources (kubectl get {} -A); if a finalizer blocks one, restart its operator or remove the finalizer", names::word(new.name())),
             )
             .likely("an earlier installation was deleted while custom resources had finalizers, which block the deletion of their CRD"),
         );

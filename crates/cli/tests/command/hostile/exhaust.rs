@@ -453,6 +453,96 @@ fn countless_fixes() {
     assert!(said.contains("run the command again"), "{said:.300}");
 }
 
+/// Every version skips all earlier ones, or has many channels of its own.
+#[test]
+fn operators_of_countless_versions_and_channels() {
+    for (versions, channels, skips) in [(4_000, 1, true), (1_000, 500, false)] {
+        let directory = tempfile::tempdir().unwrap();
+        let root = "operators/demo";
+        write(
+            directory.path(),
+            &format!("{root}/ci.yaml"),
+            "updateGraph: replaces-mode\n",
+        );
+        for version in 0..versions {
+            let range = if skips {
+                format!(">=0.0.0 <0.{version}.0")
+            } else {
+                String::new()
+            };
+            let csv = format!(
+                "metadata: {{name: demo.v0.{version}.0, annotations: {{olm.skipRange: '{range}'}}}}\nspec: {{version: 0.{version}.0}}\n"
+            );
+            let names: Vec<String> = (0..channels)
+                .map(|channel| {
+                    if skips {
+                        "stable".to_owned()
+                    } else {
+                        format!("c{version}x{channel}")
+                    }
+                })
+                .collect();
+            let annotations = format!(
+                "annotations:\n  operators.operatorframework.io.bundle.package.v1: demo\n  \
+                 operators.operatorframework.io.bundle.channels.v1: {}\n",
+                names.join(",")
+            );
+            let bundle = format!("{root}/0.{version}.0");
+            write(
+                directory.path(),
+                &format!("{bundle}/manifests/demo.clusterserviceversion.yaml"),
+                &csv,
+            );
+            write(
+                directory.path(),
+                &format!("{bundle}/metadata/annotations.yaml"),
+                &annotations,
+            );
+        }
+        bounded(directory.path(), "repo check --operator demo --bundle 0.5.0");
+    }
+}
+
+/// Each webhook refers to its configuration, which contains all others.
+#[test]
+fn countless_webhooks_of_one_configuration() {
+    let directory = tempfile::tempdir().unwrap();
+    let csv = fs::read(demo_bundle::path().join(demo_bundle::CSV)).unwrap();
+    let csv = olmkit::yaml::parse(&csv).unwrap().to_json().unwrap();
+    let spec = &csv["spec"]["install"]["spec"]["deployments"][0]["spec"];
+    let webhook = |number: usize| {
+        serde_json::json!({"name": format!("w{number}.example.com"), "clientConfig": {"service": {"name": "s", "namespace": "n"}},
+            "admissionReviewVersions": ["v1"], "sideEffects": "None"})
+    };
+    let webhooks: Vec<_> = (0..3_000).map(webhook).collect();
+    let objects = [
+        serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec}),
+        serde_json::json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "n"},
+            "spec": {"selector": {"app": "demo"}, "ports": [{"port": 443}]}}),
+        serde_json::json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": "v"}, "webhooks": webhooks}),
+    ];
+    for (number, object) in objects.iter().enumerate() {
+        write(directory.path(), &format!("input/{number}.yaml"), &object.to_string());
+    }
+    let said = bounded(
+        directory.path(),
+        "generate bundle --input-dir input --package demo --version 0.1.0 --stdout",
+    );
+    assert!(said.contains("w2999.example.com"), "{said:.300}");
+}
+
+#[test]
+fn a_diff_of_countless_fixes() {
+    let directory = tempfile::tempdir().unwrap();
+    demo_bundle::copy(directory.path(), "bundle", &[]);
+    let data: String = (0..60_000).map(|number| format!("  a{number}: b \n")).collect();
+    let object = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata:\n{data}");
+    write(directory.path(), "bundle/manifests/more.yaml", &object);
+    let said = bounded(directory.path(), "bundle validate bundle --diff");
+    assert!(said.contains("\n-  a59999: b \n+  a0: b\n"), "{said:.300}");
+}
+
 /// A channel of one chain, whose entries have the range that a number gives, and as many bundles.
 fn chain(package: &str, channel: &str, entries: usize, range: impl Fn(usize) -> String) -> String {
     let listed: Vec<String> = (0..entries)

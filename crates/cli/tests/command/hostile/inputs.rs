@@ -94,6 +94,14 @@ impl Inputs {
             }
         }
         assert!(number > 80, "{number}");
+        demo_bundle::copy(&directory, "scorecard", &[]);
+        let test = json!({"image": HOSTILE, "entrypoint": [HOSTILE], "labels": {"suite": HOSTILE, "test": HOSTILE, HOSTILE: HOSTILE}});
+        let configuration = json!({"kind": "Configuration", "apiVersion": "scorecard.operatorframework.io/v1alpha3",
+            "stages": [{"tests": [test]}]});
+        self.write(
+            "bundles/scorecard/tests/scorecard/config.yaml",
+            &escaped(&configuration),
+        );
         demo_bundle::copy(
             &directory,
             &format!("hostile{name}"),

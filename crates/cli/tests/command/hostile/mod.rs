@@ -133,7 +133,12 @@ fn commands() -> Vec<(Form, Vec<&'static str>)> {
         ),
         (Text, vec!["scorecard", "bundles/plain", "--built-in"]),
         (Text, vec!["scorecard", "bundles/names", "--built-in"]),
-        (Document, vec!["scorecard", "bundles/plain", "--built-in", "-o", "json"]),
+        (Text, vec!["scorecard", "bundles/scorecard"]),
+        (Text, vec!["scorecard", "bundles/scorecard", "--list"]),
+        (Text, vec!["scorecard", "bundles/scorecard", "-o", "json"]),
+        (Text, vec!["scorecard", "bundles/scorecard", "-o", "xunit"]),
+        (Text, vec!["scorecard", "bundles/scorecard", "-o", "findings"]),
+        (Text, vec!["scorecard", "bundles/plain", "--built-in", "-o", "json"]),
         (Text, vec!["scorecard", "bundles/plain", "--built-in", "-o", "findings"]),
         (Text, vec!["scorecard", "bundles/plain", "--built-in", "-o", "sarif"]),
         (
@@ -145,10 +150,7 @@ fn commands() -> Vec<(Form, Vec<&'static str>)> {
             vec!["bundle", "validate", "bundles/names", "--diff", "--unsafe-fixes"],
         ),
         (Text, vec!["bundle", "validate", "oci:layout", "--fix"]),
-        (
-            Document,
-            vec!["scorecard", "bundles/plain", "--built-in", "-o", "xunit"],
-        ),
+        (Text, vec!["scorecard", "bundles/plain", "--built-in", "-o", "xunit"]),
         (Text, vec!["scorecard", "bundles/plain", "--config", h, "-l", h]),
         (Text, vec!["scorecard", "bundles/plain", "--built-in", "-l", h]),
         (Text, vec!["scorecard", h]),
@@ -471,6 +473,7 @@ fn commands() -> Vec<(Form, Vec<&'static str>)> {
         (Text, vec!["run", "bundle-upgrade", "bundles/plain", "--timeout", "1s"]),
         (Text, vec!["subscribe", h, "--timeout", "1s"]),
     ];
+    all.extend(formats());
     for catalog in inputs::CATALOGS {
         for command in [
             &["catalog", "validate"][..],
@@ -499,6 +502,47 @@ fn commands() -> Vec<(Form, Vec<&'static str>)> {
     all
 }
 
+/// The output formats that the commands above do not have.
+fn formats() -> Vec<(Form, Vec<&'static str>)> {
+    use Form::{Document, Text, Workflow};
+    let listed = [
+        (Text, "bundle diff bundles/names bundles/plain", "json markdown"),
+        (Text, "bundle validate bundles/names", "full json-alpha1"),
+        (Text, "catalog validate catalog", "full sarif opm-json"),
+        (Workflow, "catalog validate catalog", "github"),
+        (Document, "catalog migrate catalog migrated-again", "json yaml"),
+        (Document, "catalog template render template.json", "yaml"),
+        (Document, "catalog template convert basic catalog/catalog.json", "yaml"),
+        (Text, "catalog diff catalog other", "full"),
+        (Text, "catalog path catalog --from x", "json"),
+        (Text, "repo check --repo repository", "full concise junit"),
+        (
+            Text,
+            "repo check --suite preflight --repo repository --operator hello --bundle 0.0.1",
+            "preflight-json",
+        ),
+        (Text, "version", "json"),
+        (Text, "olm status", "json"),
+        (Text, "olm uninstall", "json"),
+        (Text, "run bundle bundles/plain", "json"),
+        (Text, "run bundle-upgrade bundles/plain", "json"),
+        (Text, "subscribe plain", "json"),
+        (Text, "diagnose plain", "json"),
+        (Text, "cleanup plain", "json"),
+        (Text, "extension install plain", "json"),
+        (Text, "extension status plain", "json"),
+        (Text, "extension uninstall plain", "json"),
+    ];
+    let mut all = Vec::new();
+    for (form, command, formats) in listed {
+        for format in formats.split(' ') {
+            let arguments = command.split(' ').chain(["-o", format]);
+            all.push((form, arguments.collect()));
+        }
+    }
+    all
+}
+
 #[test]
 fn no_command_lets_untrusted_text_command_a_terminal_or_a_workflow() {
     let inputs = Inputs::new();
@@ -507,6 +551,29 @@ fn no_command_lets_untrusted_text_command_a_terminal_or_a_workflow() {
         .flat_map(|(form, arguments)| faults(arguments, &run(&inputs, arguments), *form))
         .collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Labels, images and errors of scorecard's tests appear in each format, also in lines that would begin as workflow commands.
+#[test]
+fn each_format_of_scorecard_escapes_the_tests_of_a_bundle() {
+    let inputs = Inputs::new();
+    for format in ["text", "json", "xunit"] {
+        let output = run(&inputs, &["scorecard", "bundles/scorecard", "-o", format]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{format}: {}", text.escape_debug());
+        assert!(text.contains("\\u009b31m\\u0085"), "{format}: {}", text.escape_debug());
+        // In JSON a line end is an escape, so no line begins with the command.
+        let command = if format == "json" {
+            "\\n::error::forged"
+        } else {
+            "\\u003a:error::forged"
+        };
+        assert!(text.contains(command), "{format}: {}", text.escape_debug());
+        if format == "json" {
+            let list: serde_json::Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(list["items"][0]["spec"]["image"], HOSTILE);
+        }
+    }
 }
 
 /// A new command belongs into the list above.
@@ -537,6 +604,46 @@ fn every_command_is_run_over_hostile_input() {
         .filter(|leaf| !run.iter().any(|command| command.starts_with(leaf.as_str())))
         .collect();
     assert!(all.len() > 30, "{all:?}");
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// A new format too.
+#[test]
+fn every_output_format_is_run_over_hostile_input() {
+    fn formats(command: &clap::Command, path: &str, found: &mut Vec<(String, String)>) {
+        for one in command.get_subcommands() {
+            formats(one, &format!("{path}{} ", one.get_name()), found);
+        }
+        let outputs = command
+            .get_arguments()
+            .filter(|argument| argument.get_short() == Some('o'));
+        for output in outputs {
+            let default: Vec<_> = output
+                .get_default_values()
+                .iter()
+                .filter_map(|value| value.to_str())
+                .collect();
+            let values = output.get_possible_values();
+            let names = values.iter().map(clap::builder::PossibleValue::get_name);
+            let others = names.filter(|name| !default.contains(name));
+            found.extend(others.map(|name| (path.to_owned(), name.to_owned())));
+        }
+    }
+    let mut all = Vec::new();
+    let mut root = olmkit_cli::Cli::command();
+    root.build();
+    formats(&root, "", &mut all);
+    let run: Vec<String> = commands()
+        .into_iter()
+        .map(|(_, arguments)| format!("{} ", arguments.join(" ")))
+        .collect();
+    let is_run = |path: &str, format: &str| {
+        let flag = format!("-o {format} ");
+        run.iter()
+            .any(|command| command.starts_with(path) && command.contains(&flag))
+    };
+    let missing: Vec<_> = all.iter().filter(|(path, format)| !is_run(path, format)).collect();
+    assert!(all.len() > 40, "{all:?}");
     assert!(missing.is_empty(), "{missing:?}");
 }
 

@@ -131,3 +131,34 @@ fn of_pod(pod: &Pod, seen: &Observation) -> Option<Cause> {
     };
     Some(cause.on(found.pod).evidence(found.evidence))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Each package would list each catalog that a tenant has created.
+    #[test]
+    fn countless_catalogs_are_not_listed_for_each_subscription() {
+        let catalog = |number: usize| {
+            let value = json!({"metadata": {"name": format!("c{number}"), "namespace": "shop"}, "spec": {},
+                "status": {"connectionState": {"lastObservedState": "TRANSIENT_FAILURE"}}});
+            serde_json::from_value(value).unwrap()
+        };
+        let seen = Observation {
+            namespace: "shop".to_owned(),
+            catalogs: (0..3_000).map(catalog).collect(),
+            ..Observation::default()
+        };
+        let spec = json!({"name": "p", "source": "none", "sourceNamespace": "shop"});
+        let subscription = json!({"metadata": {"name": "s", "namespace": "shop"}, "spec": spec});
+        let causes = of_subscription(&serde_json::from_value(subscription).unwrap(), &seen);
+        assert_eq!(causes.len(), 11);
+        assert!(
+            causes[10].message.ends_with("; 2990 more catalogs are not usable"),
+            "{}",
+            causes[10].message
+        );
+    }
+}

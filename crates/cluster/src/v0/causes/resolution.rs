@@ -123,8 +123,10 @@ fn broken_catalog(catalog: &str, message: &str, subscription: &Subscription) -> 
             Code::OtherCatalogBroken,
             message,
             format!(
-                "fix that catalog or delete it: kubectl -n {namespace} delete catalogsources.{} {name}",
-                kinds::OLM_GROUP
+                "fix that catalog or delete it: kubectl -n {} delete catalogsources.{} {}",
+                names::word(namespace),
+                kinds::OLM_GROUP,
+                names::word(name)
             ),
         )
         .on(object)
@@ -207,6 +209,26 @@ mod tests {
         assert_eq!(of_subscription(&adopted, &seen(&["cache.v2"], &[])), []);
         assert_eq!(of_subscription(&broken, &seen(&[], &[])), []);
         assert_eq!(of_subscription(&broken, &seen(&[], &["own"])).len(), 1);
+    }
+
+    /// A catalog's author writes the failure messages of constraints, which OLM repeats.
+    #[test]
+    fn a_message_inserts_no_command() {
+        for phrase in ["error using catalogsource ", "referenced by subscription "] {
+            for name in ["$(id)", "elsewhere/$(id)", "$(id)/x;id", "x`id`"] {
+                let message = format!("constraints not satisfiable: {phrase}{name}: no");
+                let seen = Observation {
+                    namespace: "shop".to_owned(),
+                    ..Observation::default()
+                };
+                let found = of_subscription(&subscription("ConstraintsNotSatisfiable", &message), &seen);
+                let (_, command) = found[0].remedy.split_once("kubectl ").unwrap();
+                // Outside of quotes.
+                let plain: String = command.split('\'').step_by(2).collect();
+                assert!(command.contains("id"), "{command}");
+                assert!(!plain.contains(['$', '`', ';']), "{command}");
+            }
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::batch::v1::Job;
 
-use crate::base::cause::{Cause, Code};
+use crate::base::cause::{Cause, Code, MOST_LISTED};
 use crate::base::kinds;
 use crate::base::object_ref::ObjectRef;
 use crate::kube::conditions::Conditions as _;
@@ -22,7 +22,7 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
     let jobs = seen.jobs.iter().filter(|job| {
         job.metadata.namespace.as_deref() == Some(&subscription.spec.source_namespace) && !succeeded(job)
     });
-    let mut causes: Vec<Cause> = jobs.filter_map(|job| of_job(job, seen)).collect();
+    let mut causes: Vec<Cause> = jobs.filter_map(|job| of_job(job, seen)).take(MOST_LISTED).collect();
     if let (Some(condition), true) = (failed, causes.is_empty()) {
         causes.push(
             Cause::lasting(

@@ -8,6 +8,7 @@ use crate::base::{kinds, names};
 use crate::kube::crd::CrdState;
 use crate::kube::finalizers::Rule;
 use crate::kube::origin::Record;
+use crate::kube::path::is_segment;
 use crate::kube::removal::Kept;
 use crate::observe::observation::Observation;
 use crate::v0::crd_origin;
@@ -166,7 +167,6 @@ pub(super) fn csv_names(package: &str, seen: &Observation, begun: BTreeSet<Strin
                 &subscription.spec.starting_csv,
             ]
             .into_iter()
-            .filter(|name| !name.is_empty())
             .cloned(),
         );
     }
@@ -191,6 +191,8 @@ pub(super) fn csv_names(package: &str, seen: &Observation, begun: BTreeSet<Strin
             found.insert(only.clone());
         }
     }
+    // Users write the names in Subscriptions and plans. One that no object can have would end the command.
+    found.retain(|name| is_segment(name));
     found
 }
 
