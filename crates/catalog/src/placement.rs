@@ -1,7 +1,7 @@
 //! Places a new bundle in a channel by its version, so that no upgrade lowers the version unless the user requests it.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::edit::{Above, Edges, Error, Placement};
 use super::graph;
@@ -76,6 +76,8 @@ struct Place<'c> {
     channel: &'c str,
     entries: &'c [ChannelEntry],
     versions: HashMap<&'c str, Version>,
+    /// The entries that another entry skips.
+    skipped: HashSet<&'c str>,
     new: &'c Bundle,
     /// The version of the new bundle, if it has a valid one.
     version: Option<Version>,
@@ -96,9 +98,15 @@ pub fn place(catalog: &Catalog, channel: &str, new: &Bundle, edges: &NewEdges) -
         .iter()
         .find(|other| of_package(&other.package) && other.name == channel);
     let bundles = catalog.bundles.iter().filter(|bundle| of_package(&bundle.package));
+    let entries = found.map(|channel| channel.entries()).unwrap_or_default();
+    let skips = entries.iter().flat_map(|entry| {
+        let others = entry.skips.iter().filter(move |skip| **skip != entry.name);
+        others.map(String::as_str)
+    });
     let place = Place {
         channel,
-        entries: found.map(|channel| channel.entries()).unwrap_or_default(),
+        entries,
+        skipped: skips.collect(),
         versions: bundles
             .filter_map(|bundle| Some((bundle.name.as_str(), version(bundle)?)))
             .collect(),
@@ -181,7 +189,7 @@ impl Place<'_> {
     /// The new bundle replaces the highest version of the earlier minor versions and skips the lower ones of its
     /// minor version.
     fn by_version(&self) -> Result<Placement, String> {
-        let edges = self.semver_edges();
+        let mut edges = self.semver_edges();
         let Some(next) = self.next_above() else {
             let heads = graph::heads(self.entries);
             let placement = Placement {
@@ -207,6 +215,10 @@ impl Place<'_> {
         } else {
             Some(Above::Replaces(self.successor(None)?.to_owned()))
         };
+        // OLM drops what a skipped entry skips, too.
+        if matches!(above, Some(Above::Skips(_))) || self.is_skipped(&self.new.name) {
+            edges.skips.retain(|name| self.is_skipped(name));
+        }
         Ok(Placement {
             edges,
             above,
@@ -247,22 +259,16 @@ impl Place<'_> {
         let below = self.below().map(|(name, _)| name).unwrap_or_default();
         let predecessor = replaces.unwrap_or(below);
         let next = self.next_above().unwrap_or_default();
-        let is_skipped = |name: &str| {
-            self.entries
-                .iter()
-                .any(|entry| entry.skips.iter().any(|skip| skip == name))
-        };
-        let found = self.entries.iter().find(|entry| {
+        let found = self.kept().find(|entry| {
             let is_above = self.version_of(&entry.name).zip(self.version.as_ref());
             let is_above = is_above.is_some_and(|(other, new)| compare(other, new).is_gt());
             let is_next = replaces.is_some() || entry.name == next;
             is_above && is_next && entry.replaces == predecessor
         });
-        if let Some(entry) = found.filter(|entry| !is_skipped(&entry.name) && !is_skipped(predecessor)) {
+        if let Some(entry) = found.filter(|_| !self.is_skipped(predecessor)) {
             return Ok(&entry.name);
         }
         let reason = match (predecessor, found) {
-            (_, Some(entry)) if is_skipped(&entry.name) => format!("{} is skipped", entry.name),
             (_, Some(_)) => format!("{predecessor} is skipped"),
             ("", None) => format!("{next} replaces a bundle that the channel does not contain"),
             (_, None) => format!("no newer entry replaces {predecessor}"),
@@ -350,11 +356,22 @@ impl Place<'_> {
             .max_by(|left, right| compare(left.1, right.1))
     }
 
-    /// The entry with the lowest version above the new one.
+    /// The entry with the lowest version above the new one. OLM drops skipped entries with their edges, so they do not count.
     fn next_above(&self) -> Option<&str> {
         let own = self.version.as_ref()?;
-        let above = self.versioned().filter(|(_, version)| compare(version, own).is_gt());
+        let above = self
+            .versioned()
+            .filter(|(name, version)| compare(version, own).is_gt() && !self.is_skipped(name));
         Some(above.min_by(|left, right| compare(left.1, right.1))?.0)
+    }
+
+    /// The entries that no other entry skips.
+    fn kept(&self) -> impl Iterator<Item = &ChannelEntry> {
+        self.entries.iter().filter(|entry| !self.is_skipped(&entry.name))
+    }
+
+    fn is_skipped(&self, name: &str) -> bool {
+        self.skipped.contains(name)
     }
 
     /// The entry with the highest version, if that is higher than the new one.
@@ -366,180 +383,5 @@ impl Place<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::load;
-
-    /// A channel in which each item is `VERSION[ replaces VERSION][ skips VERSION]`.
-    fn catalog(entries: &[&str]) -> Catalog {
-        let mut text =
-            String::from("schema: olm.package\nname: p\n---\nschema: olm.channel\npackage: p\nname: c\nentries:\n");
-        let mut bundles = String::new();
-        for entry in entries {
-            let words: Vec<&str> = entry.split(' ').collect();
-            text.push_str(&format!("- name: p.v{}\n", words[0]));
-            for pair in words[1..].chunks(2) {
-                match pair {
-                    ["skips", name] => text.push_str(&format!("  skips: [p.v{name}]\n")),
-                    [key, name] => text.push_str(&format!("  {key}: p.v{name}\n")),
-                    _ => unreachable!("{entry}"),
-                }
-            }
-            bundles.push_str(&format!("---\n{}", blob(words[0])));
-        }
-        load::text(&(text + &bundles)).unwrap().into_iter().collect()
-    }
-
-    fn blob(version: &str) -> String {
-        format!(
-            "schema: olm.bundle\npackage: p\nname: p.v{version}\nproperties: [{{type: olm.package, value: {{packageName: p, \
-             version: {version}}}}}]\n"
-        )
-    }
-
-    fn bundle(version: &str) -> Bundle {
-        load::text(&blob(version))
-            .unwrap()
-            .into_iter()
-            .collect::<Catalog>()
-            .bundles
-            .remove(0)
-    }
-
-    fn placed(entries: &[&str], new: &str, edges: &NewEdges) -> Result<(String, Vec<String>, Option<Above>), String> {
-        let placement = place(&catalog(entries), "c", &bundle(new), edges).map_err(|error| error.to_string())?;
-        assert_eq!(placement.lowers, None);
-        Ok((
-            placement.edges.replaces.unwrap_or_default(),
-            placement.edges.skips,
-            placement.above,
-        ))
-    }
-
-    fn plain() -> NewEdges {
-        NewEdges::Given(Edges::default())
-    }
-
-    fn replacing(name: &str) -> NewEdges {
-        NewEdges::Given(Edges {
-            replaces: Some(name.to_owned()),
-            ..Edges::default()
-        })
-    }
-
-    const CHAIN: [&str; 3] = ["1.0.0", "1.1.0 replaces 1.0.0", "2.0.0 replaces 1.1.0"];
-
-    #[test]
-    fn a_patch_release_goes_below_a_newer_head() {
-        let between = (
-            "p.v1.1.0".to_owned(),
-            Vec::new(),
-            Some(Above::Replaces("p.v2.0.0".to_owned())),
-        );
-        assert_eq!(placed(&CHAIN, "1.1.1", &plain()).unwrap(), between);
-        assert_eq!(placed(&CHAIN, "1.1.1", &replacing("p.v1.1.0")).unwrap(), between);
-        let first = placed(&CHAIN, "0.9.0", &plain()).unwrap();
-        assert_eq!(
-            first,
-            (String::new(), Vec::new(), Some(Above::Replaces("p.v1.0.0".to_owned())))
-        );
-        assert_eq!(
-            placed(&CHAIN, "2.0.1", &plain()).unwrap(),
-            ("p.v2.0.0".to_owned(), Vec::new(), None)
-        );
-        assert_eq!(
-            placed(&["2.0.0-rc.1"], "1.9.9", &plain()).unwrap().2,
-            Some(Above::Replaces("p.v2.0.0-rc.1".to_owned()))
-        );
-    }
-
-    #[test]
-    fn edges_by_version_go_below_a_newer_head_too() {
-        assert_eq!(
-            placed(&CHAIN, "1.1.1", &NewEdges::ByVersion).unwrap(),
-            (
-                "p.v1.0.0".to_owned(),
-                vec!["p.v1.1.0".to_owned()],
-                Some(Above::Replaces("p.v2.0.0".to_owned()))
-            )
-        );
-        let patched = ["1.0.0", "1.1.0 replaces 1.0.0", "1.1.2 replaces 1.0.0 skips 1.1.0"];
-        assert_eq!(
-            placed(&patched, "1.1.1", &NewEdges::ByVersion).unwrap(),
-            (
-                "p.v1.0.0".to_owned(),
-                vec!["p.v1.1.0".to_owned()],
-                Some(Above::Skips("p.v1.1.2".to_owned()))
-            )
-        );
-    }
-
-    #[test]
-    fn a_bundle_without_a_place_is_rejected_with_the_changes_that_make_room() {
-        let skipping = ["1.0.0", "1.1.0 replaces 1.0.0", "2.0.0 replaces 1.0.0 skips 1.1.0"];
-        let error = placed(&skipping, "1.1.1", &plain()).unwrap_err();
-        assert_eq!(
-            error,
-            "channel c has no place for p.v1.1.1, which is older than p.v2.0.0: no newer entry replaces p.v1.1.0. Add p.v1.1.1 \
-             to a separate channel with --channel NAME --create-channel, or add it to `skips` of p.v2.0.0 and repeat the command"
-        );
-        let room = ["1.0.0", "1.1.0 replaces 1.0.0", "2.0.0 replaces 1.1.0 skips 1.1.1"];
-        assert_eq!(
-            placed(&room, "1.1.1", &plain()).unwrap(),
-            ("p.v1.1.0".to_owned(), Vec::new(), None)
-        );
-    }
-
-    #[test]
-    fn build_metadata_orders_bundles_of_one_version() {
-        let builds = ["1.0.0+1", "1.0.0+10 replaces 1.0.0+1"];
-        assert_eq!(
-            placed(&builds, "1.0.0+3", &plain()).unwrap(),
-            (
-                "p.v1.0.0+1".to_owned(),
-                Vec::new(),
-                Some(Above::Replaces("p.v1.0.0+10".to_owned()))
-            )
-        );
-        assert_eq!(placed(&builds, "1.0.0+11", &plain()).unwrap().0, "p.v1.0.0+10");
-        assert_eq!(placed(&["1.0.0"], "1.0.0+1", &plain()).unwrap().0, "p.v1.0.0");
-    }
-
-    #[test]
-    fn a_bundle_replaces_the_next_entry_that_it_does_not_skip() {
-        let skipping = |names: &[&str]| {
-            NewEdges::Given(Edges {
-                skips: names.iter().map(|name| (*name).to_owned()).collect(),
-                ..Edges::default()
-            })
-        };
-        let (replaces, _, above) = placed(&CHAIN, "1.1.1", &skipping(&["p.v1.1.0"])).unwrap();
-        assert_eq!(replaces, "p.v1.0.0");
-        assert_eq!(above, Some(Above::Replaces("p.v2.0.0".to_owned())));
-        let all = ["p.v2.0.0", "p.v1.1.0"];
-        assert_eq!(placed(&CHAIN, "2.0.1", &skipping(&all)).unwrap().0, "p.v1.0.0");
-    }
-
-    #[test]
-    fn several_heads_are_joined_by_the_flags_in_the_message() {
-        let error = placed(&["1.0.0", "1.10.0", "1.9.0"], "2.0.0", &plain()).unwrap_err();
-        assert_eq!(
-            error,
-            "channel c has several heads (p.v1.0.0, p.v1.10.0, p.v1.9.0); to join them, use --replaces p.v1.10.0 --skips \
-             p.v1.0.0,p.v1.9.0"
-        );
-    }
-
-    #[test]
-    fn an_explicit_downgrade_is_made_and_named() {
-        let placement = place(&catalog(&CHAIN), "c", &bundle("1.1.1"), &replacing("p.v2.0.0")).unwrap();
-        assert_eq!(placement.lowers.as_deref(), Some("p.v2.0.0"));
-    }
-
-    #[test]
-    fn a_channel_that_does_not_exist_starts_with_the_bundle() {
-        let placement = place(&catalog(&CHAIN), "new", &bundle("0.1.0"), &plain()).unwrap();
-        assert_eq!(placement.edges.replaces.as_deref(), Some(""));
-        assert_eq!((placement.above, placement.lowers), (None, None));
-    }
-}
+#[path = "placement_tests.rs"]
+mod tests;

@@ -27,6 +27,16 @@ const CERTIFICATES: [&str; 2] = ["cert-manager.io/inject-", "service.beta.opensh
 /// Labels that describe an object for people and dashboards.
 const DESCRIPTIVE: [&str; 2] = ["app.kubernetes.io/", "helm.sh/"];
 
+/// Kubebuilder's placeholder for the namespace of the operator. kustomize replaces it in a binding only if the input has the
+/// service account.
+const PLACEHOLDER: &str = "system";
+
+/// The namespaces of the operator's Deployments, and the placeholder.
+fn homes(found: &Collection) -> BTreeSet<&str> {
+    let deployments = found.deployments.iter().map(Typed::namespace);
+    deployments.chain([PLACEHOLDER]).collect()
+}
+
 /// Reports the fields.
 pub(super) fn report(
     found: &Collection,
@@ -263,8 +273,11 @@ fn fixed_namespaces(
     accounts: &BTreeSet<String>,
     notices: &mut Vec<Notice>,
 ) {
-    let homes: BTreeSet<&str> = found.deployments.iter().map(Typed::namespace).collect();
-    if homes.is_empty() || homes.contains("") {
+    let homes = homes(found);
+    let Some(home) = found.deployments.first().map(Typed::namespace) else {
+        return;
+    };
+    if homes.contains("") {
         return;
     }
     let text = |subject: &Value, field: &str| {
@@ -284,7 +297,7 @@ fn fixed_namespaces(
                 notices.push(binding.notice(
                     Weight::Loss,
                     format!("is for service account {namespace}/{name}: the bundle gives its rules to the operator's {name} instead"),
-                    "Rename one of the accounts.",
+                    format!("If it is the operator's, change the namespace of the subject to {home}. Otherwise rename one of the accounts."),
                 ));
             }
         }
@@ -406,7 +419,7 @@ fn namespaces(
     losses: &Losses<'_>,
     notices: &mut Vec<Notice>,
 ) {
-    let homes: BTreeSet<&str> = found.deployments.iter().map(Typed::namespace).collect();
+    let homes = homes(found);
     let Some(first) = found.deployments.first().map(Typed::namespace) else {
         return;
     };

@@ -207,6 +207,9 @@ fn bindings_to_accounts_of_a_fixed_namespace_are_reported() {
         "ClusterRoleBinding other",
         "is for service account elsewhere/manager",
     );
+    let output = Folder::new().generate_with_notes(&[], &format!("{OPERATOR}{role}{elsewhere}"));
+    let fix = "change the namespace of the subject to example-system";
+    assert!(said(&output).contains(fix), "{}", said(&output));
     let account = "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: scraper, namespace: example-system}\n";
     let input = format!(
         "{OPERATOR}{role}{account}{}",
@@ -221,6 +224,31 @@ fn bindings_to_accounts_of_a_fixed_namespace_are_reported() {
     let directory = Folder::new();
     let output = directory.generate(&["--strict", "--extra-service-accounts", "scraper"], &input);
     assert!(output.status.success(), "{}", said(&output));
+}
+
+/// kustomize leaves kubebuilder's placeholder in a binding if the input lacks the account.
+#[test]
+fn the_placeholder_for_the_namespace_of_the_operator_is_no_loss() {
+    let role = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: other}\n\
+                rules: [{apiGroups: [''], resources: [nodes], verbs: [get]}]\n";
+    let bound = binding("other").replace("example-system", "system");
+    let config = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: system}\n";
+    let directory = Folder::new();
+    let output = directory.generate(&["--strict"], &format!("{OPERATOR}{role}{bound}{config}"));
+    assert!(output.status.success(), "{}", said(&output));
+    let rules = directory.csv()["spec"]["install"]["spec"]["clusterPermissions"].to_string();
+    assert!(rules.contains("nodes"), "{rules}");
+    // The binding to another account stays an object, and OLM does not replace the placeholder.
+    let account = "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: agent, namespace: system}\n";
+    let lines = losses(&format!(
+        "{OPERATOR}{role}{account}{}",
+        bound.replace("name: manager", "name: agent")
+    ));
+    assert_named(
+        &lines,
+        "ClusterRoleBinding other",
+        "grants nothing outside namespace system",
+    );
 }
 
 #[test]
