@@ -31,7 +31,7 @@ const QUESTIONS: usize = 4;
 const PACE: Duration = Duration::from_millis(125);
 /// Between two questions about tokens that were right before: two in a second, which a flood of wrong ones does not take.
 const PACE_KNOWN: Duration = Duration::from_millis(500);
-/// So many questions wait for their turn as have one within this time. Further ones are not asked.
+/// A question that would wait longer for its turn is not asked.
 const TURN: Duration = Duration::from_secs(2);
 /// How long a token that was right is known as one.
 const KNOWN: Duration = Duration::from_secs(3600);

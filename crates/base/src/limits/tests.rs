@@ -73,7 +73,7 @@ fn every_reader_has_a_limit() {
             || path.starts_with("base/src/files")
             || path.starts_with("base/src/process")
             || path.ends_with("bundle/src/load/tree.rs")
-            // Streams with a limit of their own.
+            // Streams that have their own limit.
             || path.ends_with("cluster/src/scorecard/gather.rs")
             || path.ends_with("scaffold/src/tree.rs");
         let is_test = path.to_string_lossy().contains("tests");

@@ -214,7 +214,7 @@ fn a_bundle_turns_no_finding_of_the_action_off() {
     }
 }
 
-/// Whoever replaces a release's archive also replaces its checksums.
+/// An attacker who replaces a release's archive also replaces its checksums.
 #[test]
 fn the_action_uses_no_binary_without_an_attestation() {
     let action = documents().into_iter().find(|(path, _)| path.ends_with("action.yml"));

@@ -208,7 +208,7 @@ async fn a_child_is_deleted_once() {
         .into_iter()
         .filter(|write| write.starts_with("Delete"));
     assert_eq!(deletes.count(), 1);
-    // It is desired again, and created when the old one is gone.
+    // It is desired again, and created after the old one was deleted.
     world.set("web", json!({ "extra": true })).await;
     let shop = world.condition("web", "Progressing", "True").await;
     let found = conditions::get(&shop.status.unwrap().conditions, "Progressing")

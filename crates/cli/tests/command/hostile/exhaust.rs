@@ -453,7 +453,7 @@ fn countless_fixes() {
     assert!(said.contains("run the command again"), "{said:.300}");
 }
 
-/// Every version skips all earlier ones, or has many channels of its own.
+/// Every version skips all earlier ones, or has its own channels.
 #[test]
 fn operators_of_countless_versions_and_channels() {
     for (versions, channels, skips) in [(4_000, 1, true), (1_000, 500, false)] {
