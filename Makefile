@@ -77,7 +77,7 @@ demo-down: ## Remove everything the demo created
 
 .PHONY: generate manifests
 generate: manifests ## Alias for manifests
-manifests: quick-build ## Render config/ from the types, the permissions and config/package.yaml
+manifests: $(if $(filter file,$(origin OPERATOR)),quick-build) ## Render config/ from the types, the permissions and config/package.yaml
 	$(BUILT)/debug/manifests --version $(VERSION) --image $(IMG) $(MANIFESTS_FLAGS)
 
 .PHONY: fmt

@@ -41,7 +41,8 @@ fn steps(run: &Run, space: &Namespace) -> anyhow::Result<()> {
         "1. Build the operator and olmkit, render what they package, check it",
     );
     match run.cluster {
-        Cluster::Local => run.program("dev/beside.sh").words("node -- make -s build").show()?,
+        Cluster::Local => run.build(&["node"])?,
+        Cluster::Current if run.given => {}
         Cluster::Current => run.program("make").words("-s build").show()?,
     }
     let rendered = render(run)?;
