@@ -43,6 +43,8 @@ pub struct ProxiedRequest {
     pub namespace: String,
     /// Name. Empty for lists, watches and creations.
     pub name: String,
+    /// True for a dry run, which stores nothing.
+    pub dry_run: bool,
     /// When it arrived.
     pub at: Instant,
     /// The body.
@@ -72,9 +74,11 @@ impl ProxiedRequest {
             [resource, name, subresource, ..] => (*resource, *name, *subresource),
             [] => ("", "", ""),
         };
-        let watches = uri
-            .query()
-            .is_some_and(|query| query.split('&').any(|part| part == "watch=true" || part == "watch=1"));
+        let asks = |wanted: &[&str]| {
+            let mut parts = uri.query().unwrap_or_default().split('&');
+            parts.any(|part| wanted.contains(&part))
+        };
+        let watches = asks(&["watch=true", "watch=1"]);
         let verb = match *method {
             Method::POST => Verb::Create,
             Method::PUT => Verb::Update,
@@ -93,6 +97,7 @@ impl ProxiedRequest {
             resource,
             namespace: namespace.to_owned(),
             name: name.to_owned(),
+            dry_run: asks(&["dryRun=All"]),
             at: Instant::now(),
             body,
             answer: None,
