@@ -164,8 +164,8 @@ impl Bench {
                 })?;
                 check(first.writes == 0, || format!("sent {:?}", first.requests))?;
                 let live = self.get(target).await.ok_or("it is deleted")?;
-                let objects = case.before.iter().filter_map(|step| step.object.as_ref());
-                let before = objects.last().map(encoded).unwrap_or_default();
+                let mut objects = case.before.iter().filter_map(|step| step.object.as_ref());
+                let before = objects.next_back().map(encoded).unwrap_or_default();
                 for field in &case.fields {
                     let (old, new) = (at(&before, field), at(&live, field));
                     check(old == new, || format!("{field} was {old:?} and is {new:?}"))?;
