@@ -333,7 +333,7 @@ async fn two_controllers_of_one_kind_keep_their_children_apart() {
         ..Options::default()
     };
     let stop = CancellationToken::new();
-    let run = async |managers: [&'static str; 2]| {
+    let started = async |managers: [&'static str; 2]| {
         let builder = Manager::builder("pair").client(world.client.clone());
         let mut manager = builder
             .options(options.clone())
@@ -347,14 +347,14 @@ async fn two_controllers_of_one_kind_keep_their_children_apart() {
                 .without_status();
             manager.add(controller.field_manager(field_manager));
         }
-        tokio::spawn(manager.run())
+        manager
     };
-    let error = run(["pair", "pair"]).await.await.unwrap().unwrap_err();
+    let error = started(["pair", "pair"]).await.run().await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "controllers one and two reconcile Shop.example.com with the same field manager pair; give one of them another with `Controller::field_manager`"
     );
-    let running = run(["pair-one", "pair-two"]).await;
+    let running = tokio::spawn(started(["pair-one", "pair-two"]).await.run());
     world.create("web", ShopSpec::default()).await;
     let maps = world.api::<ConfigMap>();
     let both = async || {
