@@ -407,7 +407,7 @@ mod tests {
         assert_eq!(known.asked.load(Ordering::Relaxed), before);
     }
 
-    /// Answers as told, and remembers when it was asked.
+    /// An authority with a fixed answer. It records the time of each question.
     struct Told {
         user: Mutex<Option<UserInfo>>,
         takes: Mutex<Duration>,
