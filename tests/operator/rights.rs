@@ -65,7 +65,7 @@ async fn nothing_is_forbidden_and_nothing_is_unused() {
         .filter_map(asked)
         .collect();
     // Every authenticated user may review its own access.
-    used.remove("create authorization.k8s.io/selfsubjectaccessreviews");
+    used.retain(|request| !request.starts_with("create authorization.k8s.io/selfsubject"));
     used.extend(HIDDEN.map(str::to_owned));
     assert_eq!(used, granted(&grants()), "left: used, right: granted");
 }

@@ -127,7 +127,8 @@ where
 async fn cache<K, T, P>(api: &Api<K>, project: P) -> Result<(usize, u64, u64)>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,
-    P: Fn(K) -> Option<T> + Clone,
+    T: Send + Sync,
+    P: Fn(K) -> Option<T> + Clone + Send,
 {
     let cache = Cache::default();
     let errors = Metrics::new().watch_errors("pods");

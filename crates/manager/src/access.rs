@@ -2,8 +2,13 @@
 //!
 //! Without it, a missing permission shows only when an object needs it, as a forbidden request in the log. Every
 //! authenticated user may review its own access, so the check needs no permission.
+use std::collections::{BTreeMap, BTreeSet};
+
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, ResourceRule, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SelfSubjectRulesReview,
+    SelfSubjectRulesReviewSpec,
+};
 use kube::{Api, Client, api::PostParams};
 use kube_grants::{Grant, Scope};
 
@@ -98,35 +103,90 @@ pub(crate) async fn report(client: &Client, grants: &[Grant], own: &str, watched
     }
 }
 
-/// Reviews `needs` with the API server and returns those that are denied.
+/// Asks the API server which of `needs` are denied.
+///
+/// One request for each namespace lists what is allowed. Authorizers such as webhooks cannot list all that they allow, so what the
+/// list lacks is reviewed one by one.
 ///
 /// # Errors
 /// When a review request fails.
 pub async fn missing(client: &Client, needs: Vec<Need>) -> Result<Vec<Need>, kube::Error> {
-    let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
-    let reviews = &reviews;
-    let denied = |need: Need| async move {
-        let attributes = ResourceAttributes {
-            group: Some(need.group.clone()),
-            resource: Some(need.resource.clone()),
-            subresource: Some(need.subresource.clone()).filter(|subresource| !subresource.is_empty()),
-            verb: Some(need.verb.clone()),
-            name: Some(need.name.clone()).filter(|name| !name.is_empty()),
-            namespace: Some(need.namespace.clone()),
-            ..ResourceAttributes::default()
-        };
-        let review = SelfSubjectAccessReview {
-            spec: SelfSubjectAccessReviewSpec {
-                resource_attributes: Some(attributes),
-                ..Default::default()
-            },
-            ..SelfSubjectAccessReview::default()
-        };
-        let answer = reviews.create(&PostParams::default(), &review).await?;
-        Ok::<_, kube::Error>((!answer.status.is_some_and(|status| status.allowed)).then_some(need))
+    let namespaces: BTreeSet<String> = needs.iter().map(|need| need.namespace.clone()).collect();
+    let rules = |namespace: String| async move {
+        // Without a list, each need is reviewed.
+        let rules = rules(client, &namespace).await.unwrap_or_default();
+        (namespace, rules)
     };
-    let denied: Vec<Option<Need>> = stream::iter(needs).map(denied).buffered(AT_ONCE).try_collect().await?;
+    let rules: BTreeMap<String, Vec<ResourceRule>> =
+        stream::iter(namespaces).map(rules).buffered(AT_ONCE).collect().await;
+    let is_listed = |need: &Need| rules.get(&need.namespace).is_some_and(|rules| need.is_in(rules));
+    let unknown: Vec<Need> = needs.into_iter().filter(|need| !is_listed(need)).collect();
+    let denied = |need: Need| async move { Ok::<_, kube::Error>((!is_allowed(client, &need).await?).then_some(need)) };
+    let denied: Vec<Option<Need>> = stream::iter(unknown)
+        .map(denied)
+        .buffered(AT_ONCE)
+        .try_collect()
+        .await?;
     Ok(denied.into_iter().flatten().collect())
+}
+
+/// The rules for the operator in `namespace`. If it is empty, those that apply in all namespaces.
+async fn rules(client: &Client, namespace: &str) -> Result<Vec<ResourceRule>, kube::Error> {
+    // The API server requires a namespace. No RoleBinding is in one with this name, which is none.
+    let namespace = if namespace.is_empty() { "-" } else { namespace };
+    let review = SelfSubjectRulesReview {
+        spec: SelfSubjectRulesReviewSpec {
+            namespace: Some(namespace.to_owned()),
+        },
+        ..SelfSubjectRulesReview::default()
+    };
+    let reviews: Api<SelfSubjectRulesReview> = Api::all(client.clone());
+    let answer = reviews.create(&PostParams::default(), &review).await?;
+    Ok(answer.status.map(|status| status.resource_rules).unwrap_or_default())
+}
+
+async fn is_allowed(client: &Client, need: &Need) -> Result<bool, kube::Error> {
+    let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+    let attributes = ResourceAttributes {
+        group: Some(need.group.clone()),
+        resource: Some(need.resource.clone()),
+        subresource: text(&need.subresource),
+        verb: Some(need.verb.clone()),
+        name: text(&need.name),
+        namespace: Some(need.namespace.clone()),
+        ..ResourceAttributes::default()
+    };
+    let review = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(attributes),
+            ..Default::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
+    let answer = reviews.create(&PostParams::default(), &review).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}
+
+impl Need {
+    /// Returns true if one of `rules` allows it, as RBAC matches rules.
+    fn is_in(&self, rules: &[ResourceRule]) -> bool {
+        let allows = |list: &[String], value: &str| list.iter().any(|entry| entry == "*" || entry == value);
+        let resource = |entry: &String| match entry.split_once('/') {
+            _ if entry == "*" => true,
+            None => self.subresource.is_empty() && *entry == self.resource,
+            Some((resource, subresource)) => {
+                subresource == self.subresource && (resource == "*" || resource == self.resource)
+            }
+        };
+        rules.iter().any(|rule| {
+            let names = rule.resource_names.as_deref().unwrap_or_default();
+            allows(&rule.verbs, &self.verb)
+                && allows(rule.api_groups.as_deref().unwrap_or_default(), &self.group)
+                && rule.resources.iter().flatten().any(resource)
+                && (names.is_empty() || names.contains(&self.name))
+        })
+    }
 }
 
 #[cfg(test)]
@@ -166,5 +226,44 @@ mod tests {
         assert_eq!(with(Scope::Watched, ""), ["list pods in all namespaces"]);
         assert_eq!(with(Scope::Own, "a,b"), ["list pods in namespace own"]);
         assert_eq!(with(Scope::Cluster, "a,b"), ["list pods in all namespaces"]);
+    }
+
+    #[test]
+    fn rules_allow_what_rbac_allows() {
+        let need = |verb: &str, resource: &str, name: &str| {
+            let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+            Need {
+                group: "apps".to_owned(),
+                resource: resource.to_owned(),
+                subresource: subresource.to_owned(),
+                verb: verb.to_owned(),
+                name: name.to_owned(),
+                namespace: String::new(),
+            }
+        };
+        let rule = |group: &str, resource: &str, verb: &str, names: &[&str]| ResourceRule {
+            api_groups: Some(vec![group.to_owned()]),
+            resources: Some(vec![resource.to_owned()]),
+            verbs: vec![verb.to_owned()],
+            resource_names: Some(names.iter().map(|&name| name.to_owned()).collect()),
+        };
+        let deployments = need("get", "deployments", "");
+        let status = need("get", "deployments/status", "");
+        for (rule, allows, allows_status) in [
+            (rule("apps", "deployments", "get", &[]), true, false),
+            (rule("*", "*", "*", &[]), true, true),
+            (rule("apps", "deployments/status", "*", &[]), false, true),
+            (rule("apps", "*/status", "get", &[]), false, true),
+            (rule("apps", "pods/status", "get", &[]), false, false),
+            (rule("", "deployments", "get", &[]), false, false),
+            (rule("apps", "deployments", "list", &[]), false, false),
+            (rule("apps", "*", "get", &["a"]), false, false),
+        ] {
+            assert_eq!(deployments.is_in(std::slice::from_ref(&rule)), allows, "{rule:?}");
+            assert_eq!(status.is_in(std::slice::from_ref(&rule)), allows_status, "{rule:?}");
+        }
+        let named = rule("apps", "deployments", "get", &["a"]);
+        assert!(need("get", "deployments", "a").is_in(std::slice::from_ref(&named)));
+        assert!(!need("get", "deployments", "b").is_in(&[named]));
     }
 }

@@ -2,7 +2,7 @@
 use std::sync::{Arc, OnceLock};
 
 use lz4_flex::block;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 
 /// The compression finds no more than this.
 const MAX_DICTIONARY: usize = 64 << 10;
@@ -33,8 +33,8 @@ pub struct Compressed {
 }
 
 impl Compressed {
-    /// The value.
-    pub fn value(&self) -> Option<Value> {
+    /// The value. `None` if it is none of the type `T`.
+    pub fn read<T: DeserializeOwned>(&self) -> Option<T> {
         let text = block::decompress_size_prepended_with_dict(&self.bytes, &self.dictionary).ok()?;
         serde_json::from_slice(&text).ok()
     }
@@ -54,7 +54,7 @@ mod tests {
         for name in ["a", "b"] {
             let text = value(name).to_string();
             let compressed = dictionary.compress(&text);
-            assert_eq!(compressed.value(), Some(value(name)));
+            assert_eq!(compressed.read(), Some(value(name)));
             assert!(compressed.bytes.len() * 4 < text.len(), "{}", compressed.bytes.len());
         }
     }

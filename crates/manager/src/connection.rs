@@ -15,6 +15,10 @@ use kube::{
 };
 use tower::{BoxError, ServiceExt as _, util::option_layer};
 
+/// The largest buffer of a connection. The first list would make that of each watch grow to half a megabyte, hyper's limit, and
+/// nothing makes it shrink.
+const CONNECTION_BUFFER: usize = 64 << 10;
+
 /// A client for the cluster of `config`, with two habits of Go programs. Small packets do not wait until the one before is acknowledged
 /// (`TCP_NODELAY`, which kube does not set). And `NO_PROXY` exempts servers from the proxy of the environment, as does being this
 /// machine. Through a proxy, or with kube's [retries](Config::default_retry), the client is kube's own.
@@ -38,7 +42,9 @@ pub fn client(mut config: Config) -> Result<Client, kube::Error> {
     connector.set_read_timeout(config.read_timeout);
     connector.set_write_timeout(config.write_timeout);
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
-    let client: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new()).build(connector);
+    let client: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new())
+        .http1_max_buf_size(CONNECTION_BUFFER)
+        .build(connector);
     let builder = ClientBuilder::new(client.map_err(BoxError::from), config.default_namespace.clone())
         .with_layer(&config.extra_headers_layer()?)
         .with_layer(&option_layer(config.auth_layer()?))

@@ -27,11 +27,7 @@ pub fn request(error: &kube::Error) -> String {
 /// Why a text does not fit a type, without any of its content: serde's own message quotes it, and the object may be a Secret.
 pub fn mismatch(error: &dyn std::fmt::Display) -> String {
     let text = error.to_string();
-    // The position is at the end, after anything that the text may have quoted.
-    let (what, position) = match text.rfind(" at line ") {
-        Some(at) if text.get(at + 9..).is_some_and(is_position) => text.split_at(at),
-        _ => (text.as_str(), ""),
-    };
+    let (what, position) = text.split_at(without_position(&text).len());
     // These name fields of the type.
     if what.starts_with("missing field `") || what.starts_with("duplicate field `") {
         return text;
@@ -57,6 +53,15 @@ pub fn mismatch(error: &dyn std::fmt::Display) -> String {
     let space = if found.is_empty() { "" } else { " " };
     let expected = what.get(expected..).unwrap_or_default();
     format!("{kind}{space}{found}{expected}{position}")
+}
+
+/// The message of an error without its position in the text.
+pub(crate) fn without_position(error: &str) -> &str {
+    // It is at the end, after anything that the message may have quoted.
+    match error.rsplit_once(" at line ") {
+        Some((what, position)) if is_position(position) => what,
+        _ => error,
+    }
 }
 
 /// `1 column 2`

@@ -53,7 +53,6 @@ pub mod health;
 mod lanes;
 pub mod lease;
 mod listener;
-mod listing;
 #[cfg(feature = "log")]
 pub mod log;
 pub mod manager;
@@ -63,7 +62,6 @@ pub mod namespaces;
 #[cfg(feature = "olm")]
 pub mod olm;
 pub mod options;
-pub mod packed;
 pub mod probes;
 pub mod queue;
 mod readiness;
@@ -71,6 +69,7 @@ pub mod reconcile;
 pub mod reviews;
 pub mod rollout;
 mod samples;
+mod scan;
 pub mod shutdown;
 pub mod transport;
 #[cfg(feature = "webhooks")]

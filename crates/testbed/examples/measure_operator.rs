@@ -298,7 +298,7 @@ fn mib(value: f64) -> String {
 
 /// Returns true if a request changes something. Access reviews are created too, but change nothing.
 fn writes(seen: &ProxiedRequest) -> bool {
-    seen.verb.is_write() && seen.resource != "selfsubjectaccessreviews"
+    seen.verb.is_write() && !seen.resource.starts_with("selfsubject")
 }
 
 /// Counts reads and writes. Opening a watch is neither.

@@ -31,6 +31,13 @@ pub struct Memory {
     /// The last desired object.
     desired: Option<Compressed>,
     uid: u64,
+    /// Absent for most objects.
+    troubles: Option<Box<Troubles>>,
+}
+
+/// Values of other clients and of admission, and rejected attempts.
+#[derive(Clone, Default)]
+struct Troubles {
     /// Fields whose values the API server answered instead of the desired ones, with a hash of its value.
     accepted: Vec<(Path, u64)>,
     overridden: Option<(String, Instant)>,
@@ -75,28 +82,36 @@ impl Memory {
 
     /// The object was deleted.
     pub fn gone(&mut self) {
-        self.gone = Some(Instant::now());
+        self.troubles().gone = Some(Instant::now());
+    }
+
+    fn troubles(&mut self) -> &mut Troubles {
+        self.troubles.get_or_insert_default()
     }
 
     /// It has been gone for long.
     pub fn is_over(&self) -> bool {
-        self.gone.is_some_and(|gone| gone.elapsed() > OVERRIDDEN * 2)
+        let gone = self.troubles.as_ref().and_then(|troubles| troubles.gone);
+        gone.is_some_and(|gone| gone.elapsed() > OVERRIDDEN * 2)
     }
 
     /// The last desired object.
     pub fn desired(&self) -> Option<Value> {
-        self.desired.as_ref()?.value()
+        self.desired.as_ref()?.read()
     }
 
     /// Returns true if the API server gave this value as answer to the same desired object.
     pub fn accepts(&self, found: &Difference) -> bool {
-        let overridden_again = match &self.overridden {
+        let Some(troubles) = &self.troubles else {
+            return false;
+        };
+        let overridden_again = match &troubles.overridden {
             Some((field, at)) => at.elapsed() >= OVERRIDDEN && found.path.to_string() == *field,
             None => false,
         };
         let live = live_hash(found);
         !overridden_again
-            && self
+            && troubles
                 .accepted
                 .iter()
                 .any(|(path, known)| *path == found.path && *known == live)
@@ -116,14 +131,19 @@ impl Memory {
         self.desired_hash = Some(desired.hash);
         self.desired = Some(compressed);
         self.uid = uid(answer);
-        self.rejected = None;
-        self.gone = None;
-        self.accepted = found
-            .iter()
-            .map(|found| (found.path.clone(), live_hash(found)))
-            .collect();
-        self.contests.retain(|_, contest| !contest.is_over());
-        self.overridden = overridden.map(|field| (field.to_owned(), Instant::now()));
+        let mut contests = self.troubles.take().unwrap_or_default().contests;
+        contests.retain(|_, contest| !contest.is_over());
+        if !contests.is_empty() || !found.is_empty() || overridden.is_some() {
+            self.troubles = Some(Box::new(Troubles {
+                accepted: found
+                    .iter()
+                    .map(|found| (found.path.clone(), live_hash(found)))
+                    .collect(),
+                overridden: overridden.map(|field| (field.to_owned(), Instant::now())),
+                contests,
+                ..Troubles::default()
+            }));
+        }
         let field = overridden?;
         // Admission may answer another value each time.
         self.contest(field, super::ADMISSION);
@@ -132,12 +152,14 @@ impl Memory {
 
     /// The field that admission overrides, and the time until it is set again.
     pub fn overridden(&self) -> Option<(String, Duration)> {
-        let (field, at) = self.overridden.as_ref()?;
+        let (field, at) = self.troubles.as_ref()?.overridden.as_ref()?;
         Some((field.clone(), OVERRIDDEN.saturating_sub(at.elapsed())))
     }
 
     pub fn was_overridden(&self) -> bool {
-        self.overridden.is_some()
+        self.troubles
+            .as_ref()
+            .is_some_and(|troubles| troubles.overridden.is_some())
     }
 
     /// A change of `field` by `manager` was reverted. Returns how long the next one is left, if this is a conflict.
@@ -152,7 +174,7 @@ impl Memory {
             reverts: 0,
             last: Instant::now(),
         };
-        let contest = self.contests.entry(field.to_owned()).or_insert(fresh);
+        let contest = self.troubles().contests.entry(field.to_owned()).or_insert(fresh);
         contest.manager = manager.to_owned();
         contest.reverts = contest.reverts.saturating_add(1);
         contest.last = Instant::now();
@@ -161,27 +183,26 @@ impl Memory {
 
     /// The time until a change of `field` is reverted.
     pub fn contest_delay(&self, field: &str) -> Option<Duration> {
-        let contest = self.contests.get(field).filter(|contest| !contest.is_over())?;
+        let contests = &self.troubles.as_ref()?.contests;
+        let contest = contests.get(field).filter(|contest| !contest.is_over())?;
         let left = contest.pause().saturating_sub(contest.last.elapsed());
         (!left.is_zero()).then_some(left)
     }
 
     /// The other client of a conflict.
     pub fn contestant(&self, field: &str) -> String {
-        self.contests
-            .get(field)
-            .map(|contest| contest.manager.clone())
-            .unwrap_or_default()
+        let contest = self.troubles.as_ref().and_then(|troubles| troubles.contests.get(field));
+        contest.map(|contest| contest.manager.clone()).unwrap_or_default()
     }
 
     /// The API server rejected an attempt in this situation.
     pub fn reject(&mut self, situation: u64, error: Error) {
-        self.rejected = Some((situation, Instant::now(), error));
+        self.troubles().rejected = Some((situation, Instant::now(), error));
     }
 
     /// The error of the last attempt, if nothing has changed since and it is too early for another.
     pub fn rejection(&self, situation: u64) -> Option<Error> {
-        let (known, at, error) = self.rejected.as_ref()?;
+        let (known, at, error) = self.troubles.as_ref()?.rejected.as_ref()?;
         let wait = error.retry_after().unwrap_or_default();
         // The next reconcile comes after this time, so it must not find it a moment too early.
         let is_early = at.elapsed() + Duration::from_secs(5) < wait;

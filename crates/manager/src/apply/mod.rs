@@ -9,6 +9,7 @@
 //! Controllers use it through [`Context::apply`](crate::reconcile::Context::apply).
 mod attempt;
 mod compare;
+mod document;
 mod error;
 mod fields;
 mod memory;

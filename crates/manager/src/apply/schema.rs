@@ -11,7 +11,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::error::Error;
+use super::{
+    document::{self, Document},
+    error::Error,
+};
 
 /// Documents are reloaded after this time, and only before a write. A CRD may have changed.
 const MAX_AGE: Duration = Duration::from_secs(60);
@@ -166,31 +169,29 @@ struct GroupVersionKind {
     kind: String,
 }
 
-#[derive(Deserialize)]
-struct Document {
-    #[serde(default)]
-    paths: BTreeMap<String, serde::de::IgnoredAny>,
-    #[serde(default)]
-    components: Components,
-}
-
-#[derive(Default, Deserialize)]
-struct Components {
-    #[serde(default)]
-    schemas: HashMap<String, Raw>,
-}
-
 const PREFIX: &str = "#/components/schemas/";
+
+/// The definition `name`. `None` if there is none, or it is malformed.
+fn definition(definitions: &HashMap<String, String>, name: &str) -> Option<Raw> {
+    serde_json::from_str(definitions.get(name)?).ok()
+}
 
 impl Document {
     fn schema(&self, resource: &ApiResource) -> Schema {
+        #[derive(Deserialize)]
+        struct Named {
+            #[serde(rename = "x-kubernetes-group-version-kind", default)]
+            kinds: Vec<GroupVersionKind>,
+        }
         let wanted = GroupVersionKind {
             group: resource.group.clone(),
             version: resource.version.clone(),
             kind: resource.kind.clone(),
         };
-        let schemas = &self.components.schemas;
-        let Some((name, _)) = schemas.iter().find(|(_, raw)| raw.kinds.contains(&wanted)) else {
+        let schemas = &self.definitions;
+        let is_wanted =
+            |text: &str| serde_json::from_str::<Named>(text).is_ok_and(|named| named.kinds.contains(&wanted));
+        let Some((name, _)) = schemas.iter().find(|(_, text)| is_wanted(text)) else {
             return Schema::default();
         };
         let mut builder = Builder {
@@ -203,42 +204,40 @@ impl Document {
         Schema {
             nodes: builder.nodes,
             root,
-            has_status: self.paths.keys().any(|path| path.ends_with(&suffix)),
+            has_status: self.status_paths.iter().any(|path| path.ends_with(&suffix)),
             status_fields: self.status_fields(name),
         }
     }
-}
 
-impl Document {
     fn status_fields(&self, name: &str) -> Option<BTreeSet<String>> {
-        let schemas = &self.components.schemas;
-        let mut status = schemas.get(name)?.properties.get("status")?;
+        let schemas = &self.definitions;
+        let mut status = definition(schemas, name)?.properties.remove("status")?;
         let referred = status
             .reference
             .as_deref()
             .or_else(|| status.all_of.first()?.reference.as_deref());
         if let Some(name) = referred.and_then(|reference| reference.strip_prefix(PREFIX)) {
-            status = schemas.get(name)?;
+            status = definition(schemas, name)?;
         }
         let open = status.preserve || !matches!(status.additional, None | Some(Additional::Allowed(false)));
-        (!open).then(|| status.properties.keys().cloned().collect())
+        (!open).then(|| status.properties.into_keys().collect())
     }
 }
 
 struct Builder<'d> {
-    schemas: &'d HashMap<String, Raw>,
+    schemas: &'d HashMap<String, String>,
     nodes: Vec<Node>,
     /// Nodes of definitions, by name. `None` for those that need none.
-    known: HashMap<&'d str, Option<usize>>,
+    known: HashMap<String, Option<usize>>,
 }
 
-impl<'d> Builder<'d> {
+impl Builder<'_> {
     /// The node of a definition.
-    fn named(&mut self, name: &'d str, depth: usize) -> Option<usize> {
+    fn named(&mut self, name: &str, depth: usize) -> Option<usize> {
         if let Some(known) = self.known.get(name) {
             return *known;
         }
-        let raw = self.schemas.get(name)?;
+        let raw = &definition(self.schemas, name)?;
         let last = name.rsplit('.').next().unwrap_or(name);
         let builtin = name.starts_with("io.k8s.apimachinery.");
         let scalar = match last {
@@ -251,17 +250,17 @@ impl<'d> Builder<'d> {
                 kind,
                 ..Node::default()
             });
-            self.known.insert(name, Some(node));
+            self.known.insert(name.to_owned(), Some(node));
             return Some(node);
         }
         if raw.properties.is_empty() && raw.additional.is_none() && raw.items.is_none() {
             let node = self.build(raw, depth);
-            self.known.insert(name, node);
+            self.known.insert(name.to_owned(), node);
             return node;
         }
         // Reserved first: a definition may refer to itself.
         let node = self.push(Node::default());
-        self.known.insert(name, Some(node));
+        self.known.insert(name.to_owned(), Some(node));
         let built = self.content(raw, depth);
         if let Some(place) = self.nodes.get_mut(node) {
             *place = built;
@@ -275,7 +274,7 @@ impl<'d> Builder<'d> {
     }
 
     /// The node of a field, `None` for a plain scalar.
-    fn build(&mut self, raw: &'d Raw, depth: usize) -> Option<usize> {
+    fn build(&mut self, raw: &Raw, depth: usize) -> Option<usize> {
         if depth > MAX_DEPTH {
             return None;
         }
@@ -333,7 +332,7 @@ impl<'d> Builder<'d> {
         (!plain).then(|| self.push(node))
     }
 
-    fn content(&mut self, raw: &'d Raw, depth: usize) -> Node {
+    fn content(&mut self, raw: &Raw, depth: usize) -> Node {
         let kind = match raw.kind.as_deref() {
             Some("array") => Kind::List {
                 merge: match raw.list_type.as_deref() {
@@ -397,7 +396,10 @@ struct CachedSchema {
     hash: String,
 }
 
-#[derive(Deserialize)]
+/// The list of all documents.
+const INDEX: &str = "/openapi/v3";
+
+#[derive(Default, Deserialize)]
 struct Index {
     #[serde(default)]
     paths: HashMap<String, IndexEntry>,
@@ -447,10 +449,10 @@ impl Schemas {
     }
 
     async fn load(&self, resource: &ApiResource, before: Option<CachedSchema>) -> Result<Arc<Schema>, Error> {
-        let index: Index = self
-            .document("/openapi/v3")
-            .await?
-            .unwrap_or(Index { paths: HashMap::new() });
+        let request = Request::get(INDEX)
+            .body(Vec::new())
+            .map_err(|error| Error::bug(error.to_string()))?;
+        let index: Index = found(INDEX, self.client.request(request).await)?.unwrap_or_default();
         let path = match resource.group.as_str() {
             "" => format!("api/{}", resource.version),
             group => format!("apis/{group}/{}", resource.version),
@@ -466,8 +468,10 @@ impl Schemas {
             _ => {
                 // With a hash that has just become old, the API server redirects.
                 let (document, _) = url.split_once('?').unwrap_or((&url, ""));
-                let document: Option<Document> = self.document(document).await?;
-                Arc::new(document.map_or_else(Schema::default, |document| document.schema(resource)))
+                match found(document, document::read(&self.client, document).await)? {
+                    Some(document) => Arc::new(document.schema(resource)),
+                    None => Arc::default(),
+                }
             }
         };
         let known = CachedSchema {
@@ -481,18 +485,14 @@ impl Schemas {
             .insert(key(resource), known);
         Ok(schema)
     }
+}
 
-    /// A document. `None` if the API server has none, or does not let the operator read it.
-    async fn document<T: serde::de::DeserializeOwned>(&self, url: &str) -> Result<Option<T>, Error> {
-        let attempt = || format!("read {url}");
-        let request = Request::get(url)
-            .body(Vec::new())
-            .map_err(|error| Error::bug(error.to_string()))?;
-        match self.client.request::<T>(request).await {
-            Ok(document) => Ok(Some(document)),
-            Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404 | 406) => Ok(None),
-            Err(error) => Err(Error::request(attempt(), error)),
-        }
+/// A document. `None` if the API server has none, or does not let the operator read it.
+fn found<T>(url: &str, answer: Result<T, kube::Error>) -> Result<Option<T>, Error> {
+    match answer {
+        Ok(document) => Ok(Some(document)),
+        Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404 | 406) => Ok(None),
+        Err(error) => Err(Error::request(format!("read {url}"), error)),
     }
 }
 
@@ -505,6 +505,12 @@ pub mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn read(document: &Value) -> Document {
+        let mut reader = document::Reader::default();
+        reader.feed(document.to_string().as_bytes()).unwrap();
+        reader.document
+    }
 
     /// The schema of a kind `Test` with these properties.
     pub fn schema(properties: &Value) -> Schema {
@@ -524,7 +530,7 @@ pub mod tests {
                 },
             } },
         });
-        let document: Document = serde_json::from_value(document).unwrap();
+        let document = read(&document);
         let resource = ApiResource {
             group: "example.com".to_owned(),
             version: "v1".to_owned(),
@@ -548,7 +554,7 @@ pub mod tests {
                 ..
             }
         ));
-        let document: Document = serde_json::from_value(json!({})).unwrap();
+        let document = read(&json!({}));
         let other = ApiResource {
             group: String::new(),
             version: "v1".to_owned(),

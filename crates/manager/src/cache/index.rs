@@ -10,7 +10,43 @@ use crate::ObjectKey;
 /// The keys of the objects of a [`Cache`](super::Cache), by values that a function finds in them. Made by
 /// [`Cache::index`](super::Cache::index). Clones are the same index.
 pub struct Index<I> {
-    keys: Arc<Mutex<HashMap<I, BTreeSet<ObjectKey>>>>,
+    keys: Arc<Mutex<HashMap<I, Keys>>>,
+}
+
+/// The keys with one value. Mostly it is one, for which a set would take half a kilobyte.
+enum Keys {
+    One(ObjectKey),
+    Many(BTreeSet<ObjectKey>),
+}
+
+impl Keys {
+    fn insert(&mut self, key: &ObjectKey) {
+        match self {
+            Self::One(known) if known == key => {}
+            Self::One(known) => *self = Self::Many(BTreeSet::from([known.clone(), key.clone()])),
+            Self::Many(keys) => {
+                keys.insert(key.clone());
+            }
+        }
+    }
+
+    /// Removes `key`. Returns true if no other is left.
+    fn remove(&mut self, key: &ObjectKey) -> bool {
+        match self {
+            Self::One(known) => known == key,
+            Self::Many(keys) => {
+                keys.remove(key);
+                keys.is_empty()
+            }
+        }
+    }
+
+    fn all(&self) -> Vec<ObjectKey> {
+        match self {
+            Self::One(key) => vec![key.clone()],
+            Self::Many(keys) => keys.iter().cloned().collect(),
+        }
+    }
 }
 
 impl<I> Clone for Index<I> {
@@ -24,30 +60,25 @@ impl<I> Clone for Index<I> {
 impl<I: Hash + Eq> Index<I> {
     /// The keys of the objects with `value`, sorted.
     pub fn keys(&self, value: &I) -> Vec<ObjectKey> {
-        let keys = self.lock();
-        keys.get(value)
-            .map(|keys| keys.iter().cloned().collect())
-            .unwrap_or_default()
+        self.lock().get(value).map(Keys::all).unwrap_or_default()
     }
 
     /// Adds the object `key` to `after` instead of `before`.
     fn replace(&self, key: &ObjectKey, before: Vec<I>, after: Vec<I>) {
         let mut keys = self.lock();
         for value in before {
-            if let Some(with_value) = keys.get_mut(&value) {
-                with_value.remove(key);
-                if with_value.is_empty() {
-                    keys.remove(&value);
-                }
+            if keys.get_mut(&value).is_some_and(|keys| keys.remove(key)) {
+                keys.remove(&value);
             }
         }
         for value in after {
-            keys.entry(value).or_default().insert(key.clone());
+            let keys = keys.entry(value).or_insert_with(|| Keys::One(key.clone()));
+            keys.insert(key);
         }
     }
 
     /// A poisoned lock is safe to use: each change is a few map operations.
-    fn lock(&self) -> MutexGuard<'_, HashMap<I, BTreeSet<ObjectKey>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<I, Keys>> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -24,6 +24,12 @@ impl Revision {
         }
     }
 
+    /// The state of the object `key` with this UID and resource version.
+    pub(crate) fn from_parts(key: ObjectKey, uid: Option<String>, version: &str) -> Self {
+        let version = version.parse().unwrap_or(0);
+        Self { key, uid, version }
+    }
+
     pub(super) fn known<T>(&self, object: Arc<T>) -> CachedObject<T> {
         CachedObject {
             object,

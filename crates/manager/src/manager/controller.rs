@@ -2,11 +2,7 @@
 use std::{fmt::Debug, future::Future, sync::Arc, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::{
-    Resource,
-    core::{DeserializeGuard, PartialObjectMeta},
-    runtime::watcher,
-};
+use kube::{Resource, core::PartialObjectMeta, runtime::watcher};
 use serde::de::DeserializeOwned;
 
 use super::{Manager, Scope};
@@ -14,6 +10,7 @@ use crate::{
     ObjectKey,
     backoff::Backoff,
     cache::{Cache, Change},
+    follow::{guarded, metadata},
     queue::WorkQueue,
     worker::{Done, Failure, Limits},
 };
@@ -143,11 +140,12 @@ where
         C: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
         C::Scope: Scope,
     {
-        let project = |object: PartialObjectMeta<C>| {
-            let keys = owner::<K>(&object.metadata).into_iter().collect();
-            Some(Related::new(keys, object.metadata))
+        let project = |text: &[u8]| {
+            let metadata = metadata(text)?;
+            let keys = owner::<K>(&metadata).into_iter().collect();
+            Ok(Some(Related::new(keys, metadata)))
         };
-        self.related(Cache::default(), config, project, add_owner)
+        self.related::<PartialObjectMeta<C>>(&Cache::default(), config, project, add_owner)
     }
 
     /// Reconciles the objects whose keys `map` returns when an object of kind `C` changes, and those that it returned
@@ -166,22 +164,22 @@ where
         let cache = Cache::default();
         cache.count_unreadable(self.manager.metrics().unreadable(&C::plural(&())));
         let reader = cache.clone();
-        let project = move |guard: DeserializeGuard<C>| {
-            let object = reader.readable(guard)?;
-            Some(Related::new(map(&object), object.meta().clone()))
+        let project = move |text: &[u8]| {
+            let object: Option<C> = reader.readable(guarded(text)?);
+            Ok(object.map(|object| Related::new(map(&object), object.meta().clone())))
         };
-        self.related(cache, config, project, add)
+        self.related::<C>(&cache, config, project, add)
     }
 
     fn related<C>(
         self,
-        cache: Cache<Related>,
+        cache: &Cache<Related>,
         config: watcher::Config,
-        project: impl Fn(C) -> Option<Related> + Clone + Send + Sync + 'static,
+        project: impl Fn(&[u8]) -> serde_json::Result<Option<Related>> + Clone + Send + Sync + 'static,
         add: fn(&WorkQueue<ObjectKey>, ObjectKey, bool),
     ) -> Self
     where
-        C: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+        C: Resource<DynamicType = ()> + 'static,
         C::Scope: Scope,
     {
         let queue = Arc::clone(&self.queue);
@@ -191,9 +189,9 @@ where
             }
         };
         // Objects that concern no other object need no memory. The cache keeps the previously concerned objects.
-        let project = move |object| project(object).filter(|related| !related.keys.is_empty());
+        let project = move |text: &[u8]| Ok(project(text)?.filter(|related| !related.keys.is_empty()));
         self.manager
-            .watch::<C, _, _, _>(&cache, paged(config), project, changed);
+            .watch_text::<C, _, _, _>(cache, paged(config), project, changed);
         self
     }
 
@@ -225,8 +223,8 @@ where
         // One object that this version cannot read does not stop the others.
         cache.count_unreadable(manager.metrics().unreadable(&K::plural(&())));
         let reader = cache.clone();
-        let project = move |guard: DeserializeGuard<K>| reader.readable(guard);
-        manager.watch(&cache, config, project, changed);
+        let project = move |text: &[u8]| Ok(reader.readable(guarded::<K>(text)?));
+        manager.watch_text::<K, _, _, _>(&cache, config, project, changed);
         let readiness = manager.readiness().clone();
         let reconcile = move |key: ObjectKey| {
             let is_synced = !K::Scope::NAMESPACED || readiness.is_synced_in(&key.namespace);

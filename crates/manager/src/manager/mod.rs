@@ -252,10 +252,23 @@ impl Manager {
     /// [`controller`](Self::controller) does this for the common case.
     pub fn watch<K, T, P, C>(&mut self, cache: &Cache<T>, config: watcher::Config, project: P, changed: C)
     where
-        K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,
+        K: Resource<DynamicType = ()> + DeserializeOwned + 'static,
         K::Scope: Scope,
         T: Send + Sync + 'static,
         P: Fn(K) -> Option<T> + Clone + Send + Sync + 'static,
+        C: Fn(&ObjectKey, Change<T>) + Clone + Send + Sync + 'static,
+    {
+        let project = move |text: &[u8]| Ok(project(serde_json::from_slice(text)?));
+        self.watch_text::<K, _, _, _>(cache, config, project, changed);
+    }
+
+    /// As [`watch`](Self::watch), with a projection that reads the JSON of an object. Its error is a failure of the watch.
+    pub(crate) fn watch_text<K, T, P, C>(&mut self, cache: &Cache<T>, config: watcher::Config, project: P, changed: C)
+    where
+        K: Resource<DynamicType = ()> + 'static,
+        K::Scope: Scope,
+        T: Send + Sync + 'static,
+        P: Fn(&[u8]) -> serde_json::Result<Option<T>> + Clone + Send + Sync + 'static,
         C: Fn(&ObjectKey, Change<T>) + Clone + Send + Sync + 'static,
     {
         let resource = K::plural(&());
@@ -283,7 +296,7 @@ impl Manager {
                 gate: gate.following(pulse),
                 source,
             };
-            self.watches.spawn(follow.run(api, config.clone()));
+            self.watches.spawn(follow.run_text(api, config.clone()));
         }
     }
 

@@ -3,11 +3,12 @@ use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
-    Resource, ResourceExt as _,
+    Resource,
     api::ApiResource,
-    core::{DeserializeGuard, PartialObjectMeta, error_boundary::InvalidObject},
+    core::{PartialObjectMeta, error_boundary::InvalidObject},
     runtime::watcher,
 };
+use serde_json::Value;
 
 use super::{
     Error, Manager, Scope,
@@ -17,9 +18,11 @@ use crate::{
     ObjectKey,
     apply::Applier,
     cache::{Cache, Change},
+    compressed::Dictionary,
     explain,
+    follow::{guarded, metadata},
     queue::WorkQueue,
-    reconcile::{self, Object, OwnWrites, Reconciler, Secrets, Shared, Starting, TakenNames, Unreadable},
+    reconcile::{self, CachedObject, Object, OwnWrites, Reconciler, Secrets, Shared, Starting, TakenNames, Unreadable},
     rollout::Slots,
     samples::{ObjectGauge, ObjectSample},
     worker::Done,
@@ -58,9 +61,10 @@ impl Manager {
             start(self, &queue);
         }
         let observed = parts.observed.into_iter().map(|start| start(self, &queue)).collect();
-        let objects: Cache<R::Object> = Cache::default();
+        let objects: Cache<CachedObject<R::Object>> = Cache::default();
         let secrets = parts.secrets.map(|references| {
-            let by_secret = objects.index(move |object: &R::Object| {
+            let by_secret = objects.index(move |cached: &CachedObject<R::Object>| {
+                let object = cached.object.as_ref();
                 let namespace = object.meta().namespace.clone().unwrap_or_default();
                 references(object)
                     .into_iter()
@@ -69,7 +73,7 @@ impl Manager {
             });
             let secrets = Arc::new(Secrets::new(self.client()));
             let (queue, read) = (Arc::clone(&queue), Arc::clone(&secrets));
-            let project = |secret: PartialObjectMeta<Secret>| secret.resource_version();
+            let project = |text: &[u8]| Ok(metadata(text)?.resource_version);
             let changed = move |key: &ObjectKey, change: Change<String>| {
                 if change.after.is_none() {
                     read.forget(key);
@@ -81,13 +85,14 @@ impl Manager {
                         .for_each(|object| add(&queue, object, change.listed));
                 }
             };
-            self.watch(&secrets.versions, paged(watcher::Config::default()), project, changed);
+            let config = paged(watcher::Config::default());
+            self.watch_text::<PartialObjectMeta<Secret>, _, _, _>(&secrets.versions, config, project, changed);
             secrets
         });
         for (name, help, sample) in parts.gauges {
             let objects = objects.clone();
             let visit = move |each: &mut dyn FnMut(&ObjectKey, ObjectSample)| {
-                objects.for_each(|key, object| sample(object).into_iter().for_each(|sample| each(key, sample)));
+                objects.for_each(|key, cached| sample(&cached.object).into_iter().for_each(|sample| each(key, sample)));
             };
             let gauge = ObjectGauge {
                 name,
@@ -104,11 +109,13 @@ impl Manager {
                 .with(|registry| registry.register(name, "Objects that wait for their rollout", slots.waiting.clone()));
             self.while_leading(open(Arc::clone(slots), Arc::clone(&queue)));
         }
+        let dictionary = Arc::<Dictionary>::default();
         let shared = Arc::new(Shared {
             client: self.client(),
             applier,
             events: self.events(),
             objects: objects.clone(),
+            dictionary: Arc::clone(&dictionary),
             queue: Arc::clone(&queue),
             stores,
             observed,
@@ -126,7 +133,7 @@ impl Manager {
         });
         let (keys, gone) = (Arc::clone(&queue), Arc::clone(&shared));
         let relevant = parts.relevant.unwrap_or_else(|| Arc::new(is_relevant));
-        let changed = move |key: &ObjectKey, change: Change<R::Object>| {
+        let changed = move |key: &ObjectKey, change: Change<CachedObject<R::Object>>| {
             if change.after.is_none() {
                 gone.applier.forget_status(&gone.resource, key);
                 gone.forget(key);
@@ -134,15 +141,22 @@ impl Manager {
             let after = change.after.as_deref();
             let version = after.and_then(|after| after.meta().resource_version.as_deref());
             let is_own = version.is_some_and(|version| gone.written.is_own(version));
-            if relevant(&change) || !is_own && lost_status(&change, gone.applier.manager()) {
+            if relevant(&reconcile::typed_change(&change)) || !is_own && lost_status(&change, gone.applier.manager()) {
                 add(&keys, key.clone(), change.listed);
             }
         };
         objects.count_unreadable(self.metrics().unreadable(&R::Object::plural(&())));
         let limit = parts.object_limit;
         let (reader, noting, keys) = (objects.clone(), Arc::clone(&shared), Arc::clone(&queue));
-        let project = move |guard: DeserializeGuard<R::Object>| {
-            let guard = within(guard, limit);
+        let project = move |text: &[u8]| {
+            let mut guard = guarded::<R::Object>(text)?;
+            let is_large = limit.is_some_and(|limit| text.len() > limit);
+            if let (true, Ok(object)) = (is_large, &guard.0) {
+                guard.0 = Err(InvalidObject {
+                    error: String::new(),
+                    metadata: object.meta().clone(),
+                });
+            }
             if let Err(invalid) = &guard.0 {
                 let key = ObjectKey::of(&guard);
                 let error = match limit {
@@ -152,18 +166,19 @@ impl Manager {
                 noting.unreadable.note(&key, &invalid.metadata, error);
                 keys.add(key);
             }
-            reader.readable(guard).map(reconcile::compact)
+            let object = reader.readable(guard);
+            Ok(object.map(|object| CachedObject::new(object, &dictionary)))
         };
-        self.watch(&objects, paged(parts.selecting), project, changed);
+        self.watch_text::<R::Object, _, _, _>(&objects, paged(parts.selecting), project, changed);
         let readiness = self.readiness().clone();
         let reconciler = Arc::new(parts.reconciler);
         let work = move |key: ObjectKey| {
             let namespaced = <R::Object as Resource>::Scope::NAMESPACED;
             let is_synced = !namespaced || readiness.is_synced_in(&key.namespace);
             // A deletion needs no more than the object.
-            let is_deleted = |object: &Arc<R::Object>| object.meta().deletion_timestamp.is_some();
+            let is_deleted = |object: &Arc<CachedObject<R::Object>>| object.meta().deletion_timestamp.is_some();
             let object = objects.get(&key).filter(|object| is_synced || is_deleted(object));
-            let object = object.map(|object| Arc::new(reconcile::without_owners(&*object)));
+            let object = object.map(|cached| Arc::clone(&cached.object));
             let (reconciler, shared, objects) = (Arc::clone(&reconciler), Arc::clone(&shared), objects.clone());
             async move {
                 match object {
@@ -193,10 +208,12 @@ impl Manager {
         let cache = Cache::default();
         cache.count_unreadable(self.metrics().unreadable(&C::plural(&())));
         let reader = cache.clone();
-        let project = move |guard: DeserializeGuard<C>| {
-            let object = reader.readable(guard)?;
+        let project = move |text: &[u8]| {
+            let Some(object) = reader.readable::<C>(guarded(text)?) else {
+                return Ok(None);
+            };
             let related = Related::new(map(&object), object.meta().clone());
-            (!related.keys.is_empty()).then_some(related)
+            Ok((!related.keys.is_empty()).then_some(related))
         };
         let queue = Arc::clone(queue);
         let changed = move |_: &ObjectKey, change: Change<Related>| {
@@ -204,7 +221,7 @@ impl Manager {
                 .into_iter()
                 .for_each(|key| add(&queue, key, change.listed));
         };
-        self.watch::<DeserializeGuard<C>, _, _, _>(&cache, paged(config), project, changed);
+        self.watch_text::<C, _, _, _>(&cache, paged(config), project, changed);
     }
 }
 
@@ -218,25 +235,15 @@ async fn open(slots: Arc<Slots>, queue: Arc<WorkQueue<ObjectKey>>) {
 }
 
 /// Returns true if another client has taken fields of the status that `manager` has written.
-fn lost_status<K: Resource>(change: &Change<K>, manager: &str) -> bool {
-    let own = |side: &Option<Arc<K>>| {
-        let entries = side.as_deref()?.meta().managed_fields.as_ref()?.iter();
-        let mut own = entries.filter(|entry| {
-            entry.manager.as_deref() == Some(manager) && entry.subresource.as_deref() == Some("status")
+fn lost_status<K: Object>(change: &Change<CachedObject<K>>, manager: &str) -> bool {
+    let own = |side: &Option<Arc<CachedObject<K>>>| {
+        let managed = side.as_deref()?.managed()?;
+        let mut entries = managed.as_array()?.iter();
+        let own = entries.find(|entry| {
+            let text = |field: &str| entry.get(field).and_then(Value::as_str);
+            text("manager") == Some(manager) && text("subresource") == Some("status")
         });
-        own.next().and_then(|entry| entry.fields_v1.clone())
+        own?.get("fieldsV1").cloned()
     };
     own(&change.before) != own(&change.after)
-}
-
-/// Treats an object whose JSON has more than `limit` bytes as unreadable, with an empty error.
-fn within<K: Object>(guard: DeserializeGuard<K>, limit: Option<usize>) -> DeserializeGuard<K> {
-    let is_large = |object: &K, limit| serde_json::to_vec(object).map_or(true, |text| text.len() > limit);
-    match (guard.0, limit) {
-        (Ok(object), Some(limit)) if is_large(&object, limit) => DeserializeGuard(Err(InvalidObject {
-            error: String::new(),
-            metadata: object.meta().clone(),
-        })),
-        (result, _) => DeserializeGuard(result),
-    }
 }

@@ -1,7 +1,7 @@
 //! The result of an apply.
 use std::ops::Deref;
 
-use super::{Change, Conflict, Error, Object};
+use super::{Change, Conflict, Error, Object, object::typed};
 use crate::{
     apply::Report,
     health::{Health, Ready},
@@ -58,7 +58,7 @@ impl<C: Object> Applied<C> {
 
     /// The typed object and the result of a report.
     pub(super) fn new(report: Report) -> Result<Self, Error> {
-        let object = serde_json::from_value(report.object)
+        let object = typed(&report.object)
             .map_err(|error| Error::bug(format!("the API server's {} cannot be read: {error}", C::kind(&()))))?;
         Ok(Self {
             object,

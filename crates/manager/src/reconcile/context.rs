@@ -325,7 +325,7 @@ impl<K: Object> Context<K> {
         let key = self.key::<C>(name);
         match &self.backend {
             Backend::Recording(recording) => recording.get(&key),
-            Backend::Cluster(shared) => serde_json::from_value(shared.store::<C>()?.get(&key)?).ok(),
+            Backend::Cluster(shared) => shared.store::<C>()?.read(&key),
         }
     }
 
@@ -338,8 +338,7 @@ impl<K: Object> Context<K> {
                     return Vec::new();
                 };
                 let keys = store.children(self.uid()).into_iter();
-                keys.filter_map(|key| serde_json::from_value(store.get(&key)?).ok())
-                    .collect()
+                keys.filter_map(|key| store.read(&key)).collect()
             }
         }
     }

@@ -17,6 +17,7 @@ use super::{
 use crate::{
     Manager, ObjectKey,
     cache::Change,
+    follow::guarded,
     manager::{Scope as _, add_owner, paged},
     queue::WorkQueue,
     rollout::RolloutBudget,
@@ -157,10 +158,10 @@ impl<R: Reconciler> Controller<R> {
             let store = Arc::new(Store::new::<C>(&starting.manager));
             let label = format!("{MANAGED_BY}={}", crate::names::label(&starting.manager));
             let projecting = Arc::clone(&store);
-            let project = move |object: C| Some(projecting.project::<R::Object>(serde_json::to_value(object).ok()?));
+            let project = move |text: &[u8]| Ok(Some(projecting.project::<R::Object>(serde_json::from_slice(text)?)));
             let (queue, forget) = (Arc::clone(&starting.queue), Arc::clone(&starting.forget));
             let changed = Arc::clone(&store);
-            manager.watch::<C, _, _, _>(
+            manager.watch_text::<C, _, _, _>(
                 &store.cache,
                 paged(watcher::Config::default().labels(&label)),
                 project,
@@ -231,7 +232,13 @@ impl<R: Reconciler> Controller<R> {
         self.observed.push(Box::new(move |manager, queue| {
             let observed = Arc::new(Observed::<T>::new());
             let queue = Arc::clone(queue);
-            let project = move |object: C| project(&object).map(|(key, projection)| (key, Arc::new(projection)));
+            let reader = observed.cache.clone();
+            reader.count_unreadable(manager.metrics().unreadable(&C::plural(&())));
+            let project = move |text: &[u8]| {
+                let object: Option<C> = reader.readable(guarded(text)?);
+                let projection = object.and_then(|object| project(&object));
+                Ok(projection.map(|(key, projection)| (key, Arc::new(projection))))
+            };
             let changed = move |_: &ObjectKey, change: Change<Entry<T>>| {
                 if change.before == change.after {
                     return;
@@ -243,7 +250,7 @@ impl<R: Reconciler> Controller<R> {
                     add_owner(&queue, object, change.listed);
                 }
             };
-            manager.watch::<C, _, _, _>(&observed.cache, paged(config), project, changed);
+            manager.watch_text::<C, _, _, _>(&observed.cache, paged(config), project, changed);
             (TypeId::of::<T>(), observed)
         }));
         self

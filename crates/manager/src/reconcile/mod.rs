@@ -86,7 +86,7 @@ pub use kube_grants::{Grant, Scope};
 pub use object::object;
 pub use outcome::Outcome;
 pub(crate) use run::{leave_alone, reconcile};
-pub(crate) use shared::{Shared, compact, without_owners};
+pub(crate) use shared::{CachedObject, Shared, typed_change};
 pub(crate) use store::Secrets;
 pub(crate) use taken::TakenNames;
 pub(crate) use unreadable::Unreadable;

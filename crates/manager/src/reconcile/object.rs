@@ -1,7 +1,9 @@
 //! Objects written as JSON.
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Error, Object};
+use crate::explain::without_position;
 
 /// An object of kind `C` from JSON, as `serde_json::json!` writes it. A field that `C` does not have is an error, where
 /// `serde_json::from_value` would drop it.
@@ -21,12 +23,22 @@ use super::{Error, Object};
 /// When the JSON has a field or a value that the kind does not allow.
 pub fn object<C: Object>(value: Value) -> Result<C, Error> {
     let kind = C::kind(&());
-    let object: C = serde_json::from_value(value.clone()).map_err(|error| Error::bug(format!("{kind}: {error}")))?;
+    let object: C = typed(&value).map_err(|error| Error::bug(format!("{kind}: {error}")))?;
     let read = serde_json::to_value(&object).map_err(|error| Error::bug(format!("{kind}: {error}")))?;
     match lost(&value, &read, &mut String::new()) {
         Some(field) => Err(Error::bug(format!("{kind} has no field {field}"))),
         None => Ok(object),
     }
+}
+
+/// An object from its JSON. It is read as text, as the objects of watches are: the code that reads a kind from another form takes
+/// a hundred kilobytes in each program.
+///
+/// # Errors
+/// When `T` cannot hold the value.
+pub(super) fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, String> {
+    let read = serde_json::to_vec(value).and_then(|text| serde_json::from_slice(&text));
+    read.map_err(|error| without_position(&error.to_string()).to_owned())
 }
 
 /// The first field of `given` that `read` lacks.

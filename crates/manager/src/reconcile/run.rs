@@ -136,7 +136,7 @@ async fn clean_up<R: Reconciler>(
                 .objects
                 .get(&key)
                 .filter(|newest| newest.meta().uid == object.meta().uid);
-            let metadata = newest.as_deref().unwrap_or(object.as_ref()).meta();
+            let metadata = newest.as_ref().map_or(object.meta(), |newest| newest.meta());
             let patch = finalizer::without(finalizer, metadata);
             let api = shared.api(&key);
             match api
@@ -267,8 +267,12 @@ async fn write_status<K: Object>(
         .objects
         .get(key)
         .filter(|newest| newest.meta().uid == object.meta().uid);
-    let newest = serde_json::to_value(newest.as_deref().unwrap_or(object));
+    let managed = newest.as_ref().and_then(|newest| newest.managed());
+    let newest = serde_json::to_value(newest.as_ref().map_or(object, |newest| newest.object.as_ref()));
     let mut newest = newest.map_err(|error| Error::bug(error.to_string()))?;
+    if let Some(managed) = managed {
+        set(&mut newest, &["metadata", "managedFields"], managed);
+    }
     set(&mut newest, &["apiVersion"], shared.resource.api_version.clone());
     set(&mut newest, &["kind"], shared.resource.kind.clone());
     let current = newest.get("status");

@@ -5,10 +5,9 @@ use std::{
     sync::Arc,
 };
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::FieldsV1;
 use kube::{
     Api, Client,
-    api::{ApiResource, DynamicObject},
+    api::{ApiResource, DynamicObject, ObjectMeta},
 };
 use serde_json::Value;
 
@@ -16,6 +15,7 @@ use serde_json::Value;
 use super::Outcome;
 use super::{
     Object,
+    object::typed,
     store::{Secrets, Store},
     taken::TakenNames,
     unreadable::Unreadable,
@@ -26,28 +26,50 @@ use crate::health::Ready;
 use crate::{
     ObjectKey,
     apply::Applier,
-    cache::Cache,
+    cache::{Cache, Change},
+    compressed::{Compressed, Dictionary},
     events::{Event, Publisher, Severity},
     manager::Scope as _,
     queue::WorkQueue,
     rollout::Slots,
 };
 
-/// The object as the cache keeps it. The trees in `managedFields` would take more memory than the rest of it, so they are text.
-pub fn compact<K: Object>(mut object: K) -> K {
-    for entry in object.meta_mut().managed_fields.iter_mut().flatten() {
-        if let Some(FieldsV1(tree)) = &mut entry.fields_v1 {
-            *tree = Value::String(tree.to_string());
-        }
-    }
-    object
+/// An object that is reconciled, as it was seen last.
+pub struct CachedObject<K> {
+    /// The object without `managedFields`, which would take more memory than the rest of it.
+    pub object: Arc<K>,
+    managed: Option<Compressed>,
 }
 
-/// The object as reconcilers get it: without `managedFields`, as no API server accepts the text.
-pub fn without_owners<K: Object>(object: &K) -> K {
-    let mut object = object.clone();
-    object.meta_mut().managed_fields = None;
-    object
+impl<K: Object> CachedObject<K> {
+    /// Takes the owners of fields out of `object`.
+    pub fn new(mut object: K, dictionary: &Dictionary) -> Self {
+        let managed = object.meta_mut().managed_fields.take();
+        let text = managed.and_then(|managed| serde_json::to_string(&managed).ok());
+        Self {
+            object: Arc::new(object),
+            managed: text.map(|text| dictionary.compress(&text)),
+        }
+    }
+
+    pub fn meta(&self) -> &ObjectMeta {
+        self.object.meta()
+    }
+
+    /// The owners of the object's fields.
+    pub fn managed(&self) -> Option<Value> {
+        self.managed.as_ref()?.read()
+    }
+}
+
+/// The change of the objects.
+pub fn typed_change<K>(change: &Change<CachedObject<K>>) -> Change<K> {
+    let object = |side: &Option<Arc<CachedObject<K>>>| side.as_ref().map(|cached| Arc::clone(&cached.object));
+    Change {
+        before: object(&change.before),
+        after: object(&change.after),
+        listed: change.listed,
+    }
 }
 
 /// State that all reconciles of a controller share.
@@ -55,7 +77,8 @@ pub struct Shared<K: Object> {
     pub client: Client,
     pub applier: Arc<Applier>,
     pub events: Publisher,
-    pub objects: Cache<K>,
+    pub objects: Cache<CachedObject<K>>,
+    pub dictionary: Arc<Dictionary>,
     pub queue: Arc<WorkQueue<ObjectKey>>,
     pub stores: HashMap<TypeId, Arc<Store>>,
     pub observed: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
@@ -129,9 +152,10 @@ impl<K: Object> Shared<K> {
 
     /// The API server answered `object` to a write.
     pub(super) fn wrote(&self, object: &Value) -> Option<Arc<K>> {
-        let object: K = serde_json::from_value(object.clone()).ok()?;
+        let object: K = typed(object).ok()?;
         self.written.note(object.meta().resource_version.clone());
-        self.objects.written(&object, compact(object.clone()));
+        let cached = CachedObject::new(object.clone(), &self.dictionary);
+        self.objects.written(&object, cached);
         Some(Arc::new(object))
     }
 }

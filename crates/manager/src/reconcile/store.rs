@@ -11,6 +11,7 @@ use kube::{
     api::{ApiResource, ObjectMeta},
     core::PartialObjectMeta,
 };
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Error, Object, written::OwnWrites};
@@ -74,6 +75,7 @@ impl Store {
     /// The cached form of a child of objects of kind `K`.
     pub fn project<K: Object>(&self, mut object: Value) -> Child {
         let owner = owner::<K>(&object);
+        self.name_kind(&mut object);
         self.slim(&mut object);
         let text = |pointer: &str| {
             object
@@ -97,6 +99,17 @@ impl Store {
         }
     }
 
+    /// The objects of a list do not name their kind.
+    fn name_kind(&self, object: &mut Value) {
+        let Some(object) = object.as_object_mut() else { return };
+        for (field, value) in [
+            ("apiVersion", &self.resource.api_version),
+            ("kind", &self.resource.kind),
+        ] {
+            object.entry(field).or_insert_with(|| Value::String(value.clone()));
+        }
+    }
+
     /// Owners of status fields say nothing about what is applied.
     fn slim(&self, object: &mut Value) {
         let entries = object
@@ -111,7 +124,12 @@ impl Store {
 
     /// The child as it was seen last, if its content is cached.
     pub fn get(&self, key: &ObjectKey) -> Option<Value> {
-        self.cache.get(key)?.content.as_ref()?.value()
+        self.read(key)
+    }
+
+    /// As [`get`](Self::get), as a type. `None` also if the type cannot hold the child.
+    pub fn read<C: DeserializeOwned>(&self, key: &ObjectKey) -> Option<C> {
+        self.cache.get(key)?.content.as_ref()?.read()
     }
 
     /// The children of the object `uid`.

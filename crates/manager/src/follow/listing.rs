@@ -7,24 +7,26 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::{Request, Response};
 use kube::{
     Api, Client, Error,
-    api::{ListParams, VersionMatch},
+    api::{ListParams, VersionMatch, WatchParams},
     client::Body,
     core::Status,
     runtime::watcher::{Config, ListSemantic},
 };
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
+
+use crate::scan::{Mark, Scanner};
 
 /// Objects that are larger are not read. The API server takes requests of at most 3 MiB.
-const OBJECT_LIMIT: usize = 16 << 20;
+pub const OBJECT_LIMIT: usize = 16 << 20;
 /// The parts of a list besides its objects.
-const REST_LIMIT: usize = 64 << 10;
+pub const REST_LIMIT: usize = 64 << 10;
 
 /// The objects of one kind that a watch selects.
-pub(crate) struct Listing {
-    client: Client,
-    url: String,
+pub struct Selection {
+    pub client: Client,
+    pub url: String,
     config: Config,
-    metadata_only: bool,
+    pub metadata_only: bool,
 }
 
 /// A list without its objects.
@@ -41,9 +43,9 @@ struct PageMeta {
     r#continue: String,
 }
 
-impl Listing {
+impl Selection {
     /// The objects of `api` that `config` selects.
-    pub(crate) fn new<K: kube::Resource>(api: Api<K>, config: Config) -> Self {
+    pub fn new<K: kube::Resource>(api: Api<K>, config: Config) -> Self {
         Self {
             url: api.resource_url().to_owned(),
             client: api.into_client(),
@@ -52,8 +54,19 @@ impl Listing {
         }
     }
 
-    /// Reads all pages and passes each object on. Returns the resource version of the list. Empty if the API server sent none.
-    pub(crate) async fn each<K: DeserializeOwned>(&self, mut take: impl FnMut(K)) -> Result<String, Error> {
+    /// The parameters of a watch of the same objects.
+    pub fn watch_parameters(&self) -> WatchParams {
+        WatchParams {
+            label_selector: self.config.label_selector.clone(),
+            field_selector: self.config.field_selector.clone(),
+            timeout: self.config.timeout,
+            bookmarks: self.config.bookmarks,
+            send_initial_events: false,
+        }
+    }
+
+    /// Reads all pages and passes the JSON of each object on. Returns the resource version of the list. Empty if the API server sent none.
+    pub async fn each(&self, mut take: impl FnMut(&[u8]) -> serde_json::Result<()>) -> Result<String, Error> {
         let mut next = None;
         loop {
             let page = self.page(next, &mut take).await?.metadata;
@@ -64,7 +77,11 @@ impl Listing {
         }
     }
 
-    async fn page<K: DeserializeOwned>(&self, next: Option<String>, take: &mut impl FnMut(K)) -> Result<Page, Error> {
+    async fn page(
+        &self,
+        next: Option<String>,
+        take: &mut impl FnMut(&[u8]) -> serde_json::Result<()>,
+    ) -> Result<Page, Error> {
         let answer = self.client.send(self.request(next)?).await?;
         if !answer.status().is_success() {
             return Err(refusal(answer).await);
@@ -73,10 +90,7 @@ impl Listing {
         let mut objects = Objects::default();
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame?.into_data() else { continue };
-            objects.feed(&data, |object| {
-                take(serde_json::from_slice(object).map_err(Error::SerdeError)?);
-                Ok(())
-            })?;
+            objects.feed(&data, |object| take(object).map_err(Error::SerdeError))?;
         }
         serde_json::from_slice(&objects.rest).map_err(Error::SerdeError)
     }
@@ -103,7 +117,7 @@ impl Listing {
 }
 
 /// The error that the API server answered.
-async fn refusal(answer: Response<Body>) -> Error {
+pub async fn refusal(answer: Response<Body>) -> Error {
     let code = answer.status().as_u16();
     let text = match Limited::new(answer.into_body(), REST_LIMIT).collect().await {
         Ok(text) => text.to_bytes(),
@@ -123,10 +137,7 @@ struct Objects {
     rest: Vec<u8>,
     /// The object that has begun.
     object: Vec<u8>,
-    /// Objects and arrays that are open.
-    depth: usize,
-    in_string: bool,
-    is_escaped: bool,
+    scanner: Scanner,
     /// Inside the list of objects.
     in_items: bool,
     /// Where the last string of the outermost object is in `rest`: the name of a field, when a colon follows.
@@ -137,41 +148,21 @@ impl Objects {
     fn feed(&mut self, bytes: &[u8], mut object: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         for &byte in bytes {
             let was_in_items = self.in_items;
+            let mark = self.scanner.step(byte);
+            let depth = self.scanner.depth;
             let mut ends = false;
-            if self.in_string {
-                if self.is_escaped {
-                    self.is_escaped = false;
-                } else if byte == b'\\' {
-                    self.is_escaped = true;
-                } else if byte == b'"' {
-                    self.in_string = false;
-                    if self.depth == 1 {
-                        self.name.1 = self.rest.len();
-                    }
+            match mark {
+                Mark::StringBegins if depth == 1 => self.name.0 = self.rest.len() + 1,
+                Mark::StringEnds if depth == 1 => self.name.1 = self.rest.len(),
+                Mark::Opens { list: true } if depth == 2 => {
+                    self.in_items |= self.rest.get(self.name.0..self.name.1) == Some(b"items");
                 }
-            } else {
-                match byte {
-                    b'"' => {
-                        self.in_string = true;
-                        if self.depth == 1 {
-                            self.name.0 = self.rest.len() + 1;
-                        }
-                    }
-                    b'{' | b'[' => {
-                        let is_list = byte == b'[' && self.depth == 1;
-                        self.depth += 1;
-                        self.in_items |= is_list && self.rest.get(self.name.0..self.name.1) == Some(b"items");
-                    }
-                    b'}' | b']' => {
-                        self.depth = self.depth.saturating_sub(1);
-                        if self.in_items && self.depth == 1 {
-                            self.in_items = false;
-                            ends = true;
-                        }
-                    }
-                    b',' if self.in_items && self.depth == 2 => ends = true,
-                    _ => {}
+                Mark::Closes if self.in_items && depth == 1 => {
+                    self.in_items = false;
+                    ends = true;
                 }
+                Mark::Separates if self.in_items && depth == 2 => ends = true,
+                _ => {}
             }
             if ends {
                 if !self.object.iter().all(u8::is_ascii_whitespace) {

@@ -1,19 +1,15 @@
 //! The cache after events and own writes.
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use futures::stream;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    core::{DeserializeGuard, ObjectMeta},
-    runtime::watcher::{self, Event},
-};
+use kube::{core::ObjectMeta, runtime::watcher::Event};
 use prometheus_client::metrics::counter::Counter;
 
 use super::*;
 use crate::probes::Readiness;
 
-fn map(name: &str, version: &str) -> DeserializeGuard<ConfigMap> {
-    DeserializeGuard(Ok(ConfigMap {
+fn map(name: &str, version: &str) -> String {
+    text(&ConfigMap {
         metadata: ObjectMeta {
             namespace: Some("ns".to_owned()),
             name: Some(name.to_owned()),
@@ -21,17 +17,43 @@ fn map(name: &str, version: &str) -> DeserializeGuard<ConfigMap> {
             ..ObjectMeta::default()
         },
         ..ConfigMap::default()
-    }))
+    })
+}
+
+fn text(object: &ConfigMap) -> String {
+    serde_json::to_string(object).unwrap()
+}
+
+/// A projection of ConfigMaps to their resource versions.
+fn versions(cache: &Cache<String>) -> impl Fn(&[u8]) -> serde_json::Result<Option<String>> {
+    let cache = cache.clone();
+    move |text| {
+        let map: Option<ConfigMap> = cache.readable(guarded(text)?);
+        Ok(map.and_then(|map| map.metadata.resource_version))
+    }
+}
+
+impl Feeder<'_> {
+    /// Takes an event that has the JSON of an object.
+    fn event_of_test(&mut self, event: Event<String>) {
+        match event {
+            Event::Init => self.begin(),
+            Event::InitApply(object) => self.list(object.as_bytes()).unwrap(),
+            Event::InitDone => self.complete(),
+            Event::Apply(object) => self.take(RawObject::new(object.as_bytes()).unwrap(), false).unwrap(),
+            Event::Delete(object) => self.take(RawObject::new(object.as_bytes()).unwrap(), true).unwrap(),
+        }
+    }
 }
 
 /// Feeds `events` to a cache of resource versions and returns the cache, and the changes as `name:before>after`.
-async fn feed(cache: &Cache<String>, events: Vec<Event<DeserializeGuard<ConfigMap>>>) -> (bool, Vec<String>) {
+async fn feed(cache: &Cache<String>, events: Vec<Event<String>>) -> (bool, Vec<String>) {
     let readiness = Readiness::default();
     let changes = Mutex::new(Vec::new());
     let source = Source {
         cache: cache.clone(),
         scope: Some("ns".to_owned()),
-        project: |map: DeserializeGuard<ConfigMap>| cache.readable(map)?.metadata.resource_version,
+        project: versions(cache),
         changed: |key: &ObjectKey, change: Change<String>| {
             let side = |side: Option<Arc<String>>| side.map(|version| version.to_string()).unwrap_or_default();
             changes
@@ -45,7 +67,9 @@ async fn feed(cache: &Cache<String>, events: Vec<Event<DeserializeGuard<ConfigMa
         gate: readiness.gate("maps"),
         source,
     };
-    follow.feed(stream::iter(events.into_iter().map(Ok))).await;
+    let mut feeder = Feeder::new(follow, "configmaps".to_owned());
+    events.into_iter().for_each(|event| feeder.event_of_test(event));
+    drop(feeder);
     (readiness.is_ready(), changes.into_inner().unwrap())
 }
 
@@ -91,15 +115,13 @@ async fn other_namespaces_of_the_same_cache_are_left_alone() {
 #[tokio::test]
 async fn an_unreadable_object_is_absent_and_does_not_stop_the_watch() {
     let cache = Cache::default();
-    let text =
+    let unreadable =
         r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "ns", "name": "bad"}, "data": 7}"#;
-    let unreadable: DeserializeGuard<ConfigMap> = serde_json::from_str(text).unwrap();
-    assert!(unreadable.0.is_err());
     let events = vec![
         Event::Init,
         Event::InitApply(map("bad", "1")),
         Event::InitDone,
-        Event::Apply(unreadable),
+        Event::Apply(unreadable.to_owned()),
         Event::Apply(map("good", "2")),
     ];
     let (_, changes) = feed(&cache, events).await;
@@ -109,10 +131,8 @@ async fn an_unreadable_object_is_absent_and_does_not_stop_the_watch() {
 #[tokio::test]
 async fn unreadable_objects_are_counted_until_they_are_readable_or_gone() {
     let cache = Cache::default();
-    let unreadable = |name: &str| -> DeserializeGuard<ConfigMap> {
-        let object = serde_json::json!({ "metadata": { "namespace": "ns", "name": name }, "data": 7 });
-        serde_json::from_value(object).unwrap()
-    };
+    let unreadable =
+        |name: &str| serde_json::json!({ "metadata": { "namespace": "ns", "name": name }, "data": 7 }).to_string();
     let list = |names: &[&str]| {
         let listed = names.iter().map(|name| Event::InitApply(unreadable(name)));
         std::iter::once(Event::Init)
@@ -148,8 +168,8 @@ fn object(namespace: &str, name: &str, version: u64) -> ConfigMap {
     }
 }
 
-fn guarded(version: u64) -> DeserializeGuard<ConfigMap> {
-    DeserializeGuard(Ok(object("ns", "a", version)))
+fn in_version(version: u64) -> String {
+    text(&object("ns", "a", version))
 }
 
 fn now(cache: &Cache<String>) -> Option<String> {
@@ -160,16 +180,20 @@ fn now(cache: &Cache<String>) -> Option<String> {
 #[tokio::test]
 async fn own_writes_are_read_before_their_events_arrive() {
     let cache = Cache::default();
-    feed(&cache, vec![Event::Init, Event::InitApply(guarded(3)), Event::InitDone]).await;
+    feed(
+        &cache,
+        vec![Event::Init, Event::InitApply(in_version(3)), Event::InitDone],
+    )
+    .await;
     cache.written(&object("ns", "a", 7), "7".to_owned());
     assert_eq!(now(&cache).as_deref(), Some("7"));
     let (_, changes) = feed(
         &cache,
         vec![
-            Event::Apply(guarded(5)),
-            Event::Delete(guarded(6)),
-            Event::Apply(guarded(7)),
-            Event::Apply(guarded(9)),
+            Event::Apply(in_version(5)),
+            Event::Delete(in_version(6)),
+            Event::Apply(in_version(7)),
+            Event::Apply(in_version(9)),
         ],
     )
     .await;
@@ -186,9 +210,13 @@ async fn own_writes_are_read_before_their_events_arrive() {
 #[tokio::test]
 async fn changes_of_others_before_a_write_are_kept() {
     let cache = Cache::default();
-    feed(&cache, vec![Event::Init, Event::InitApply(guarded(3)), Event::InitDone]).await;
+    feed(
+        &cache,
+        vec![Event::Init, Event::InitApply(in_version(3)), Event::InitDone],
+    )
+    .await;
     cache.written(&object("ns", "a", 5), "5".to_owned());
-    let (_, changes) = feed(&cache, vec![Event::Apply(guarded(5))]).await;
+    let (_, changes) = feed(&cache, vec![Event::Apply(in_version(5))]).await;
     assert_eq!(changes, ["a:5>5"], "no other client wrote");
     // 7 is of another client, 8 and 9 are own.
     cache.written(&object("ns", "a", 8), "8".to_owned());
@@ -197,7 +225,7 @@ async fn changes_of_others_before_a_write_are_kept() {
         &cache,
         vec![7, 8, 9]
             .into_iter()
-            .map(|version| Event::Apply(guarded(version)))
+            .map(|version| Event::Apply(in_version(version)))
             .collect(),
     )
     .await;
@@ -207,7 +235,7 @@ async fn changes_of_others_before_a_write_are_kept() {
     tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     let (_, changes) = feed(
         &cache,
-        vec![Event::Init, Event::InitApply(guarded(11)), Event::InitDone],
+        vec![Event::Init, Event::InitApply(in_version(11)), Event::InitDone],
     )
     .await;
     assert_eq!(changes, ["a:9>11"]);
@@ -217,7 +245,7 @@ async fn changes_of_others_before_a_write_are_kept() {
 async fn an_answer_after_the_deletion_brings_nothing_back() {
     let cache = Cache::default();
     feed(&cache, vec![Event::Init, Event::InitDone]).await;
-    feed(&cache, vec![Event::Apply(guarded(5)), Event::Delete(guarded(6))]).await;
+    feed(&cache, vec![Event::Apply(in_version(5)), Event::Delete(in_version(6))]).await;
     cache.written(&object("ns", "a", 5), "5".to_owned());
     assert_eq!(now(&cache), None);
 }
@@ -226,49 +254,45 @@ async fn an_answer_after_the_deletion_brings_nothing_back() {
 async fn a_list_that_began_before_the_write_does_not_undo_it() {
     let cache = Cache::default();
     let readiness = Readiness::default();
-    let (sender, receiver) = futures::channel::mpsc::unbounded();
-    let reader = cache.clone();
     let follow = Follow {
         gate: readiness.gate("maps"),
         source: Source {
             cache: cache.clone(),
             scope: None,
-            project: move |map: DeserializeGuard<ConfigMap>| reader.readable(map)?.metadata.resource_version,
+            project: versions(&cache),
             changed: |_: &ObjectKey, _: Change<String>| {},
             errors: Counter::default(),
         },
     };
-    let following = tokio::spawn(follow.feed(receiver));
-    let send = async |event| {
-        sender.unbounded_send(Ok(event)).unwrap();
-        tokio::task::yield_now().await;
-    };
-    send(Event::Init).await;
+    let mut feeder = Feeder::new(follow, "configmaps".to_owned());
+    let mut send = |event| feeder.event_of_test(event);
+    send(Event::Init);
     cache.written(&object("ns", "a", 7), "7".to_owned());
-    send(Event::InitDone).await;
+    send(Event::InitDone);
     assert_eq!(now(&cache).as_deref(), Some("7"), "written while the list was made");
     // A list that begins later is right, even if its versions are lower: a backup was restored.
-    for events in [vec![Event::InitApply(guarded(2))], vec![]] {
-        send(Event::Init).await;
-        for event in events {
-            send(event).await;
-        }
-        send(Event::InitDone).await;
+    for events in [vec![Event::InitApply(in_version(2))], vec![]] {
+        send(Event::Init);
+        events.into_iter().for_each(&mut send);
+        send(Event::InitDone);
     }
     assert_eq!(now(&cache), None);
-    following.abort();
 }
 
 #[tokio::test]
 async fn deleted_objects_stay_deleted_until_their_successor_comes() {
     let cache = Cache::default();
-    feed(&cache, vec![Event::Init, Event::InitApply(guarded(3)), Event::InitDone]).await;
+    feed(
+        &cache,
+        vec![Event::Init, Event::InitApply(in_version(3)), Event::InitDone],
+    )
+    .await;
     cache.deleted(&ObjectKey::new("ns", "a"), "uid-of-a");
-    let (_, changes) = feed(&cache, vec![Event::Apply(guarded(4))]).await;
+    let (_, changes) = feed(&cache, vec![Event::Apply(in_version(4))]).await;
     assert_eq!((changes, now(&cache)), (vec![], None));
     let mut successor = object("ns", "a", 6);
     successor.metadata.uid = Some("another".to_owned());
-    let events = vec![Event::Delete(guarded(5)), Event::Apply(DeserializeGuard(Ok(successor)))];
+    let events = vec![Event::Delete(in_version(5)), Event::Apply(text(&successor))];
     let (_, changes) = feed(&cache, events).await;
     assert_eq!(changes, ["a:>6"]);
 }
@@ -277,7 +301,7 @@ async fn deleted_objects_stay_deleted_until_their_successor_comes() {
 #[tokio::test]
 async fn a_list_that_began_after_a_deletion_shows_what_is_still_there() {
     let cache = Cache::default();
-    let list = || vec![Event::Init, Event::InitApply(guarded(3)), Event::InitDone];
+    let list = || vec![Event::Init, Event::InitApply(in_version(3)), Event::InitDone];
     feed(&cache, list()).await;
     cache.deleted(&ObjectKey::new("ns", "a"), "uid-of-a");
     tokio::time::sleep(Duration::from_millis(2)).await;
@@ -293,10 +317,10 @@ async fn a_deletion_does_not_remove_a_younger_object_of_the_same_name() {
     successor.metadata.uid = Some("another".to_owned());
     let events = vec![
         Event::Init,
-        Event::InitApply(guarded(3)),
+        Event::InitApply(in_version(3)),
         Event::InitDone,
-        Event::Delete(guarded(5)),
-        Event::Apply(DeserializeGuard(Ok(successor))),
+        Event::Delete(in_version(5)),
+        Event::Apply(text(&successor)),
     ];
     feed(&cache, events).await;
     cache.deleted(&ObjectKey::new("ns", "a"), "uid-of-a");
@@ -310,17 +334,17 @@ async fn a_refused_watch_is_not_synced() {
     let source = Source {
         cache: cache.clone(),
         scope: Some("ns".to_owned()),
-        project: |map: DeserializeGuard<ConfigMap>| cache.readable(map)?.metadata.resource_version,
+        project: versions(&cache),
         changed: |_: &ObjectKey, _: Change<String>| {},
         errors: Counter::default(),
     };
     let gate = readiness.gate_in("maps-in-ns", "ns");
     readiness.gate_in("maps-in-other", "other").open();
     let status = kube::core::Status::failure("maps is forbidden", "Forbidden").with_code(403);
-    let forbidden = watcher::Error::InitialListFailed(kube::Error::Api(status.boxed()));
-    let events: Vec<watcher::Result<Event<DeserializeGuard<ConfigMap>>>> = vec![Err(forbidden)];
+    let forbidden = Error::InitialListFailed(kube::Error::Api(status.boxed()));
     assert!(!readiness.is_synced(), "not known yet");
-    Follow { gate, source }.feed(stream::iter(events)).await;
+    let mut feeder = Feeder::new(Follow { gate, source }, "configmaps".to_owned());
+    feeder.failed(forbidden).await;
     assert!(readiness.is_synced(), "the other namespace is there");
     assert!(readiness.is_synced_in("other") && !readiness.is_synced_in("ns"));
 }
@@ -332,10 +356,10 @@ async fn a_new_list_projects_only_what_changed() {
     let source = || Source {
         cache: cache.clone(),
         scope: None,
-        project: |map: ConfigMap| {
-            let version = map.metadata.resource_version?;
+        project: |text: &[u8]| {
+            let version = metadata(text)?.resource_version.unwrap();
             projected.lock().unwrap().push(version.clone());
-            Some(version)
+            Ok(Some(version))
         },
         changed: |_: &ObjectKey, _: Change<String>| {},
         errors: Counter::default(),
@@ -347,11 +371,12 @@ async fn a_new_list_projects_only_what_changed() {
             gate: Readiness::default().gate("maps"),
             source: source(),
         };
-        let list = [object("ns", "a", 1), object("ns", "b", second), third];
-        let events = std::iter::once(Event::Init)
-            .chain(list.into_iter().map(Event::InitApply))
-            .chain([Event::InitDone]);
-        follow.feed(stream::iter(events.map(Ok))).await;
+        let mut feeder = Feeder::new(follow, "configmaps".to_owned());
+        feeder.begin();
+        for object in [object("ns", "a", 1), object("ns", "b", second), third] {
+            feeder.list(text(&object).as_bytes()).unwrap();
+        }
+        feeder.complete();
     }
     assert_eq!(*projected.lock().unwrap(), ["1", "2", "3", "4", "3"]);
     assert_eq!(now(&cache).as_deref(), Some("1"));

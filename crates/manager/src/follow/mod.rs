@@ -1,0 +1,335 @@
+//! Watches that feed caches.
+//!
+//! Objects stay JSON text until a projection reads them. So all kinds share the code for lists and watches, and a projection
+//! chooses what it reads: a type, all fields or a few.
+mod events;
+mod listing;
+mod source;
+
+use std::{collections::HashSet, time::Duration};
+
+use kube::{
+    Api, Resource,
+    api::ObjectMeta,
+    core::{DeserializeGuard, Status, error_boundary::InvalidObject},
+    runtime::watcher::{self, Error},
+};
+use prometheus_client::metrics::counter::Counter;
+use serde::{Deserialize, de::DeserializeOwned};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::{
+    ObjectKey,
+    backoff::Backoff,
+    cache::{Cache, Change},
+    explain,
+    probes::Gate,
+};
+use events::{Event, EventType};
+use listing::Selection;
+pub(crate) use listing::refusal;
+use source::{RawObject, Sink, TextSource};
+
+/// Between two attempts to list or to watch. Liveness counts on the cap.
+const BACKOFF: Backoff = Backoff {
+    base: Duration::from_secs(1),
+    cap: Duration::from_secs(30),
+    jitter: 0.5,
+};
+
+/// A failure this long after the previous one begins a new row.
+const FORGOTTEN: Duration = Duration::from_secs(120);
+
+/// A watch that stayed open for this long did its work, even if it sent no event.
+const WORKED: Duration = Duration::from_secs(5);
+
+/// Failures of a watch in a row. kube-runtime's own back-off treats the beginning of a list as a success, so that it would ask
+/// for a refused one once a second.
+#[derive(Default)]
+struct Failures {
+    count: u32,
+    last: Option<Instant>,
+    /// The pause after the last failure.
+    paused: Duration,
+    /// Since when the current watch is open.
+    opened: Option<Instant>,
+}
+
+impl Failures {
+    /// The API server has granted a watch.
+    fn opened(&mut self) {
+        self.opened = Some(Instant::now());
+    }
+
+    /// How long to wait after one more.
+    fn next(&mut self) -> Duration {
+        let is_old = self.last.is_some_and(|last| last.elapsed() > FORGOTTEN);
+        // A load balancer that cuts quiet connections must not make the pauses longer than the watches.
+        let least = self.paused.max(WORKED);
+        let has_worked = self.opened.take().is_some_and(|opened| opened.elapsed() >= least);
+        if is_old || has_worked {
+            self.count = 0;
+        }
+        self.count = self.count.saturating_add(1);
+        self.last = Some(Instant::now());
+        self.paused = BACKOFF.delay(self.count);
+        self.paused
+    }
+}
+
+/// A watch of one kind, in one namespace or in all, that feeds a cache.
+pub struct Follow<T, P, C> {
+    /// Opened after the first complete list, refused when the right to list or watch is missing.
+    pub gate: Gate,
+    /// Projects and stores the objects.
+    pub source: Source<T, P, C>,
+}
+
+/// How the objects of one watch are projected and stored.
+pub struct Source<T, P, C> {
+    /// The cache to feed. Several watches may feed one cache if their scopes do not overlap.
+    pub cache: Cache<T>,
+    /// The namespace that is watched. `None` for all.
+    pub scope: Option<String>,
+    /// Projects an object. `None` treats it as absent.
+    pub project: P,
+    /// Called after each change of the cache.
+    pub changed: C,
+    /// Counts broken watches.
+    pub errors: Counter,
+}
+
+impl<T, P, C> Follow<T, P, C>
+where
+    T: Send + Sync,
+    P: Send,
+    C: Fn(&ObjectKey, Change<T>) + Send,
+{
+    /// Watches the objects of `api` that `config` selects. Never returns: broken watches are restarted with back-off. Lists are
+    /// read object by object, whatever the size of their pages.
+    pub async fn run<K>(self, api: Api<K>, config: watcher::Config)
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned,
+        P: Fn(K) -> Option<T>,
+    {
+        let Self { gate, source } = self;
+        let project = source.project;
+        let source = Source {
+            cache: source.cache,
+            scope: source.scope,
+            project: move |text: &[u8]| Ok(project(serde_json::from_slice(text)?)),
+            changed: source.changed,
+            errors: source.errors,
+        };
+        Follow { gate, source }.run_text(api, config).await;
+    }
+
+    /// As [`run`](Self::run), with a projection that reads the JSON of an object. Its error is a failure of the watch.
+    pub(crate) async fn run_text<K>(self, api: Api<K>, config: watcher::Config)
+    where
+        K: Resource<DynamicType = ()>,
+        P: Fn(&[u8]) -> serde_json::Result<Option<T>>,
+    {
+        let kind = K::plural(&()).into_owned();
+        Feeder::new(self, kind).run(Selection::new(api, config)).await;
+    }
+}
+
+/// An object of kind `K`, or its metadata and the reason if `K` cannot hold it. kube's own reading of [`DeserializeGuard`]
+/// reads each object twice.
+pub(crate) fn guarded<K: DeserializeOwned>(text: &[u8]) -> serde_json::Result<DeserializeGuard<K>> {
+    let error = match serde_json::from_slice(text) {
+        Ok(object) => return Ok(DeserializeGuard(Ok(object))),
+        Err(error) => explain::without_position(&error.to_string()).to_owned(),
+    };
+    let metadata = metadata(text)?;
+    Ok(DeserializeGuard(Err(InvalidObject { error, metadata })))
+}
+
+/// The metadata of an object.
+pub(crate) fn metadata(text: &[u8]) -> serde_json::Result<ObjectMeta> {
+    #[derive(Deserialize)]
+    struct Object {
+        #[serde(default)]
+        metadata: ObjectMeta,
+    }
+    Ok(serde_json::from_slice::<Object>(text)?.metadata)
+}
+
+/// Feeds a cache with the events of one watch.
+struct Feeder<'a> {
+    sink: Box<dyn Sink + 'a>,
+    gate: Gate,
+    errors: Counter,
+    /// The plural name of the kind.
+    kind: String,
+    scope: Option<String>,
+    /// Keys of the current list: at its end, keys in the cache that it lacks have been deleted.
+    listed: HashSet<ObjectKey>,
+    began: Instant,
+    failures: Failures,
+}
+
+impl<'a> Feeder<'a> {
+    fn new<T, P, C>(follow: Follow<T, P, C>, kind: String) -> Self
+    where
+        T: Send + Sync + 'a,
+        P: Fn(&[u8]) -> serde_json::Result<Option<T>> + Send + 'a,
+        C: Fn(&ObjectKey, Change<T>) + Send + 'a,
+    {
+        let Follow { gate, source } = follow;
+        Self {
+            gate,
+            errors: source.errors,
+            kind,
+            scope: source.scope.clone(),
+            sink: Box::new(TextSource {
+                cache: source.cache,
+                scope: source.scope,
+                project: source.project,
+                changed: source.changed,
+            }),
+            listed: HashSet::new(),
+            began: Instant::now(),
+            failures: Failures::default(),
+        }
+    }
+
+    async fn run(mut self, selection: Selection) {
+        loop {
+            self.begin();
+            let listed = selection.each(|text| self.list(text)).await;
+            let mut version = match listed {
+                Ok(version) if version.is_empty() => {
+                    self.failed(Error::NoResourceVersion).await;
+                    continue;
+                }
+                Ok(version) => version,
+                Err(error) => {
+                    self.failed(Error::InitialListFailed(error)).await;
+                    continue;
+                }
+            };
+            self.complete();
+            while self.watch(&selection, &mut version).await {}
+        }
+    }
+
+    /// A list begins.
+    fn begin(&mut self) {
+        self.listed.clear();
+        self.began = Instant::now();
+        self.sink.rewind();
+    }
+
+    /// Takes an object of the list.
+    fn list(&mut self, text: &[u8]) -> serde_json::Result<()> {
+        let object = RawObject::new(text)?;
+        let key = object.revision.key.clone();
+        self.sink.store(object, Some(self.began))?;
+        self.listed.insert(key);
+        Ok(())
+    }
+
+    /// The list is complete.
+    fn complete(&mut self) {
+        self.failures = Failures::default();
+        let listed = std::mem::take(&mut self.listed);
+        self.sink.retain(&listed, self.began);
+        self.gate.open();
+    }
+
+    /// Takes an object that was created, changed or deleted.
+    fn take(&mut self, object: RawObject<'_>, is_deleted: bool) -> serde_json::Result<()> {
+        if is_deleted {
+            self.sink.remove(object);
+        } else {
+            self.sink.store(object, None)?;
+        }
+        self.failures = Failures::default();
+        Ok(())
+    }
+
+    /// Watches once, from `version` on. Returns true if the next watch can continue from the last version. Otherwise the
+    /// caller lists all objects again.
+    async fn watch(&mut self, selection: &Selection, version: &mut String) -> bool {
+        let parameters = selection.watch_parameters();
+        let mut events = match selection.watch(&parameters, version).await {
+            Ok(events) => events,
+            Err(error) => {
+                let is_gone = matches!(&error, kube::Error::Api(status) if status.code == 410);
+                self.failed(Error::WatchStartFailed(error)).await;
+                return !is_gone;
+            }
+        };
+        self.failures.opened();
+        // A watch that sends nothing for longer than the API server keeps one is over. kube asks for 290 seconds.
+        let silent = Duration::from_secs(u64::from(parameters.timeout.unwrap_or(290)) + 5);
+        loop {
+            let Ok(Some(event)) = timeout(silent, events.next()).await else {
+                return true;
+            };
+            let error = match event.and_then(|event| self.event(&event, version)) {
+                Ok(None) => continue,
+                Ok(Some(error)) => error,
+                Err(error) => Error::WatchFailed(error),
+            };
+            let lists_again = match &error {
+                Error::NoResourceVersion => true,
+                Error::WatchError(status) => status.code == 410,
+                _ => false,
+            };
+            self.failed(error).await;
+            if lists_again {
+                return false;
+            }
+        }
+    }
+
+    /// Takes an event. Returns the failure that it reports.
+    fn event(&mut self, event: &Event<'_>, version: &mut String) -> Result<Option<Error>, kube::Error> {
+        let invalid = kube::Error::SerdeError;
+        if event.r#type == EventType::Error {
+            let status: Status = serde_json::from_slice(event.text()).map_err(invalid)?;
+            return Ok(Some(Error::WatchError(status.boxed())));
+        }
+        let object = RawObject::new(event.text()).map_err(invalid)?;
+        if object.version.is_empty() {
+            return Ok(Some(Error::NoResourceVersion));
+        }
+        version.clone_from(&object.version);
+        if event.r#type != EventType::Bookmark {
+            let is_deleted = event.r#type == EventType::Deleted;
+            self.take(object, is_deleted).map_err(invalid)?;
+        }
+        Ok(None)
+    }
+
+    /// Reports a failure and waits before the next attempt.
+    async fn failed(&mut self, error: Error) {
+        let delay = self.failures.next();
+        self.errors.inc();
+        let kind = &self.kind;
+        let namespace = self.scope.as_deref().unwrap_or("all namespaces");
+        let retry_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        tracing::warn!(%kind, %namespace, error = %explain::watch(&error), retry_ms, "watch failed, restarting it");
+        if is_forbidden(&error) {
+            self.gate.refuse(explain::watch(&error));
+        }
+        sleep(delay).await;
+    }
+}
+
+/// Returns true if the operator lacks the right to list or watch.
+fn is_forbidden(error: &Error) -> bool {
+    use Error::{InitialListFailed, WatchFailed, WatchStartFailed};
+    match error {
+        InitialListFailed(kube::Error::Api(status))
+        | WatchStartFailed(kube::Error::Api(status))
+        | WatchFailed(kube::Error::Api(status)) => status.code == 403,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;
