@@ -64,7 +64,7 @@ impl Compression {
     }
 }
 
-/// A stream without its compression. After an error it returns the error again: some decoders would go on for ever.
+/// A stream without its compression. After an error it returns the error again: some decoders would never end.
 pub(crate) struct Decoder<R: Read> {
     format: Format<R>,
     failed: Option<(io::ErrorKind, String)>,
@@ -332,7 +332,7 @@ mod tests {
             damaged(XZ_STREAMS, 20),
             damaged(&gzip.finish().unwrap(), 12),
             zstd[..zstd.len() - 1].to_vec(),
-            // Wrong properties of a chunk. lzma-rust2 would go on for ever.
+            // Wrong properties of a chunk. lzma-rust2 would never end.
             [&XZ_STREAMS[..24], &[0xe0, 0, 0, 0, 5, 0xff]].concat(),
         ] {
             // More follows, which a decoder could read.
