@@ -40,7 +40,7 @@ if [ -z "$(ls -A "corpus/$target")" ]; then
     commands)
       # Each bundle for each command: the first byte says which.
       for bundle in "$bundles"/*/; do
-        for command in $(seq 0 3 44); do
+        for command in $(seq 0 4 57); do
           { printf "\\x$(printf %02x "$command")"; together "$bundle" manifests metadata; } > "corpus/commands/$(basename "$bundle")-$command"
         done
       done

@@ -333,6 +333,19 @@ mod tests {
     }
 
     #[test]
+    fn the_suggested_command_quotes_the_package() {
+        let bundle = Bundle {
+            package: "$(id)".into(),
+            ..bundle()
+        };
+        let error = add(CATALOG, &bundle, "", "c", &Placement::default()).unwrap_err();
+        assert!(
+            error.to_string().ends_with("start with `catalog init '$(id)'`"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn the_entry_above_is_changed_in_every_layout() {
         let text = |entries: &str| {
             format!(

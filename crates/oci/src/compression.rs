@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read};
 
-use bzip2::bufread::MultiBzDecoder;
+use bzip2::{Decompress, Status};
 use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
 use ruzstd::decoding::FrameDecoder;
@@ -64,46 +64,65 @@ impl Compression {
     }
 }
 
-/// A stream without its compression.
-pub(crate) enum Decoder<R: Read> {
+/// A stream without its compression. After an error it returns the error again: some decoders would never end.
+pub(crate) struct Decoder<R: Read> {
+    format: Format<R>,
+    failed: Option<(io::ErrorKind, String)>,
+}
+
+enum Format<R: Read> {
     Plain(R),
     Gzip(Box<MultiGzDecoder<R>>),
     Zstd(Box<ZstdDecoder<R>>),
-    Bzip2(Box<MultiBzDecoder<R>>),
+    Bzip2(Box<Bzip2Decoder<R>>),
     Xz(Box<XzReader<R>>),
 }
 
 impl<R: BufRead> Decoder<R> {
     pub(crate) fn new(mut stream: R) -> io::Result<Self> {
-        Ok(match Compression::detect(stream.fill_buf()?)? {
-            Compression::None => Self::Plain(stream),
-            Compression::Gzip => Self::Gzip(Box::new(MultiGzDecoder::new(stream))),
-            Compression::Zstd => Self::Zstd(Box::new(ZstdDecoder::new(stream))),
-            Compression::Bzip2 => Self::Bzip2(Box::new(MultiBzDecoder::new(stream))),
-            Compression::Xz => Self::Xz(Box::new(XzReader::new_mem_limit(stream, true, XZ_MEMORY))),
-        })
+        let format = match Compression::detect(stream.fill_buf()?)? {
+            Compression::None => Format::Plain(stream),
+            Compression::Gzip => Format::Gzip(Box::new(MultiGzDecoder::new(stream))),
+            Compression::Zstd => Format::Zstd(Box::new(ZstdDecoder::new(stream))),
+            Compression::Bzip2 => Format::Bzip2(Box::new(Bzip2Decoder::new(stream))),
+            Compression::Xz => Format::Xz(Box::new(XzReader::new_mem_limit(stream, true, XZ_MEMORY))),
+        };
+        Ok(Self { format, failed: None })
+    }
+
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self.format, Format::Plain(_))
     }
 
     pub(crate) fn into_inner(self) -> R {
-        match self {
-            Self::Plain(stream) => stream,
-            Self::Gzip(decoder) => decoder.into_inner(),
-            Self::Zstd(decoder) => decoder.stream,
-            Self::Bzip2(decoder) => decoder.into_inner(),
-            Self::Xz(decoder) => decoder.into_inner(),
+        match self.format {
+            Format::Plain(stream) => stream,
+            Format::Gzip(decoder) => decoder.into_inner(),
+            Format::Zstd(decoder) => decoder.stream,
+            Format::Bzip2(decoder) => decoder.stream,
+            Format::Xz(decoder) => decoder.into_inner(),
         }
     }
 }
 
 impl<R: BufRead> Read for Decoder<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(stream) => stream.read(buffer),
-            Self::Gzip(decoder) => decoder.read(buffer),
-            Self::Zstd(decoder) => decoder.read(buffer),
-            Self::Bzip2(decoder) => decoder.read(buffer),
-            Self::Xz(decoder) => decoder.read(buffer),
+        if let Some((kind, message)) = &self.failed {
+            return Err(io::Error::new(*kind, message.clone()));
         }
+        let result = match &mut self.format {
+            Format::Plain(stream) => stream.read(buffer),
+            Format::Gzip(decoder) => decoder.read(buffer),
+            Format::Zstd(decoder) => decoder.read(buffer),
+            Format::Bzip2(decoder) => decoder.read(buffer),
+            Format::Xz(decoder) => decoder.read(buffer),
+        };
+        if let Err(error) = &result
+            && error.kind() != io::ErrorKind::Interrupted
+        {
+            self.failed = Some((error.kind(), error.to_string()));
+        }
+        result
     }
 }
 
@@ -169,6 +188,78 @@ impl<R: BufRead> Read for ZstdDecoder<R> {
     }
 }
 
+/// Decodes the streams of a bzip2 file one after another. Programs that compress in parallel write a stream for each 100 kB or more.
+pub(crate) struct Bzip2Decoder<R> {
+    stream: R,
+    state: Decompress,
+    /// True after the end of a stream.
+    ended: bool,
+    streams: u64,
+    produced: u64,
+}
+
+impl<R: BufRead> Bzip2Decoder<R> {
+    /// Streams of any size. An empty one has 14 bytes, and its decoder clears 64 kB of memory.
+    const FREE_STREAMS: u64 = 1000;
+    /// Bytes that each further stream must have produced on average.
+    const STREAM_BYTES: u64 = 64 << 10;
+
+    fn new(stream: R) -> Self {
+        Self {
+            stream,
+            state: Decompress::new(false),
+            ended: false,
+            streams: 1,
+            produced: 0,
+        }
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        self.streams += 1;
+        if self.streams > Self::FREE_STREAMS + self.produced / Self::STREAM_BYTES {
+            return Err(io::Error::other(format!(
+                "it has {} bzip2 streams for {} bytes, refusing a possible decompression bomb",
+                self.streams, self.produced
+            )));
+        }
+        self.state = Decompress::new(false);
+        self.ended = false;
+        Ok(())
+    }
+}
+
+impl<R: BufRead> Read for Bzip2Decoder<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            let is_done = self.stream.fill_buf()?.is_empty();
+            if self.ended {
+                if is_done {
+                    return Ok(0);
+                }
+                self.begin()?;
+            }
+            let (before_in, before_out) = (self.state.total_in(), self.state.total_out());
+            let status = self.state.decompress(self.stream.fill_buf()?, buffer);
+            let read = self.state.total_in() - before_in;
+            let count = self.state.total_out() - before_out;
+            self.stream.consume(read as usize);
+            self.produced += count;
+            match status.map_err(io::Error::other)? {
+                Status::StreamEnd => self.ended = true,
+                Status::MemNeeded => return Err(io::ErrorKind::OutOfMemory.into()),
+                _ if is_done && count == 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                _ => {}
+            }
+            if count > 0 {
+                return Ok(count as usize);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,6 +315,63 @@ mod tests {
         for name in [&b"BZhello"[..], b"BZh91AY"] {
             assert_eq!(decoded(name).unwrap(), name);
         }
+    }
+
+    #[test]
+    fn an_error_is_returned_again() {
+        let damaged = |bytes: &[u8], at: usize| {
+            let mut bytes = bytes.to_vec();
+            bytes[at] ^= 0xff;
+            bytes
+        };
+        let zstd = frame(b"memcached");
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        io::Write::write_all(&mut gzip, b"memcached").unwrap();
+        for bytes in [
+            damaged(BZIP2_STREAMS, 20),
+            damaged(XZ_STREAMS, 20),
+            damaged(&gzip.finish().unwrap(), 12),
+            zstd[..zstd.len() - 1].to_vec(),
+            // Wrong properties of a chunk. lzma-rust2 would never end.
+            [&XZ_STREAMS[..24], &[0xe0, 0, 0, 0, 5, 0xff]].concat(),
+        ] {
+            // More follows, which a decoder could read.
+            let bytes = bytes.repeat(2);
+            let mut decoder = Decoder::new(bytes.as_slice()).unwrap();
+            let first = decoder.read_to_end(&mut Vec::new()).unwrap_err();
+            for _ in 0..3 {
+                let again = decoder.read(&mut [0; 100]).unwrap_err();
+                assert_eq!((again.kind(), again.to_string()), (first.kind(), first.to_string()));
+            }
+        }
+    }
+
+    #[test]
+    fn countless_bzip2_streams_are_refused() {
+        /// An empty stream.
+        const EMPTY: &[u8] = &[0x42, 0x5a, 0x68, 0x39, 0x17, 0x72, 0x45, 0x38, 0x50, 0x90, 0, 0, 0, 0];
+        let mut bytes = [BZIP2_STREAMS, &EMPTY.repeat(998)].concat();
+        assert_eq!(decoded(&bytes).unwrap(), b"memcached");
+        // Nothing after the limit is decoded.
+        bytes.extend(EMPTY);
+        bytes.extend(b"garbage");
+        let error = decoded(&bytes).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "it has 1001 bzip2 streams for 9 bytes, refusing a possible decompression bomb"
+        );
+    }
+
+    #[test]
+    fn bzip2_streams_of_an_ordinary_size_are_not_counted() {
+        use bzip2::Compression;
+        let block = vec![0; 1 << 17];
+        let mut stream = Vec::new();
+        let mut encoder = bzip2::write::BzEncoder::new(&mut stream, Compression::fast());
+        io::Write::write_all(&mut encoder, &block).unwrap();
+        encoder.finish().unwrap();
+        let decoded = decoded(&stream.repeat(1100)).unwrap();
+        assert_eq!(decoded.len(), 1100 * block.len());
     }
 
     #[test]

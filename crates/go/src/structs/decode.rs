@@ -2,7 +2,7 @@
 //! messages.
 //!
 //! The result is the manifest with only known fields, under their exact names, without nulls, with scalars of the
-//! field's type, so that rules can read it by path.
+//! field's type, so that rules can read it by path. The only nulls are those that Go prints for a value that it ignores.
 
 use serde_json::{Map, Value};
 

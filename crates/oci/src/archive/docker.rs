@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::json;
 use crate::layout::{Image, Layout};
 use crate::spec::{Descriptor, ImageConfig};
-use crate::unpack::LayerReader;
+use crate::unpack::{Budget, LayerReader};
 
 /// One image in the `manifest.json` of `docker save`.
 #[derive(Serialize, Deserialize)]
@@ -83,12 +83,13 @@ pub fn write_docker(layout: &Layout, image: &Image, tag: Option<&str>, path: &Pa
             path,
         )?;
         let mut written = Vec::new();
+        let mut budget = Budget::of_image(layout, image, &unpacking_limits());
         for (layer, diff_id) in image.manifest.layers.iter().zip(&image.config.rootfs.diff_ids) {
             if written.contains(&diff_id) {
                 continue;
             }
             written.push(diff_id);
-            let mut plain = decompressed(layout, layer, diff_id)?;
+            let mut plain = decompressed(layout, layer, diff_id, &mut budget)?;
             let size = plain.metadata().map_err(Error::file("read", path))?.len();
             append(&mut archive, &layer_name(diff_id), size, &mut plain, path)?;
         }
@@ -104,26 +105,20 @@ pub fn write_docker(layout: &Layout, image: &Image, tag: Option<&str>, path: &Pa
 }
 
 /// A layer without its compression, in an unnamed file: its size must be known before it is put into an archive.
-fn decompressed(layout: &Layout, layer: &Descriptor, diff_id: &Digest) -> Result<File, Error> {
+fn decompressed(layout: &Layout, layer: &Descriptor, diff_id: &Digest, budget: &mut Budget) -> Result<File, Error> {
     let mut plain = tempfile::tempfile().map_err(Error::file("create", layout.root()))?;
-    check_diff_id(layout, layer, diff_id, &mut plain)?;
+    let actual = plain_digest(layout, layer, diff_id.algorithm(), budget, &mut plain)?;
+    if actual != *diff_id {
+        return Err(Error::Mismatch {
+            what: format!("layer {}", layer.digest),
+            expected: diff_id.clone(),
+            actual,
+        });
+    }
     plain
         .rewind()
         .map_err(Error::file("read", &PathBuf::from(layer.digest.to_string())))?;
     Ok(plain)
-}
-
-/// Decompresses a layer and checks the digest of the result.
-fn check_diff_id(layout: &Layout, layer: &Descriptor, diff_id: &Digest, plain: &mut dyn Write) -> Result<(), Error> {
-    let actual = plain_digest(layout, layer, diff_id.algorithm(), plain)?;
-    if actual == *diff_id {
-        return Ok(());
-    }
-    Err(Error::Mismatch {
-        what: format!("layer {}", layer.digest),
-        expected: diff_id.clone(),
-        actual,
-    })
 }
 
 /// Decompresses a layer. The digest of the result.
@@ -131,10 +126,11 @@ pub(super) fn plain_digest(
     layout: &Layout,
     layer: &Descriptor,
     algorithm: Algorithm,
+    budget: &mut Budget,
     plain: &mut dyn Write,
 ) -> Result<Digest, Error> {
     let what = format!("layer {}", layer.digest);
-    let mut stream = LayerReader::open(layout, layer, &unpacking_limits())?;
+    let mut stream = LayerReader::open(layout, layer, &unpacking_limits(), budget)?;
     let mut reader = DigestReader::new(&mut stream, algorithm);
     let copied = io::copy(&mut reader, plain);
     let (actual, _) = reader.finish();

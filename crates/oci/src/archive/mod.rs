@@ -100,9 +100,10 @@ fn for_each(
     let file = olmkit::limits::open(path).map_err(Error::file("read", path))?;
     let size = file.metadata().map_err(Error::file("read", path))?.len();
     let decoder = Decoder::new(BufReader::new(file)).map_err(|error| refused(error.to_string()))?;
-    let limit = match decoder {
-        Decoder::Plain(_) => ARCHIVE_BYTES,
-        _ => unpacking_limits().unpacked_layer(size),
+    let limit = if decoder.is_plain() {
+        ARCHIVE_BYTES
+    } else {
+        unpacking_limits().unpacked_layer(size)
     };
     let mut number = 0;
     tarball::for_each(

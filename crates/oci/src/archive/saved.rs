@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::docker::{Saved, check_layer_count, plain_digest};
 use super::links::{Links, clean};
-use super::{document, for_each};
+use super::{document, for_each, unpacking_limits};
 use crate::Reference;
 use crate::compression::Compression;
 use crate::digest::{Algorithm, Digest};
@@ -15,6 +15,7 @@ use crate::layout::Layout;
 use crate::limits;
 use crate::spec::{Descriptor, ImageConfig, Manifest, Platform, media_type};
 use crate::tarball::{Member, MemberKind};
+use crate::unpack::Budget;
 
 /// The images of an archive of `docker save`.
 pub(crate) struct DockerImages {
@@ -55,7 +56,7 @@ pub(crate) fn read_docker_images(path: &Path, folder: &Path) -> Result<DockerIma
     let names = saved.iter().map(|image| image.repo_tags.as_ref().map_or(1, Vec::len));
     limited(path, "names", names.sum(), limits::NAMES)?;
     let (mut named, mut images, mut broken) = (Vec::new(), Vec::new(), None);
-    let mut known = Layers::default();
+    let mut known = Layers::new(layout.archive_bytes().unwrap_or_default());
     for image in saved {
         let descriptor = match read_saved(&image, &files, &mut known, &layout, path) {
             Ok(descriptor) => descriptor,
@@ -159,10 +160,20 @@ impl Files {
 }
 
 /// The layers for the files of an archive of `docker save`. Each file is decompressed once, however often it is listed.
-#[derive(Default)]
-pub(super) struct Layers(HashMap<(Digest, Algorithm), Result<(Descriptor, Digest), String>>);
+pub(super) struct Layers {
+    known: HashMap<(Digest, Algorithm), Result<(Descriptor, Digest), String>>,
+    budget: Budget,
+}
 
 impl Layers {
+    /// For an archive of this size.
+    pub(super) fn new(size: u64) -> Self {
+        Self {
+            known: HashMap::new(),
+            budget: Budget::new(size, &unpacking_limits()),
+        }
+    }
+
     /// The layer for a file. A compression that has no media type is removed.
     pub(super) fn get(
         &mut self,
@@ -183,16 +194,16 @@ impl Layers {
         }
         let what = format!("layer {digest}");
         let key = (digest.clone(), diff_id.algorithm());
-        let (layer, actual) = match self.0.get(&key) {
+        let (layer, actual) = match self.known.get(&key) {
             Some(Ok(known)) => known.clone(),
             Some(Err(reason)) => {
                 let reason = reason.clone();
                 return Err(Error::Refused { what, reason });
             }
             None => {
-                let read = Self::read(layout, &layer, is_kept, diff_id.algorithm());
+                let read = self.read(layout, &layer, is_kept, diff_id.algorithm());
                 let outcome = read.as_ref().map(Clone::clone).map_err(ToString::to_string);
-                self.0.insert(key, outcome);
+                self.known.insert(key, outcome);
                 read?
             }
         };
@@ -208,17 +219,18 @@ impl Layers {
 
     /// The layer, and the digest of its content.
     fn read(
+        &mut self,
         layout: &Layout,
         layer: &Descriptor,
         is_kept: bool,
         algorithm: Algorithm,
     ) -> Result<(Descriptor, Digest), Error> {
         if is_kept {
-            let actual = plain_digest(layout, layer, algorithm, &mut io::sink())?;
+            let actual = plain_digest(layout, layer, algorithm, &mut self.budget, &mut io::sink())?;
             return Ok((layer.clone(), actual));
         }
         let mut blob = layout.blob_writer()?;
-        let actual = plain_digest(layout, layer, algorithm, &mut blob)?;
+        let actual = plain_digest(layout, layer, algorithm, &mut self.budget, &mut blob)?;
         let (digest, size) = layout.store(blob)?;
         Ok((Descriptor::new(&layer.media_type, digest, size), actual))
     }

@@ -157,7 +157,7 @@ fn a_layer_is_decompressed_once_however_often_it_is_listed() {
     gzip.write_all(&plain).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let layout = Layout::create_temporary(folder.path()).unwrap();
-    let mut known = Layers::default();
+    let mut known = Layers::new(0);
     let diff_id = crate::sha256(&plain);
     let wrong = crate::sha256(b"wrong");
     for (bytes, compression, is_right) in [
@@ -175,6 +175,33 @@ fn a_layer_is_decompressed_once_however_often_it_is_listed() {
         assert_eq!(matches!(error, Error::Mismatch { .. }), is_right, "{error}");
         assert!(!error.to_string().contains("No such file"), "{error}");
     }
+}
+
+/// Each alone is small enough.
+#[test]
+fn the_layers_of_an_archive_share_a_budget() {
+    let folder = tempfile::tempdir().unwrap();
+    let layout = Layout::create_temporary(folder.path()).unwrap();
+    let mut known = Layers::new(0);
+    let wrong = crate::sha256(b"wrong");
+    let mut errors = Vec::new();
+    for number in 0..=Limits::IMAGE_RATIO_FREE / Limits::RATIO_FREE {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::copy(&mut std::io::repeat(number as u8).take(Limits::RATIO_FREE), &mut gzip).unwrap();
+        let bytes = gzip.finish().unwrap();
+        let blob = layout.write_blob(media_type::DOCKER_LAYER_GZIP, &bytes).unwrap();
+        let file = (blob.digest, blob.size, Compression::Gzip);
+        errors.push(known.get(&layout, &file, &wrong).unwrap_err());
+    }
+    let last = errors.pop().unwrap();
+    assert!(
+        errors.iter().all(|error| matches!(error, Error::Mismatch { .. })),
+        "{errors:?}"
+    );
+    let source = std::error::Error::source(&last)
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    assert!(source.contains("with the other layers"), "{last} {source}");
 }
 
 #[test]

@@ -144,6 +144,11 @@ impl Layout {
         }
     }
 
+    /// The size of the archive from which the layout was read.
+    pub(crate) fn archive_bytes(&self) -> Option<u64> {
+        Some(fs::metadata(self.archive.as_ref()?).ok()?.len())
+    }
+
     /// Notes that a blob was left out because its bytes have another digest. This matters only if an image needs it.
     pub(crate) fn leave_out(&self, digest: Digest, actual: Digest) {
         self.written().damaged.insert(digest, actual);

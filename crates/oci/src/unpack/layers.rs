@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use super::entries::Kind;
-use super::{Limits, read_layer, worth_reading};
+use super::{Budget, Limits, read_layer, worth_reading};
 use crate::error::Error;
 use crate::layout::{Image, Layout};
 
@@ -47,8 +47,9 @@ pub fn for_each_entry(
     mut visit: impl FnMut(usize, LayerEntry<'_>, &mut dyn Read) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let (mut entries, mut name_bytes) = (0, 0);
+    let mut budget = Budget::of_image(layout, image, limits);
     for (number, layer) in worth_reading(&image.manifest.layers) {
-        read_layer(layout, layer, limits, |_, entry, content| {
+        read_layer(layout, layer, limits, &mut budget, |_, entry, content| {
             entries += 1;
             name_bytes += entry.path.len();
             if entries > limits.entries || name_bytes > limits.name_bytes {

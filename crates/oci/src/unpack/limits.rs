@@ -27,11 +27,18 @@ pub struct Limits {
 impl Limits {
     /// Below this size a layer may be compressed as well as it likes.
     pub const RATIO_FREE: u64 = 64 << 20;
+    /// The same for all layers of an image together.
+    pub const IMAGE_RATIO_FREE: u64 = 1 << 30;
 
     /// Bytes that a layer of this size may have after decompression.
     pub(crate) fn unpacked_layer(&self, size: u64) -> u64 {
         let by_ratio = size.saturating_mul(self.ratio).max(Self::RATIO_FREE);
         by_ratio.min(self.layer_bytes)
+    }
+
+    /// Bytes that all layers of an image may have together after decompression, if they have this size before.
+    pub(crate) fn unpacked_image(&self, size: u64) -> u64 {
+        size.saturating_mul(self.ratio).max(Self::IMAGE_RATIO_FREE)
     }
 
     /// For an archive of reports that is kept in memory.

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use super::error::Error;
 use super::layout::{Image, Layout};
 use super::spec::Descriptor;
-pub(crate) use decompress::LayerReader;
+pub(crate) use decompress::{Budget, LayerReader};
 use tree::{Place, Tree};
 
 /// The result of unpacking an image: omitted and written files.
@@ -136,6 +136,7 @@ fn read_tree(layout: &Layout, image: &Image, limits: &Limits) -> Result<Tree, Er
         });
     }
     let mut tree = Tree::default();
+    let mut budget = Budget::of_image(layout, image, limits);
     for (index, layer) in worth_reading(layers) {
         let what = format!("layer {}", layer.digest);
         let number = |value: usize| {
@@ -146,7 +147,7 @@ fn read_tree(layout: &Layout, image: &Image, limits: &Limits) -> Result<Tree, Er
         };
         tree.next_layer();
         let layer_number = number(index)?;
-        read_layer(layout, layer, limits, |entry, item, _| {
+        read_layer(layout, layer, limits, &mut budget, |entry, item, _| {
             tree.apply(
                 Place {
                     layer: layer_number,
@@ -178,9 +179,10 @@ fn read_layer(
     layout: &Layout,
     layer: &Descriptor,
     limits: &Limits,
+    budget: &mut Budget,
     visit: impl FnMut(usize, entries::Entry, &mut dyn Read) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let mut reader = LayerReader::open(layout, layer, limits)?;
+    let mut reader = LayerReader::open(layout, layer, limits, budget)?;
     let result = entries::for_each(&mut reader, limits, &format!("layer {}", layer.digest), visit);
     // If a blob does not match its digest, this explains all other errors.
     match (reader.verify(), result) {

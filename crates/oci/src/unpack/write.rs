@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use super::decompress::LayerReader;
+use super::decompress::{Budget, LayerReader, total_size};
 use super::entries;
 use super::limits::Limits;
 use super::tree::{Node, Place, Tree};
@@ -97,11 +97,9 @@ impl Plan {
             }
         }
         let total = self.bytes();
-        if total > limits.written_bytes {
-            let reason = format!(
-                "its files have {total} bytes, at most {} are written",
-                limits.written_bytes
-            );
+        let allowed = limits.written_bytes.min(limits.unpacked_image(total_size(layers)));
+        if total > allowed {
+            let reason = format!("its files have {total} bytes, at most {allowed} are written");
             return refused("image".to_owned(), reason);
         }
         Ok(())
@@ -272,6 +270,7 @@ impl Plan {
         limits: &Limits,
         mut visit: impl FnMut(&Output, &mut dyn Read) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        let mut budget = Budget::of_image(layout, image, limits);
         for (index, layer) in image.manifest.layers.iter().enumerate() {
             let number = index as u32;
             let wanted = |entry: u32| self.files.get(&Place { layer: number, entry });
@@ -286,7 +285,7 @@ impl Plan {
                 continue;
             }
             let what = format!("layer {}", layer.digest);
-            let mut reader = LayerReader::open(layout, layer, limits)?;
+            let mut reader = LayerReader::open(layout, layer, limits, &mut budget)?;
             entries::for_each(&mut reader, limits, &what, |entry, _, content| {
                 match wanted(u32::try_from(entry).unwrap_or(u32::MAX)) {
                     Some(output) => visit(output, content),

@@ -448,6 +448,10 @@ fn compression_is_what_the_bytes_show() {
 
 /// A sparse file without data: a PAX map, and a size.
 fn hole(size: u64) -> Vec<u8> {
+    named_hole("hole", size)
+}
+
+fn named_hole(name: &str, size: u64) -> Vec<u8> {
     let mut text = Vec::new();
     for (key, value) in [
         ("GNU.sparse.map", "0,0".to_owned()),
@@ -465,7 +469,7 @@ fn hole(size: u64) -> Vec<u8> {
             kind: b'x',
             ..file("pax", &text)
         },
-        file("hole", ""),
+        file(name, ""),
         file("a", "x"),
     ]);
     bytes.truncate(bytes.len() - 1024);
@@ -483,6 +487,14 @@ fn holes_of_sparse_files_are_bounded_like_bombs() {
         trap.unpack(&[hole(size)], &["/a"]).unwrap();
         assert_eq!(trap.files(), BTreeMap::from([("a".into(), "x".into())]));
     }
+    let trap = Trap::new();
+    // Each layer alone would be small enough.
+    let part = Limits::RATIO_FREE - 1;
+    let layers: Vec<_> = (0..=Limits::IMAGE_RATIO_FREE / Limits::RATIO_FREE)
+        .map(|number| named_hole(&format!("hole{number}"), part))
+        .collect();
+    let error = trap.unpack(&layers, &[]).unwrap_err().to_string();
+    assert!(error.contains("at most 1073741824 are written"), "{error}");
     let trap = Trap::new();
     trap.unpack(&[hole(1 << 20)], &[]).unwrap();
     assert_eq!(fs::metadata(trap.target().join("hole")).unwrap().len(), 1 << 20);
@@ -671,6 +683,46 @@ fn a_decompression_bomb_is_stopped() {
     assert!(error.to_string().contains("unpacks to more than"), "{error}");
     let memory = peak_memory();
     assert!(memory < 256 << 20, "{memory} bytes");
+}
+
+/// An image of layers that each become as large as a small layer may.
+#[test]
+fn layers_that_are_a_bomb_together_are_stopped() {
+    let trap = Trap::new();
+    let size = Limits::RATIO_FREE - 1024;
+    let layer = |number: u64| {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        let mut header = tar::Header::new_gnu();
+        header.set_path(format!("zeros/{number}")).unwrap();
+        header.set_size(size);
+        header.set_mode(0o644);
+        header.set_cksum();
+        gzip.write_all(header.as_bytes()).unwrap();
+        std::io::copy(&mut Zeros(size), &mut gzip).unwrap();
+        let bytes = gzip.finish().unwrap();
+        trap.layout.write_blob(media_type::OCI_LAYER_GZIP, &bytes).unwrap()
+    };
+    let most = Limits::IMAGE_RATIO_FREE / Limits::RATIO_FREE;
+    let mut layers: Vec<_> = (0..most).map(layer).collect();
+    // No file is wanted, and nothing but the number of layers differs.
+    let unpack = |layers| {
+        unpack(
+            &trap.layout,
+            &image(layers),
+            &trap.target(),
+            &["/none"],
+            &Limits::default(),
+        )
+    };
+    unpack(layers.clone()).unwrap();
+    fs::remove_dir(trap.target()).unwrap();
+    layers.push(layer(most));
+    let error = unpack(layers).unwrap_err().to_string();
+    trap.check_contained();
+    assert!(
+        error.contains("with the other layers, it unpacks to more than"),
+        "{error}"
+    );
 }
 
 /// The most memory this process has used, in bytes.

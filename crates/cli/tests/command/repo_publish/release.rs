@@ -62,6 +62,18 @@ fn release(desk: &Desk, bundle: &str, more: &[&str]) -> Said {
 }
 
 #[test]
+fn the_push_command_quotes_the_remote() {
+    let desk = published();
+    let bundle = fresh(&desk, "");
+    let branch = desk.git(&["branch", "--show-current"]);
+    desk.git(&["config", &format!("branch.{}.remote", branch.trim()), "$(touch x) y"]);
+    let said = release(&desk, &bundle, &[]);
+    said.fine();
+    let expected = "push with: git push --set-upstream '$(touch x) y' hello-0.0.2\n";
+    assert!(said.out.ends_with(expected), "{}", said.out);
+}
+
+#[test]
 fn a_bundle_is_placed_checked_and_committed() {
     let desk = published();
     let bundle = fresh(&desk, "");
