@@ -28,6 +28,23 @@ async fn the_api_server_rejects_what_the_lints_report() {
     csvs(&cluster).await;
     cluster.scene("other objects");
     objects(&cluster).await;
+    cluster.scene("missing values that OLM writes");
+    filled(&cluster).await;
+}
+
+/// The API server rejects the ClusterServiceVersion, and OLM installs it: it writes an empty name.
+async fn filled(cluster: &Cluster) {
+    let mut bundle = Bundle::new("filled", "1.0.0");
+    bundle.changes = vec![("/spec/relatedImages", json!([{"image": "example.com/a:1"}]))];
+    let directory = bundle.write(cluster.folder.path());
+    assert!(broken(&directory).contains(&"CSV-23"));
+    let mut csv = bundle.csv();
+    csv["metadata"]["namespace"] = "default".into();
+    let why = reason(cluster, CSVS, &csv).await;
+    assert!(why.contains("spec.relatedImages[0].name"), "{why}");
+    cluster.namespace("filled").await;
+    let answer = cluster.run_bundle(&directory, "filled", &[]).await;
+    assert!(answer.success, "{}", answer.stderr);
 }
 
 async fn csvs(cluster: &Cluster) {
