@@ -140,6 +140,27 @@ impl Desk {
 }
 
 #[test]
+fn commands_without_a_subcommand_print_help_as_those_of_the_tools() {
+    let desk = Desk::new();
+    for line in [
+        "operator-sdk",
+        "operator-sdk bundle",
+        "operator-sdk generate kustomize",
+        "olmkit operator-sdk run",
+        "opm",
+        "opm alpha",
+        "opm alpha list",
+        "olmkit opm index",
+    ] {
+        assert!(desk.ok(line).contains("Usage: "), "{line}");
+    }
+    for line in ["olmkit", "olmkit bundle"] {
+        let said = desk.run(line);
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{line}");
+    }
+}
+
+#[test]
 fn operator_sdk_version() {
     let desk = Desk::new();
     for line in [
