@@ -345,8 +345,7 @@ fn exit<P: Parser>(error: &clap::Error, is_operator_sdk: bool) -> ! {
     let is_tool = is_operator_sdk || P::command().get_name() == "opm";
     if is_tool && error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         // The tools print the help of a command that only has subcommands.
-        println!("{}", error.render());
-        std::process::exit(0);
+        terminal::exit_with_help(error);
     }
     if error.kind() == ErrorKind::DisplayVersion {
         // A command has the program's version.

@@ -145,11 +145,19 @@ fn commands_without_a_subcommand_print_help_as_those_of_the_tools() {
     for line in [
         "operator-sdk",
         "operator-sdk bundle",
+        "operator-sdk completion",
+        "operator-sdk create",
+        "operator-sdk generate",
         "operator-sdk generate kustomize",
+        "operator-sdk olm",
         "olmkit operator-sdk run",
         "opm",
         "opm alpha",
+        "opm alpha bundle",
         "opm alpha list",
+        "opm completion",
+        "opm generate",
+        "opm index",
         "olmkit opm index",
     ] {
         assert!(desk.ok(line).contains("Usage: "), "{line}");
