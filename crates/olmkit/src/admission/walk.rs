@@ -224,7 +224,7 @@ impl<'v> Walk<'v> {
             for name in shape.schema.required.iter().filter(|name| is_absent(name)) {
                 let before = self.found.len();
                 self.reject_at(&[name], "is required");
-                let filled = !self.in_deployment && shape.fields.get(name).is_some_and(|field| has_zero(field));
+                let filled = !self.in_deployment && shape.fields.get(name).is_some_and(has_zero);
                 self.found
                     .iter_mut()
                     .skip(before)
