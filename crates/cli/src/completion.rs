@@ -7,7 +7,7 @@ use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
 
 #[derive(clap::Args)]
-#[command(after_help = examples!["olmkit completion bash > ~/.local/share/bash-completion/completions/olmkit", "olmkit completion zsh > \"${fpath[1]}/_olmkit\""])]
+#[command(arg_required_else_help = true, after_help = examples!["olmkit completion bash > ~/.local/share/bash-completion/completions/olmkit", "olmkit completion zsh > \"${fpath[1]}/_olmkit\""])]
 pub struct Args {
     /// The shell to print a script for.
     shell: Shell,

@@ -340,7 +340,14 @@ impl Cli {
 
 /// Ends the process with the help, the version or a usage error.
 fn exit<P: Parser>(error: &clap::Error, is_operator_sdk: bool) -> ! {
-    if error.kind() == clap::error::ErrorKind::DisplayVersion {
+    use clap::error::ErrorKind;
+
+    let is_tool = is_operator_sdk || P::command().get_name() == "opm";
+    if is_tool && error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        // The tools print the help of a command that only has subcommands.
+        terminal::exit_with_help(error);
+    }
+    if error.kind() == ErrorKind::DisplayVersion {
         // A command has the program's version.
         match P::command().get_name() {
             "opm" => println!("{}", version::opm()),

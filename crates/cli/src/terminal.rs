@@ -170,14 +170,23 @@ pub fn errors() -> Text<impl Write> {
 
 /// Ends the process with clap's output: an error, the help or the version. The arguments in an error are untrusted.
 pub fn exit(error: &clap::Error) -> ! {
-    let text = error.render().ansi().to_string();
-    let styled: &mut dyn Write = if error.use_stderr() {
-        &mut Text::new(anstream::AutoStream::auto(io::stderr().lock()), Styles::Kept)
+    if error.use_stderr() {
+        let mut errors = Text::new(anstream::AutoStream::auto(io::stderr().lock()), Styles::Kept);
+        print_rendered(&mut errors, error);
     } else {
-        &mut styled_output()
-    };
-    print(styled, format_args!("{text}"), "");
+        print_rendered(&mut styled_output(), error);
+    }
     std::process::exit(error.exit_code())
+}
+
+/// Ends the process successfully, with the help that an error consists of.
+pub fn exit_with_help(error: &clap::Error) -> ! {
+    print_rendered(&mut styled_output(), error);
+    std::process::exit(0)
+}
+
+fn print_rendered(to: &mut dyn Write, error: &clap::Error) {
+    print(to, format_args!("{}", error.render().ansi()), "");
 }
 
 /// Implements the macros. A write error is dropped, because no reader is left.

@@ -66,7 +66,7 @@ man pages and completions, and `olmkit completion` prints completions. The pages
 | 2 | usage error: flags, settings, or inputs that cannot be compared |
 | 130, 143 | interrupted by SIGINT or SIGTERM |
 
-`olmkit opm`, `grpc_health_probe` and `scorecard` use the same exit codes as the tools that they replace.
+`grpc_health_probe` and `scorecard` use the same exit codes as the tools that they replace, and so does `olmkit opm`, except for usage errors.
 
 ## Options for every command
 

@@ -140,6 +140,35 @@ impl Desk {
 }
 
 #[test]
+fn commands_without_a_subcommand_print_help_as_those_of_the_tools() {
+    let desk = Desk::new();
+    for line in [
+        "operator-sdk",
+        "operator-sdk bundle",
+        "operator-sdk completion",
+        "operator-sdk create",
+        "operator-sdk generate",
+        "operator-sdk generate kustomize",
+        "operator-sdk olm",
+        "olmkit operator-sdk run",
+        "opm",
+        "opm alpha",
+        "opm alpha bundle",
+        "opm alpha list",
+        "opm completion",
+        "opm generate",
+        "opm index",
+        "olmkit opm index",
+    ] {
+        assert!(desk.ok(line).contains("Usage: "), "{line}");
+    }
+    for line in ["olmkit", "olmkit bundle"] {
+        let said = desk.run(line);
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{line}");
+    }
+}
+
+#[test]
 fn operator_sdk_version() {
     let desk = Desk::new();
     for line in [

@@ -31,6 +31,8 @@ pub struct Rejection {
     pub message: String,
     /// True if the API server rejects the Deployment that OLM creates, and accepts the ClusterServiceVersion.
     pub later: bool,
+    /// True if OLM writes an empty value in place of the missing one, and the API server accepts it.
+    pub filled: bool,
 }
 
 /// The built-in kinds that OLM installs: apiVersion, kind, and the form of their names.
@@ -94,6 +96,7 @@ fn custom_metadata(object: &Value) -> Vec<Rejection> {
             pointer: finding.pointer,
             message: finding.message,
             later: false,
+            filled: false,
         })
         .collect();
     found.truncate(MOST);

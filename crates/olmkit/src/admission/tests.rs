@@ -427,3 +427,58 @@ fn rejections_of_one_object_are_limited() {
         MOST
     );
 }
+
+/// OLM writes a ClusterServiceVersion with Go's types, which have an empty string in place of a missing one. A missing list stays
+/// null, which the schema rejects.
+#[test]
+fn missing_values_that_olm_writes_are_marked() {
+    for (pointer, value, place, is_filled) in [
+        (
+            "/spec/relatedImages",
+            json!([{"image": "a"}]),
+            "/spec/relatedImages/0/name",
+            true,
+        ),
+        ("/spec/cleanup", json!({}), "/spec/cleanup/enabled", true),
+        (
+            "/spec/customresourcedefinitions",
+            json!({"owned": [{"name": "a.b", "kind": "A", "version": "v1", "resources": [{"kind": "Pod", "version": "v1"}]}]}),
+            "/spec/customresourcedefinitions/owned/0/resources/0/name",
+            true,
+        ),
+        (
+            "/spec/install/spec/permissions",
+            json!([{"serviceAccountName": "a"}]),
+            "/spec/install/spec/permissions/0/rules",
+            false,
+        ),
+        ("/spec/install", Value::Null, "/spec/install", false),
+        (
+            "/spec/webhookdefinitions/0/sideEffects",
+            Value::Null,
+            "/spec/webhookdefinitions/0/sideEffects",
+            false,
+        ),
+        // No zero value is one of the types.
+        (
+            "/spec/webhookdefinitions/0/type",
+            Value::Null,
+            "/spec/webhookdefinitions/0/type",
+            false,
+        ),
+        // OLM cannot create the Deployment.
+        (
+            "/spec/install/spec/deployments/0/spec/template/spec/containers/0/name",
+            Value::Null,
+            "/spec/install/spec/deployments/0/spec/template/spec/containers/0/name",
+            false,
+        ),
+    ] {
+        let found = check_csv(&with(pointer, value));
+        let found: Vec<(&str, bool)> = found
+            .iter()
+            .map(|found| (found.pointer.as_str(), found.filled))
+            .collect();
+        assert_eq!(found, [(place, is_filled)]);
+    }
+}

@@ -196,6 +196,7 @@ impl<'v> Walk<'v> {
             pointer,
             message,
             later,
+            filled: false,
         });
     }
 
@@ -221,7 +222,13 @@ impl<'v> Walk<'v> {
         let is_absent = |name: &str| map.get(name).is_none_or(Value::is_null);
         if mode.schema {
             for name in shape.schema.required.iter().filter(|name| is_absent(name)) {
+                let before = self.found.len();
                 self.reject_at(&[name], "is required");
+                let filled = !self.in_deployment && shape.fields.get(name).is_some_and(has_zero);
+                self.found
+                    .iter_mut()
+                    .skip(before)
+                    .for_each(|found| found.filled = filled);
             }
         }
         if mode.server {
@@ -374,6 +381,17 @@ impl<'v> Walk<'v> {
         let rest = key.map(|key| format!("/{}", pointer_part(&key))).unwrap_or_default();
         self.note(&rest, problem, later && self.in_deployment);
     }
+}
+
+/// Returns true if the schema accepts the value that Go writes for an absent one.
+fn has_zero(field: &Field) -> bool {
+    let zero = match field.kind {
+        Some(Type::Text(_)) => Value::from(""),
+        Some(Type::Bool) => Value::Bool(false),
+        Some(Type::Int32 | Type::Int64) => Value::from(0),
+        _ => return false,
+    };
+    field.schema.iter().all(|fact| fact_problem(fact, &zero).is_none())
 }
 
 /// The problem of a value, and the key below it if the problem is there.

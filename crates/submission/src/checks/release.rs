@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
+use super::schema::{RELEASE_CONFIG, errors};
 use super::{BundleContext, Check, Findings, Run, Suite, at, rule};
 use crate::images::list;
 use crate::python::text::shown;
@@ -42,6 +43,10 @@ fn add(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
         return Ok(());
     }
     let config = read_document(files, &path)?;
+    if !errors(&config.root, &RELEASE_CONFIG).is_empty() {
+        // The check of the schema reports it, and the pipeline does not reach this step.
+        return Ok(());
+    }
     let mapping = list(context.operator.config()?.view(), &["fbc"], "catalog_mapping")?;
     let name = shown(context.csv()?.item("metadata")?.item("name")?.node);
     let before = found.len();
@@ -259,6 +264,28 @@ mod tests {
         }
         let again = "catalog_templates:\n- template_name: a.yaml\n  channels: [beta]\n";
         assert_eq!(errors(again, Severity::Error), 0, "a new channel");
+    }
+
+    #[test]
+    fn only_the_schema_reports_wrong_types() {
+        let ci = "fbc:\n  enabled: true\n  catalog_mapping:\n  - {template_name: a.yaml, catalog_names: [v4.20], type: olm.template.basic}\n";
+        for (release, wanted) in [
+            (
+                "catalog_templates:\n- {template_name: a.yaml, channels: stable}\n",
+                ["check_validate_schema_bundle_release_config"],
+            ),
+            (
+                "catalog_templates:\n- {template_name: a.yaml, channels: [stable], replaces: old.v1, defaultChannel: beta}\n",
+                ["add-bundle-to-fbc"],
+            ),
+        ] {
+            let edits = [(CI, "", ci), ("operators/hello/0.0.1/release-config.yaml", "", release)];
+            assert_eq!(
+                checks(&found(Suite::Common, &edits), Severity::Error),
+                wanted,
+                "{release}"
+            );
+        }
     }
 
     #[test]

@@ -28,6 +28,40 @@ async fn the_api_server_rejects_what_the_lints_report() {
     csvs(&cluster).await;
     cluster.scene("other objects");
     objects(&cluster).await;
+    cluster.scene("missing values that OLM writes");
+    filled(&cluster).await;
+}
+
+/// The API server rejects a ClusterServiceVersion without these values, and OLM installs it: it writes empty ones.
+async fn filled(cluster: &Cluster) {
+    let mut bundle = Bundle::new("filled", "1.0.0");
+    let definition = "/spec/customresourcedefinitions/owned/0/resources";
+    bundle.changes = vec![
+        ("/spec/relatedImages", json!([{"image": "example.com/a:1"}])),
+        ("/spec/cleanup", json!({})),
+        (definition, json!([{"kind": "Pod", "version": "v1"}])),
+    ];
+    let directory = bundle.write(cluster.folder.path());
+    let reported = broken(&directory).into_iter().filter(|id| *id == "CSV-23");
+    assert_eq!(reported.count(), bundle.changes.len());
+    let mut csv = bundle.csv();
+    csv["metadata"]["namespace"] = "default".into();
+    let why = reason(cluster, CSVS, &csv).await;
+    for place in ["relatedImages[0].name", "cleanup.enabled", "owned[0].resources[0].name"] {
+        assert!(why.contains(place), "{place}: {why}");
+    }
+    cluster.namespace("filled").await;
+    let answer = cluster.run_bundle(&directory, "filled", &[]).await;
+    assert!(answer.success, "{}", answer.stderr);
+    let path = CSVS.replace("/default/", "/filled/");
+    let installed = ask(cluster, "GET", &format!("{path}/{}", bundle.csv_name()), &Value::Null).await;
+    for (pointer, written) in [
+        ("/spec/relatedImages/0/name", json!("")),
+        ("/spec/cleanup/enabled", json!(false)),
+        (&format!("{definition}/0/name"), json!("")),
+    ] {
+        assert_eq!(installed.body.pointer(pointer), Some(&written), "{pointer}");
+    }
 }
 
 async fn csvs(cluster: &Cluster) {

@@ -16,11 +16,16 @@ pub fn write(directory: &Path, name: &str, text: &str) {
 /// Processor time in seconds. Debug builds take several times as long, and a busy machine adds to that.
 const CPU_SECONDS: &str = if cfg!(debug_assertions) { "120" } else { "5" };
 
-/// Ends a command that takes more than `$CPU_SECONDS` on processors, or more KiB of memory, its address space included.
-const BOUNDED: &str = "ulimit -t \"$CPU_SECONDS\" && ulimit -v 1048576 && exec \"$0\" \"$@\"";
+/// Ends a command that takes more than `$CPU_SECONDS` on processors, or more than `$KIB` of address space.
+const BOUNDED: &str = "ulimit -t \"$CPU_SECONDS\" && ulimit -v \"$KIB\" && exec \"$0\" \"$@\"";
 
-/// Runs a command over a directory. Returns its standard error output.
+/// Runs a command over a directory with 1 GiB of address space. Returns its standard error and its standard output.
 pub fn bounded(directory: &Path, arguments: &str) -> String {
+    bounded_in(1 << 20, directory, arguments)
+}
+
+/// Runs a command as [`bounded`] does, with this address space in KiB.
+pub fn bounded_in(kib: u32, directory: &Path, arguments: &str) -> String {
     let output = Command::new("sh")
         .args(["-c", BOUNDED])
         .arg(assert_cmd::cargo::cargo_bin("olmkit"))
@@ -28,6 +33,7 @@ pub fn bounded(directory: &Path, arguments: &str) -> String {
         .current_dir(directory)
         .env("HOME", directory)
         .env("CPU_SECONDS", CPU_SECONDS)
+        .env("KIB", kib.to_string())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

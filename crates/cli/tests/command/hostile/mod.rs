@@ -7,6 +7,7 @@ mod links;
 mod names;
 mod repeated;
 mod repositories;
+mod safety;
 
 use std::collections::BTreeSet;
 use std::process::Output;

@@ -16,7 +16,8 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "A ClusterServiceVersion should fit the schema of OLM's CRD.",
-        why: "The API server rejects a ClusterServiceVersion with missing fields, wrong types or values that the schema does not allow.",
+        why: "The API server rejects a ClusterServiceVersion with missing fields, wrong types or values that the schema does not allow. \
+              OLM itself writes an empty value for a missing string, number or boolean. Such a finding is an info.",
         bad: "webhookdefinitions:\n- containerPort: 99999",
         good: "webhookdefinitions:\n- containerPort: 9443",
         since: "0.1.0",
@@ -101,6 +102,13 @@ fn of_csv(object: &Object, rejection: &Rejection) -> Option<Checked> {
         return None;
     }
     let place = dotted(&rejection.pointer);
+    if rejection.filled {
+        let message = format!(
+            "OLM's schema requires {place}: OLM writes an empty value, and the API server rejects the \
+             ClusterServiceVersion from other clients such as kubectl"
+        );
+        return Some(finding(&CSV_23, message, object, rejection).severity(Severity::Info));
+    }
     let (rule, message) = if rejection.later {
         let of_deployment = rejection.pointer.splitn(7, '/').nth(6).unwrap_or_default();
         let place = dotted(&format!("/{of_deployment}"));
