@@ -13,10 +13,10 @@ pub struct Dictionary(OnceLock<Arc<[u8]>>);
 
 impl Dictionary {
     /// Compresses the text of a value. The first one becomes the dictionary.
-    pub fn compress(&self, text: &str) -> Compressed {
-        let first = || text.bytes().take(MAX_DICTIONARY).collect();
+    pub fn compress(&self, text: &[u8]) -> Compressed {
+        let first = || text.iter().copied().take(MAX_DICTIONARY).collect();
         let dictionary = Arc::clone(self.0.get_or_init(first));
-        let room = block::compress_prepend_size_with_dict(text.as_bytes(), &dictionary);
+        let room = block::compress_prepend_size_with_dict(text, &dictionary);
         Compressed {
             // A copy: what is kept in a part of the room would leave a hole behind it for as long as the value lives.
             bytes: Box::from(room.as_slice()),
@@ -53,7 +53,7 @@ mod tests {
             |name: &str| json!({ "metadata": { "name": name }, "spec": { "text": "of some length ".repeat(9) } });
         for name in ["a", "b"] {
             let text = value(name).to_string();
-            let compressed = dictionary.compress(&text);
+            let compressed = dictionary.compress(text.as_bytes());
             assert_eq!(compressed.read(), Some(value(name)));
             assert!(compressed.bytes.len() * 4 < text.len(), "{}", compressed.bytes.len());
         }

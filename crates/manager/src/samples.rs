@@ -82,6 +82,7 @@ impl Collector for Unfinished {
 }
 
 /// A sample of a gauge for one object.
+#[derive(Clone)]
 pub struct ObjectSample {
     /// The value.
     pub value: f64,

@@ -297,7 +297,7 @@ impl Applier {
         let mut all = self.dictionaries.lock().unwrap_or_else(PoisonError::into_inner);
         let dictionary = Arc::clone(all.entry(kind).or_default());
         drop(all);
-        dictionary.compress(&desired.to_string())
+        dictionary.compress(desired.to_string().as_bytes())
     }
 
     fn remember<T>(&self, resource: &ApiResource, key: &ObjectKey, change: impl FnOnce(&mut Memory) -> T) -> T {

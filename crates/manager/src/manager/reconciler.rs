@@ -1,18 +1,9 @@
 //! Starts the controllers of the reconcile layer.
 use std::{sync::Arc, time::Duration};
 
-use k8s_openapi::api::core::v1::Secret;
-use kube::{
-    Resource,
-    api::ApiResource,
-    core::{PartialObjectMeta, error_boundary::InvalidObject},
-    runtime::watcher,
-};
-use serde_json::Value;
-
 use super::{
     Error, Manager, Scope,
-    controller::{Related, UNSYNCED, add, affected, is_relevant, paged},
+    controller::{Related, UNSYNCED, add, affected, paged},
 };
 use crate::{
     ObjectKey,
@@ -22,10 +13,20 @@ use crate::{
     explain,
     follow::{guarded, metadata},
     queue::WorkQueue,
-    reconcile::{self, CachedObject, Object, OwnWrites, Reconciler, Secrets, Shared, Starting, TakenNames, Unreadable},
+    reconcile::{
+        self, CachedObject, Object, OwnWrites, Projection, Reconciler, Secrets, Shared, Starting, TakenNames,
+        Unreadable,
+    },
     rollout::Slots,
     samples::{ObjectGauge, ObjectSample},
     worker::Done,
+};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Resource,
+    api::ApiResource,
+    core::{PartialObjectMeta, error_boundary::InvalidObject},
+    runtime::watcher,
 };
 
 impl Manager {
@@ -53,7 +54,7 @@ impl Manager {
         let forgetting = Arc::clone(&applier);
         let starting = Starting {
             queue: Arc::clone(&queue),
-            manager: field_manager,
+            manager: field_manager.clone(),
             forget: Arc::new(move |resource: &ApiResource, key: &ObjectKey| forgetting.forget(resource, key)),
         };
         let stores = parts.owned.into_iter().map(|start| start(self, &starting)).collect();
@@ -62,15 +63,19 @@ impl Manager {
         }
         let observed = parts.observed.into_iter().map(|start| start(self, &queue)).collect();
         let objects: Cache<CachedObject<R::Object>> = Cache::default();
-        let secrets = parts.secrets.map(|references| {
-            let by_secret = objects.index(move |cached: &CachedObject<R::Object>| {
-                let object = cached.object.as_ref();
-                let namespace = object.meta().namespace.clone().unwrap_or_default();
-                references(object)
-                    .into_iter()
-                    .map(|name| ObjectKey::new(namespace.clone(), name))
-                    .collect()
-            });
+        let has_secrets = parts.secrets.is_some();
+        let gauges = parts.gauges.into_iter().enumerate();
+        let (gauges, samplers): (Vec<_>, _) = gauges
+            .map(|(index, (name, help, sample))| ((index, name, help), sample))
+            .unzip();
+        let projection = Arc::new(Projection {
+            manager: field_manager,
+            references: parts.secrets,
+            samplers,
+            dictionary: Dictionary::default(),
+        });
+        let secrets = has_secrets.then(|| {
+            let by_secret = objects.index(|object: &CachedObject<R::Object>| object.references.to_vec());
             let secrets = Arc::new(Secrets::new(self.client()));
             let (queue, read) = (Arc::clone(&queue), Arc::clone(&secrets));
             let project = |text: &[u8]| Ok(metadata(text)?.resource_version);
@@ -89,10 +94,14 @@ impl Manager {
             self.watch_text::<PartialObjectMeta<Secret>, _, _, _>(&secrets.versions, config, project, changed);
             secrets
         });
-        for (name, help, sample) in parts.gauges {
+        for (index, name, help) in gauges {
             let objects = objects.clone();
             let visit = move |each: &mut dyn FnMut(&ObjectKey, ObjectSample)| {
-                objects.for_each(|key, cached| sample(&cached.object).into_iter().for_each(|sample| each(key, sample)));
+                objects.for_each(|key, object| {
+                    if let Some(Some(sample)) = object.samples.get(index) {
+                        each(key, sample.clone());
+                    }
+                });
             };
             let gauge = ObjectGauge {
                 name,
@@ -109,13 +118,12 @@ impl Manager {
                 .with(|registry| registry.register(name, "Objects that wait for their rollout", slots.waiting.clone()));
             self.while_leading(open(Arc::clone(slots), Arc::clone(&queue)));
         }
-        let dictionary = Arc::<Dictionary>::default();
         let shared = Arc::new(Shared {
             client: self.client(),
             applier,
             events: self.events(),
             objects: objects.clone(),
-            dictionary: Arc::clone(&dictionary),
+            projection: Arc::clone(&projection),
             queue: Arc::clone(&queue),
             stores,
             observed,
@@ -132,16 +140,21 @@ impl Manager {
             rollouts: self.rollouts.clone(),
         });
         let (keys, gone) = (Arc::clone(&queue), Arc::clone(&shared));
-        let relevant = parts.relevant.unwrap_or_else(|| Arc::new(is_relevant));
+        let relevant = parts.relevant;
         let changed = move |key: &ObjectKey, change: Change<CachedObject<R::Object>>| {
             if change.after.is_none() {
                 gone.applier.forget_status(&gone.resource, key);
                 gone.forget(key);
             }
-            let after = change.after.as_deref();
-            let version = after.and_then(|after| after.meta().resource_version.as_deref());
-            let is_own = version.is_some_and(|version| gone.written.is_own(version));
-            if relevant(&reconcile::typed_change(&change)) || !is_own && lost_status(&change, gone.applier.manager()) {
+            let is_own = change
+                .after
+                .as_ref()
+                .is_some_and(|after| gone.written.is_own(&after.version));
+            let is_relevant = match &relevant {
+                Some(relevant) => relevant(&reconcile::unpacked(&change)),
+                None => reconcile::is_relevant(&change),
+            };
+            if is_relevant || !is_own && reconcile::lost_status(&change) {
                 add(&keys, key.clone(), change.listed);
             }
         };
@@ -167,7 +180,7 @@ impl Manager {
                 keys.add(key);
             }
             let object = reader.readable(guard);
-            Ok(object.map(|object| CachedObject::new(object, &dictionary)))
+            Ok(object.map(|object| projection.project(&object, text)))
         };
         self.watch_text::<R::Object, _, _, _>(&objects, paged(parts.selecting), project, changed);
         let readiness = self.readiness().clone();
@@ -176,9 +189,9 @@ impl Manager {
             let namespaced = <R::Object as Resource>::Scope::NAMESPACED;
             let is_synced = !namespaced || readiness.is_synced_in(&key.namespace);
             // A deletion needs no more than the object.
-            let is_deleted = |object: &Arc<CachedObject<R::Object>>| object.meta().deletion_timestamp.is_some();
+            let is_deleted = |object: &Arc<CachedObject<R::Object>>| object.is_deleting;
             let object = objects.get(&key).filter(|object| is_synced || is_deleted(object));
-            let object = object.map(|cached| Arc::clone(&cached.object));
+            let object = object.and_then(|object| object.read());
             let (reconciler, shared, objects) = (Arc::clone(&reconciler), Arc::clone(&shared), objects.clone());
             async move {
                 match object {
@@ -232,18 +245,4 @@ async fn open(slots: Arc<Slots>, queue: Arc<WorkQueue<ObjectKey>>) {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     slots.open().into_iter().for_each(|key| queue.add(key));
-}
-
-/// Returns true if another client has taken fields of the status that `manager` has written.
-fn lost_status<K: Object>(change: &Change<CachedObject<K>>, manager: &str) -> bool {
-    let own = |side: &Option<Arc<CachedObject<K>>>| {
-        let managed = side.as_deref()?.managed()?;
-        let mut entries = managed.as_array()?.iter();
-        let own = entries.find(|entry| {
-            let text = |field: &str| entry.get(field).and_then(Value::as_str);
-            text("manager") == Some(manager) && text("subresource") == Some("status")
-        });
-        own?.get("fieldsV1").cloned()
-    };
-    own(&change.before) != own(&change.after)
 }

@@ -589,8 +589,10 @@ impl<K: Object> Context<K> {
         };
         let meta = self.object.meta();
         let now = shared.objects.get(&ObjectKey::of(self.object.as_ref()));
-        let same = now.as_ref().is_some_and(|now| now.meta().uid == meta.uid);
-        let deleting = now.is_some_and(|now| now.meta().deletion_timestamp.is_some());
+        let same = now
+            .as_ref()
+            .is_some_and(|now| Some(now.uid.as_ref()) == meta.uid.as_deref());
+        let deleting = now.is_some_and(|now| now.is_deleting);
         if same && (!deleting || meta.deletion_timestamp.is_some()) {
             return Ok(());
         }

@@ -11,6 +11,7 @@ use kube_grants::{Grant, Scope};
 
 use super::{
     Object, Reconciler,
+    cached::{References, Sampler},
     observe::{Entry, Observed},
     store::{MANAGED_BY, Store},
 };
@@ -73,15 +74,10 @@ type Owned = Box<dyn FnOnce(&mut Manager, &Starting) -> (TypeId, Arc<Store>) + S
 type Watched = Box<dyn FnOnce(&mut Manager, &Arc<WorkQueue<ObjectKey>>) + Send>;
 type Observing =
     Box<dyn FnOnce(&mut Manager, &Arc<WorkQueue<ObjectKey>>) -> (TypeId, Arc<dyn Any + Send + Sync>) + Send>;
-type References<K> = Arc<dyn Fn(&K) -> Vec<String> + Send + Sync>;
 type Relevant<K> = Arc<dyn Fn(&Change<K>) -> bool + Send + Sync>;
 
 /// Name and description of a metric, and its sample for an object.
-pub type Gauge<K> = (
-    &'static str,
-    &'static str,
-    Box<dyn Fn(&K) -> Option<ObjectSample> + Send + Sync>,
-);
+pub type Gauge<K> = (&'static str, &'static str, Sampler<K>);
 
 type Forget = Arc<dyn Fn(&kube::api::ApiResource, &ObjectKey) + Send + Sync>;
 

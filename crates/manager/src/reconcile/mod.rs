@@ -57,6 +57,7 @@
 //! [`Context::recording`] is for unit tests: it needs no API server and records the applied objects.
 mod adopt;
 mod applied;
+mod cached;
 mod context;
 mod controller;
 mod object;
@@ -79,6 +80,7 @@ use serde::{Serialize, de::DeserializeOwned};
 pub use crate::apply::{Change, Conflict, Error, ErrorKind, FieldChange};
 pub use crate::conditions::State;
 pub use applied::Applied;
+pub(crate) use cached::{CachedObject, Projection, is_relevant, lost_status, unpacked};
 pub use context::Context;
 pub(crate) use controller::Starting;
 pub use controller::{AddController, Controller};
@@ -86,7 +88,7 @@ pub use kube_grants::{Grant, Scope};
 pub use object::object;
 pub use outcome::Outcome;
 pub(crate) use run::{leave_alone, reconcile};
-pub(crate) use shared::{CachedObject, Shared, typed_change};
+pub(crate) use shared::Shared;
 pub(crate) use store::Secrets;
 pub(crate) use taken::TakenNames;
 pub(crate) use unreadable::Unreadable;

@@ -135,8 +135,9 @@ async fn clean_up<R: Reconciler>(
             let newest = shared
                 .objects
                 .get(&key)
-                .filter(|newest| newest.meta().uid == object.meta().uid);
-            let metadata = newest.as_ref().map_or(object.meta(), |newest| newest.meta());
+                .filter(|newest| Some(newest.uid.as_ref()) == object.meta().uid.as_deref())
+                .and_then(|newest| newest.read());
+            let metadata = newest.as_deref().unwrap_or(object.as_ref()).meta();
             let patch = finalizer::without(finalizer, metadata);
             let api = shared.api(&key);
             match api
@@ -266,9 +267,10 @@ async fn write_status<K: Object>(
     let newest = shared
         .objects
         .get(key)
-        .filter(|newest| newest.meta().uid == object.meta().uid);
+        .filter(|newest| Some(newest.uid.as_ref()) == object.meta().uid.as_deref());
     let managed = newest.as_ref().and_then(|newest| newest.managed());
-    let newest = serde_json::to_value(newest.as_ref().map_or(object, |newest| newest.object.as_ref()));
+    let newest = newest.and_then(|newest| newest.read());
+    let newest = serde_json::to_value(newest.as_deref().unwrap_or(object));
     let mut newest = newest.map_err(|error| Error::bug(error.to_string()))?;
     if let Some(managed) = managed {
         set(&mut newest, &["metadata", "managedFields"], managed);

@@ -7,7 +7,7 @@ use std::{
 
 use kube::{
     Api, Client,
-    api::{ApiResource, DynamicObject, ObjectMeta},
+    api::{ApiResource, DynamicObject},
 };
 use serde_json::Value;
 
@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::Outcome;
 use super::{
     Object,
+    cached::{CachedObject, Projection},
     object::typed,
     store::{Secrets, Store},
     taken::TakenNames,
@@ -26,51 +27,12 @@ use crate::health::Ready;
 use crate::{
     ObjectKey,
     apply::Applier,
-    cache::{Cache, Change},
-    compressed::{Compressed, Dictionary},
+    cache::Cache,
     events::{Event, Publisher, Severity},
     manager::Scope as _,
     queue::WorkQueue,
     rollout::Slots,
 };
-
-/// An object that is reconciled, as it was seen last.
-pub struct CachedObject<K> {
-    /// The object without `managedFields`, which would take more memory than the rest of it.
-    pub object: Arc<K>,
-    managed: Option<Compressed>,
-}
-
-impl<K: Object> CachedObject<K> {
-    /// Takes the owners of fields out of `object`.
-    pub fn new(mut object: K, dictionary: &Dictionary) -> Self {
-        let managed = object.meta_mut().managed_fields.take();
-        let text = managed.and_then(|managed| serde_json::to_string(&managed).ok());
-        Self {
-            object: Arc::new(object),
-            managed: text.map(|text| dictionary.compress(&text)),
-        }
-    }
-
-    pub fn meta(&self) -> &ObjectMeta {
-        self.object.meta()
-    }
-
-    /// The owners of the object's fields.
-    pub fn managed(&self) -> Option<Value> {
-        self.managed.as_ref()?.read()
-    }
-}
-
-/// The change of the objects.
-pub fn typed_change<K>(change: &Change<CachedObject<K>>) -> Change<K> {
-    let object = |side: &Option<Arc<CachedObject<K>>>| side.as_ref().map(|cached| Arc::clone(&cached.object));
-    Change {
-        before: object(&change.before),
-        after: object(&change.after),
-        listed: change.listed,
-    }
-}
 
 /// State that all reconciles of a controller share.
 pub struct Shared<K: Object> {
@@ -78,7 +40,7 @@ pub struct Shared<K: Object> {
     pub applier: Arc<Applier>,
     pub events: Publisher,
     pub objects: Cache<CachedObject<K>>,
-    pub dictionary: Arc<Dictionary>,
+    pub projection: Arc<Projection<K>>,
     pub queue: Arc<WorkQueue<ObjectKey>>,
     pub stores: HashMap<TypeId, Arc<Store>>,
     pub observed: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
@@ -150,11 +112,11 @@ impl<K: Object> Shared<K> {
         );
     }
 
-    /// The API server answered `object` to a write.
-    pub(super) fn wrote(&self, object: &Value) -> Option<Arc<K>> {
-        let object: K = typed(object).ok()?;
+    /// The API server gave this answer to a write.
+    pub(super) fn wrote(&self, answer: &Value) -> Option<Arc<K>> {
+        let object: K = typed(answer).ok()?;
         self.written.note(object.meta().resource_version.clone());
-        let cached = CachedObject::new(object.clone(), &self.dictionary);
+        let cached = self.projection.project(&object, answer.to_string().as_bytes());
         self.objects.written(&object, cached);
         Some(Arc::new(object))
     }

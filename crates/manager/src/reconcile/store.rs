@@ -89,7 +89,7 @@ impl Store {
         let text = owner.is_some().then(|| object.to_string());
         let content = text
             .filter(|text| text.len() <= MAX_CHILD)
-            .map(|text| self.dictionary.compress(&text));
+            .map(|text| self.dictionary.compress(text.as_bytes()));
         Child {
             owner,
             uid,
