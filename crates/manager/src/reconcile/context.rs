@@ -17,6 +17,7 @@ use k8s_openapi::{
 use kube::{
     Api, Client, Resource,
     api::{DeleteParams, Patch, PatchParams, Preconditions},
+    core::Request,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -451,14 +452,17 @@ impl<K: Object> Context<K> {
     /// # Errors
     /// When the API server rejects it. Versions before 1.33 do not support it.
     pub async fn resize(&self, pod: &str, container: &str, resources: &ResourceRequirements) -> Result<(), Error> {
-        if matches!(self.backend, Backend::Recording(_)) {
+        let Backend::Cluster(shared) = &self.backend else {
             return Ok(());
-        }
+        };
         let memory = |map: &Option<BTreeMap<String, Quantity>>| json!({ "memory": map.as_ref().and_then(|map| map.get("memory")) });
         let resources = json!({ "requests": memory(&resources.requests), "limits": memory(&resources.limits) });
         let patch = json!({ "spec": { "containers": [{ "name": container, "resources": resources }] } });
-        let (pods, parameters) = (self.api::<Pod>()?, PatchParams::default());
-        match pods.patch_resize(pod, &parameters, &Patch::Strategic(patch)).await {
+        let request = Request::new(Pod::url_path(&(), self.object.meta().namespace.as_deref()));
+        let request = request
+            .patch_subresource("resize", pod, &PatchParams::default(), &Patch::Strategic(patch))
+            .map_err(|error| Error::bug(error.to_string()))?;
+        match shared.client.request_text(request).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.code == 404 && status.message.contains(pod) => Ok(()),
             Err(error) => {

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{Change, Error, Object};
+use super::{Change, Error, Object, object::typed};
 use crate::{
     ObjectKey,
     apply::{Report, set},
@@ -103,14 +103,12 @@ impl Recording {
     pub fn applied<C: Object>(&self) -> Vec<C> {
         let records = self.lock();
         let of_kind = records.applied.iter().filter(|(known, _, _)| *known == kind::<C>());
-        of_kind
-            .filter_map(|(_, _, object)| serde_json::from_value(object.clone()).ok())
-            .collect()
+        of_kind.filter_map(|(_, _, object)| typed(object).ok()).collect()
     }
 
     pub fn get<C: Object>(&self, key: &ObjectKey) -> Option<C> {
         let records = self.lock();
-        serde_json::from_value(records.existing.get(&kind::<C>())?.get(key)?.clone()).ok()
+        typed(records.existing.get(&kind::<C>())?.get(key)?).ok()
     }
 
     pub fn all<C: Object>(&self) -> Vec<C> {
@@ -120,9 +118,7 @@ impl Recording {
             .get(&kind::<C>())
             .into_iter()
             .flat_map(BTreeMap::values);
-        objects
-            .filter_map(|object| serde_json::from_value(object.clone()).ok())
-            .collect()
+        objects.filter_map(|object| typed(object).ok()).collect()
     }
 
     pub fn delete<C: Object>(&self, key: &ObjectKey) -> bool {
