@@ -53,7 +53,7 @@ const MANAGER: &[&[&str]] = &[
     ],
     &[
         "listener",
-        "listing",
+        "scan",
         "failure",
         "finalizer",
         "conditions",
@@ -63,7 +63,8 @@ const MANAGER: &[&[&str]] = &[
     ],
     &["drift", "queue", "readiness", "probes", "lease", "events", "log"],
     &["cache", "worker", "webhooks", "names"],
-    &["follow", "packed", "apply"],
+    &["follow"],
+    &["apply"],
     // Each starts the other: the manager has controllers, and these use its watches.
     &["manager", "reconcile"],
 ];

@@ -272,6 +272,10 @@ fn parsed(name: &str, log: &str) -> TestStatus {
         Err(error) if log.len() as u64 >= limits::SCORECARD_LOG.get() => {
             format!("the test printed more than {}: {error}", limits::SCORECARD_LOG.shown())
         }
+        Err(_) if log.trim().is_empty() => {
+            "the test printed nothing; container runtimes can lose the output of a container that ends at once"
+                .to_owned()
+        }
         Err(error) => format!("the test printed something other than a TestStatus in JSON: {error}"),
     };
     let mut result = TestResult::new(name);
@@ -336,5 +340,7 @@ mod tests {
         assert!(status.results[0].errors[0].contains("something other than a TestStatus"));
         assert_eq!(status.results[0].log, "starting\n{}");
         assert_eq!(parsed("t", "{}").results[0].state, State::Fail);
+        let silent = parsed("t", "\n");
+        assert!(silent.results[0].errors[0].starts_with("the test printed nothing"));
     }
 }

@@ -6,7 +6,7 @@ mod events;
 mod listing;
 mod source;
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, io, time::Duration};
 
 use kube::{
     Api, Resource,
@@ -42,6 +42,9 @@ const FORGOTTEN: Duration = Duration::from_secs(120);
 
 /// A watch that stayed open for this long did its work, even if it sent no event.
 const WORKED: Duration = Duration::from_secs(5);
+
+/// A watch that is closed sooner, without an event, has failed. client-go has the same rule.
+const SHORT: Duration = Duration::from_secs(1);
 
 /// Failures of a watch in a row. kube-runtime's own back-off treats the beginning of a list as a success, so that it would ask
 /// for a refused one once a second.
@@ -265,10 +268,17 @@ impl<'a> Feeder<'a> {
         self.failures.opened();
         // A watch that sends nothing for longer than the API server keeps one is over. kube asks for 290 seconds.
         let silent = Duration::from_secs(u64::from(parameters.timeout.unwrap_or(290)) + 5);
+        let opened = Instant::now();
+        let mut is_empty = true;
         loop {
             let Ok(Some(event)) = timeout(silent, events.next()).await else {
+                if is_empty && opened.elapsed() < SHORT {
+                    let closed = io::Error::new(io::ErrorKind::UnexpectedEof, "it was closed at once");
+                    self.failed(Error::WatchFailed(kube::Error::ReadEvents(closed))).await;
+                }
                 return true;
             };
+            is_empty = false;
             let error = match event.and_then(|event| self.event(&event, version)) {
                 Ok(None) => continue,
                 Ok(Some(error)) => error,

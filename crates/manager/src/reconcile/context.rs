@@ -59,6 +59,8 @@ pub struct State {
     pub kept: HashSet<(TypeId, ObjectKey)>,
     pub writes: u32,
     pub conflicts: Vec<(String, Conflict)>,
+    /// Created children that no event has reported yet.
+    created: Vec<String>,
     /// The reconcile came to a rollout, whatever the answer was.
     pub asked_for_turn: bool,
     /// The object waits for its turn.
@@ -610,7 +612,7 @@ impl<K: Object> Context<K> {
         self.state().writes += report.writes;
         let child = format!("{} {}", store.resource.kind, key.name);
         match &report.change {
-            Change::Created => self.event(Severity::Normal, "Created", child.clone()),
+            Change::Created => self.state().created.push(child.clone()),
             Change::Updated(fields) => self.changed("Updated", &child, fields),
             Change::Reverted(fields) => self.changed("Reverted", &child, fields),
             Change::Unchanged => {}
@@ -624,6 +626,14 @@ impl<K: Object> Context<K> {
             self.state().conflicts.push((note, conflict.clone()));
         }
         Applied::new(report)
+    }
+
+    /// Publishes one event about all children that were created since the last one.
+    pub(super) fn announce_created(&self) {
+        let created = std::mem::take(&mut self.state().created);
+        if !created.is_empty() {
+            self.event(Severity::Normal, "Created", created.join(", "));
+        }
     }
 
     /// Publishes one event with all fields of a change, except bookkeeping of this library.
@@ -667,5 +677,12 @@ impl<K: Object> Context<K> {
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(false),
             Err(error) => Err(Error::request(format!("delete {} {key}", store.resource.kind), error)),
         }
+    }
+}
+
+/// A reconcile that takes too long is dropped. Its children are reported nevertheless.
+impl<K: Object> Drop for Context<K> {
+    fn drop(&mut self) {
+        self.announce_created();
     }
 }

@@ -182,6 +182,7 @@ async fn report<R: Reconciler>(
     context: &Context<R::Object>,
     result: &Result<Outcome, Error>,
 ) -> Result<Done, Error> {
+    context.announce_created();
     let (conflicts, queued, mut writes) = {
         let state = context.state();
         (state.conflicts.clone(), state.queued, state.writes)

@@ -123,11 +123,15 @@ impl State {
                 };
                 StreamBody::new(stream::once(end)).boxed_unsync()
             }
+            (CLOSED, true) => http_body_util::Empty::new().boxed_unsync(),
             _ => StreamBody::new(stream::once(async move { part(status(code)) })).boxed_unsync(),
         };
         Response::builder().status(code).body(body).unwrap()
     }
 }
+
+/// As the status code of a watch: it is granted and closed at once.
+const CLOSED: u16 = 204;
 
 /// Ten minutes at half a minute each, which jitter halves, and a few at the beginning.
 const FEW: std::ops::RangeInclusive<usize> = 15..=50;
@@ -184,5 +188,18 @@ async fn so_is_a_watch_and_an_open_one_ends_the_row() {
     sleep(Duration::from_secs(8)).await;
     let again = server.lists() - 1;
     assert!((2..=6).contains(&again), "{again} lists after an open watch");
+    watch.abort();
+}
+
+/// A proxy may do this to each watch.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_closed_at_once_is_opened_less_and_less_often() {
+    let server = Server::new(200, CLOSED);
+    let (readiness, watch) = server.follow();
+    sleep(Duration::from_secs(600)).await;
+    assert!(readiness.is_ready());
+    assert_eq!(server.lists(), 1);
+    let watches = server.watches();
+    assert!(FEW.contains(&watches), "{watches} watches in ten minutes");
     watch.abort();
 }

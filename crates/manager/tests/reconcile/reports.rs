@@ -269,6 +269,28 @@ async fn a_status_that_a_user_removed_or_changed_is_written_again() {
     running.stop().await;
 }
 
+#[tokio::test]
+async fn children_that_are_created_together_are_one_event() {
+    let world = World::new("created").await;
+    let running = world.operator(1).await;
+    let spec = ShopSpec {
+        bytes: 10,
+        ..ShopSpec::default()
+    };
+    world.create("web", spec).await;
+    world.is_available("web").await;
+    running.is_quiet().await;
+    assert_eq!(world.events("Created").await, ["Secret web-login, ConfigMap web"]);
+    world.set("web", json!({ "extra": true })).await;
+    let maps = world.api::<ConfigMap>();
+    eventually("the second map", async || maps.get_opt("web-extra").await.unwrap()).await;
+    running.is_quiet().await;
+    let mut events = world.events("Created").await;
+    events.sort();
+    assert_eq!(events, ["ConfigMap web-extra", "Secret web-login, ConfigMap web"]);
+    running.stop().await;
+}
+
 /// Conflicts and short failures of the API server are no news for users.
 #[tokio::test]
 async fn short_failures_are_tried_again_without_a_warning() {

@@ -310,11 +310,12 @@ fn large_bundle_is_unpacked(card: &Card) -> anyhow::Result<()> {
         .arg(&large)
         .run()?;
     let busybox = &run.busybox;
+    // containerd loses the output of a container that ends while its start is being reported ("reading from a closed fifo").
     card.write(
         "large",
         &format!(
             r#"stages:
-- tests: [{{image: {busybox}, entrypoint: [sh, -c, 'echo "{{\"results\": [{{\"name\": \"$(sha256sum < /bundle/tests/large)\", \"state\": \"pass\"}}]}}"'], labels: {{test: large}}}}]
+- tests: [{{image: {busybox}, entrypoint: [sh, -c, 'echo "{{\"results\": [{{\"name\": \"$(sha256sum < /bundle/tests/large)\", \"state\": \"pass\"}}]}}"; sleep 2'], labels: {{test: large}}}}]
 "#
         ),
     )?;
