@@ -58,7 +58,10 @@ async fn a_memcached_gets_its_objects_and_its_status() {
     }
     assert_eq!(memcached.finalizers(), [FINALIZER]);
     let event = lab.event("sample", "Created").await;
-    assert_eq!(event.note.as_deref(), Some("Deployment sample"));
+    assert_eq!(
+        event.note.as_deref(),
+        Some("Deployment sample, Service sample, PodDisruptionBudget sample")
+    );
     assert_eq!(event.type_.as_deref(), Some("Normal"));
 }
 

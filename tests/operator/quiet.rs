@@ -120,8 +120,8 @@ async fn a_new_memcached_costs_few_requests() {
     let count = |what: &str| sent.iter().filter(|sent| sent.starts_with(what)).count();
     assert_eq!(
         (count("get"), count("list"), count("create events")),
-        (3, 0, 4),
-        "three objects and their availability: {sent:#?}"
+        (3, 0, 2),
+        "one event about three objects, and one about their availability: {sent:#?}"
     );
     assert_eq!(
         count("patch") - count("patch memcacheds status"),
