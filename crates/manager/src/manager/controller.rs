@@ -3,7 +3,7 @@ use std::{fmt::Debug, future::Future, sync::Arc, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::{Resource, core::PartialObjectMeta, runtime::watcher};
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 
 use super::{Manager, Scope};
 use crate::{
@@ -325,24 +325,25 @@ pub(super) fn is_relevant<K: Resource>(change: &Change<K>) -> bool {
     let (Some(before), Some(after)) = (&change.before, &change.after) else {
         return true;
     };
-    let (before, after) = (before.meta(), after.meta());
+    significant(before.meta()) != significant(after.meta())
+}
+
+/// The metadata that differs after each change of more than the status.
+pub(crate) fn significant(meta: &ObjectMeta) -> impl PartialEq + Serialize {
     // Some kinds have a status and no generation, such as Node: a change of it looks like any other.
-    let content = |meta: &ObjectMeta| match meta.generation {
+    let generation = match meta.generation {
         Some(generation) => Ok(generation),
-        None => Err(meta.resource_version.clone()),
+        None => Err(&meta.resource_version),
     };
-    let rest = |meta: &ObjectMeta| {
-        let meta = meta.clone();
-        (
-            meta.uid,
-            meta.labels,
-            meta.annotations,
-            meta.finalizers,
-            meta.owner_references,
-            meta.deletion_timestamp,
-        )
-    };
-    content(before) != content(after) || rest(before) != rest(after)
+    (
+        generation,
+        &meta.uid,
+        &meta.labels,
+        &meta.annotations,
+        &meta.finalizers,
+        &meta.owner_references,
+        &meta.deletion_timestamp,
+    )
 }
 
 #[cfg(test)]

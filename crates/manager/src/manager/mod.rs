@@ -61,7 +61,7 @@ use tokio::{
 
 pub use builder::Builder;
 pub use controller::Controller;
-pub(crate) use controller::{add_owner, paged};
+pub(crate) use controller::{add_owner, paged, significant};
 pub use scope::Scope;
 
 #[cfg(feature = "tls")]

@@ -14,6 +14,7 @@ use crate::{
     ObjectKey,
     cache::Change,
     compressed::{Compressed, Dictionary},
+    manager::significant,
     samples::ObjectSample,
 };
 
@@ -110,7 +111,7 @@ impl<K: Object> Projection<K> {
             uid: boxed(&meta.uid),
             version: boxed(&meta.resource_version),
             is_deleting: meta.deletion_timestamp.is_some(),
-            content: content(meta),
+            content: digest(&significant(meta)),
             status_fields: self.status_fields(meta),
             references: names.into_iter().map(|name| ObjectKey::new(namespace, name)).collect(),
             samples: self.samplers.iter().map(|sample| sample(object)).collect(),
@@ -125,23 +126,6 @@ impl<K: Object> Projection<K> {
         });
         digest(&own.and_then(|entry| entry.fields_v1.as_ref()))
     }
-}
-
-fn content(meta: &ObjectMeta) -> u64 {
-    // Some kinds have a status and no generation, such as Node: a change of it looks like any other.
-    let generation = match meta.generation {
-        Some(generation) => Ok(generation),
-        None => Err(&meta.resource_version),
-    };
-    digest(&(
-        generation,
-        &meta.uid,
-        &meta.labels,
-        &meta.annotations,
-        &meta.finalizers,
-        &meta.owner_references,
-        &meta.deletion_timestamp,
-    ))
 }
 
 fn digest(value: &impl Serialize) -> u64 {
