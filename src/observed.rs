@@ -139,7 +139,7 @@ pub struct Server {
     /// Why the pod is not ready, if there is a cause.
     pub failure: Option<PodFailure>,
     /// The memory of the container, if it changes in place.
-    pub memory: Option<ContainerMemory>,
+    pub memory: Option<Box<ContainerMemory>>,
 }
 
 impl Server {
@@ -166,9 +166,14 @@ impl Server {
             name: pod.name_any(),
             workload,
             failure: pod_failure(pod),
-            memory: container_memory(pod, operand::MEMCACHED).filter(|_| is_resizable),
+            memory: container_memory(pod, operand::MEMCACHED)
+                .filter(|_| is_resizable)
+                .map(Box::new),
         };
-        Some((ObjectKey::new(pod.namespace().unwrap_or_default(), name), server))
+        Some((
+            ObjectKey::new(pod.namespace().unwrap_or_default(), name.as_str()),
+            server,
+        ))
     }
 }
 

@@ -17,7 +17,7 @@ use tower::{BoxError, ServiceExt as _, util::option_layer};
 
 /// The largest buffer of a connection. The first list would make that of each watch grow to half a megabyte, hyper's limit, and
 /// nothing makes it shrink.
-const CONNECTION_BUFFER: usize = 64 << 10;
+const CONNECTION_BUFFER: usize = 32 << 10;
 
 /// A client for the cluster of `config`, with two habits of Go programs. Small packets do not wait until the one before is acknowledged
 /// (`TCP_NODELAY`, which kube does not set). And `NO_PROXY` exempts servers from the proxy of the environment, as does being this

@@ -76,7 +76,7 @@ pub mod transport;
 pub mod webhooks;
 pub mod worker;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 pub use manager::Manager;
 
@@ -85,18 +85,19 @@ pub use manager::Manager;
 #[doc = include_str!("../README.md")]
 struct ReadMe;
 
-/// Namespace and name of an object. The namespace of a cluster-scoped one is empty.
+/// Namespace and name of an object. The namespace of a cluster-scoped one is empty. Clones share the text: an object's key is
+/// kept in many places.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
     /// Namespace. Empty for cluster-scoped objects.
-    pub namespace: String,
+    pub namespace: Arc<str>,
     /// Name.
-    pub name: String,
+    pub name: Arc<str>,
 }
 
 impl ObjectKey {
     /// The key of the object `name` in `namespace`.
-    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+    pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
         Self {
             namespace: namespace.into(),
             name: name.into(),
@@ -107,8 +108,8 @@ impl ObjectKey {
     pub fn of<K: kube::Resource>(object: &K) -> Self {
         let meta = object.meta();
         Self::new(
-            meta.namespace.clone().unwrap_or_default(),
-            meta.name.clone().unwrap_or_default(),
+            meta.namespace.as_deref().unwrap_or_default(),
+            meta.name.as_deref().unwrap_or_default(),
         )
     }
 }

@@ -138,7 +138,7 @@ fn taken(queue: &WorkQueue<ObjectKey>, workers: usize, namespaces: &[&str]) -> V
     let keys: Vec<ObjectKey> = (0..workers)
         .map_while(|_| queue.next().now_or_never().flatten())
         .collect();
-    let of = |namespace: &&str| keys.iter().filter(|key| key.namespace == **namespace).count();
+    let of = |namespace: &&str| keys.iter().filter(|key| *key.namespace == **namespace).count();
     namespaces.iter().map(of).collect()
 }
 

@@ -119,9 +119,9 @@ impl Collector for ObjectGauge {
             if result.is_err() {
                 return;
             }
-            let namespace = (!key.namespace.is_empty()).then_some(("namespace", key.namespace.as_str()));
+            let namespace = (!key.namespace.is_empty()).then_some(("namespace", &*key.namespace));
             let label = sample.label.as_ref().map(|(name, value)| (*name, value.as_str()));
-            let labels: Vec<(&str, &str)> = [namespace, Some(("name", key.name.as_str())), label]
+            let labels: Vec<(&str, &str)> = [namespace, Some(("name", &*key.name)), label]
                 .into_iter()
                 .flatten()
                 .collect();

@@ -1,8 +1,9 @@
 //! Time limits on everything that a client waits for, and the pulse of a watch.
 //!
 //! kube's client waits for ever for an answer, and for minutes on a connection that died without a word (a half-open one:
-//! the API server's machine vanished, a firewall forgot the connection). [`limited`] bounds both. A watch is never quiet
-//! for long, because the API server sends a bookmark each minute; one that is has failed, and is started again.
+//! the API server's machine vanished, a firewall forgot the connection). [`limited`] bounds both. A watch is rarely quiet for long,
+//! because the API server sends a bookmark each minute once it has seen a change of the kind. One that is quiet ends and is started
+//! again, which fails if the connection is dead.
 //!
 //! A [`Pulse`] records when the API server last answered one watch, for [readiness and liveness](crate::probes).
 use std::{
@@ -77,7 +78,10 @@ pub fn limited(client: Client, limits: Limits, metrics: Option<RequestMetrics>) 
             let answer = answer.map_err(|_| Silent(limits.answer))??;
             let answer = with_delay(answer, limits.part).await;
             let limit = if watch { limits.event } else { limits.part };
-            Ok::<_, Error>(answer.map(|body| Timed::new(body, limit)))
+            Ok::<_, Error>(answer.map(|body| Timed {
+                ends: watch,
+                ..Timed::new(body, limit)
+            }))
         }
     });
     Client::new(service, namespace)
@@ -144,6 +148,8 @@ struct Timed {
     inner: UnsyncBoxBody<Bytes, Error>,
     limit: Duration,
     left: Pin<Box<Sleep>>,
+    /// A body without its next part has ended. Otherwise it has failed.
+    ends: bool,
     pulse: Option<Pulse>,
 }
 
@@ -153,6 +159,7 @@ impl Timed {
             inner,
             limit,
             left: Box::pin(sleep(limit)),
+            ends: false,
             pulse: None,
         }
     }
@@ -176,6 +183,10 @@ impl hyper::body::Body for Timed {
                 Poll::Ready(frame)
             }
             Poll::Pending => match self.left.as_mut().poll(context) {
+                Poll::Ready(()) if self.ends => {
+                    tracing::debug!("a watch is silent, starting it again");
+                    Poll::Ready(None)
+                }
                 Poll::Ready(()) => Poll::Ready(Some(Err(Silent(self.limit).into()))),
                 Poll::Pending => Poll::Pending,
             },

@@ -99,7 +99,8 @@ pub async fn run<K, R, F, E>(
         // A panic before the first await becomes one of the pass. Here it would end the operator.
         let begun = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| reconcile(key.clone()))));
         let work = async { begun.unwrap_or_else(|panic| resume_unwind(panic)).await };
-        let pass = attempt(limits.time, work).instrument(span);
+        // Boxed: each function around it would hold its own copy of this large future.
+        let pass = Box::pin(attempt(limits.time, work).instrument(span));
         running.spawn(one(Arc::clone(&queue), key, metrics.clone(), pass));
     };
     loop {

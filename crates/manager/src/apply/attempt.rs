@@ -49,11 +49,7 @@ impl<'a> Attempt<'a> {
         keep: &[&str],
     ) -> Result<Self, Error> {
         let mut desired = Desired::prepare(schema, resource, desired)?;
-        let memory = applier
-            .memories()
-            .get(&(kind_of(resource), key.clone()))
-            .cloned()
-            .unwrap_or_default();
+        let memory = applier.memories.get(&kind_of(resource), key);
         let mut attempt = Self {
             applier,
             resource,
@@ -386,7 +382,10 @@ impl<'a> Attempt<'a> {
         let found = differences(&self.schema, &self.desired.body, answer, own.map(|own| &own.fields));
         let overridden = found.iter().find(|found| found.kind == DifferenceKind::Value);
         let field = overridden.map(|found| found.path.to_string());
-        let compressed = self.applier.compress(kind_of(self.resource), &self.desired.body);
+        let compressed = self
+            .applier
+            .memories
+            .compress(&kind_of(self.resource), &self.desired.body);
         let wait = self.applier.remember(self.resource, self.key, |memory| {
             memory.applied(&self.desired, compressed, answer, &found, field.as_deref())
         });

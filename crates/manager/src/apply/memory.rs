@@ -1,5 +1,9 @@
 //! The memory of an applied object.
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use serde_json::Value;
 use tokio::time::Instant;
@@ -10,7 +14,11 @@ use super::{
     fields::Path,
     prepare::{Desired, hash},
 };
-use crate::{compressed::Compressed, worker::Failure as _};
+use crate::{
+    ObjectKey,
+    compressed::{Compressed, Dictionary},
+    worker::Failure as _,
+};
 
 /// A field that admission overrides is set again after this time.
 const OVERRIDDEN: Duration = Duration::from_mins(10);
@@ -23,6 +31,64 @@ const PAUSE: Duration = Duration::from_secs(15);
 
 /// A change by another client this long after the last one is no repetition.
 const CALM: Duration = Duration::from_mins(3);
+
+/// The memories of all objects, by kind.
+#[derive(Default)]
+pub struct Memories(Mutex<HashMap<String, OfKind>>);
+
+#[derive(Default)]
+struct OfKind {
+    objects: HashMap<ObjectKey, Memory>,
+    dictionary: Arc<Dictionary>,
+}
+
+impl Memories {
+    /// The memory of an object.
+    pub fn get(&self, kind: &str, key: &ObjectKey) -> Memory {
+        let all = self.lock();
+        let memory = all.get(kind).and_then(|of_kind| of_kind.objects.get(key));
+        memory.cloned().unwrap_or_default()
+    }
+
+    /// Changes the memory of an object.
+    pub fn change<T>(&self, kind: &str, key: &ObjectKey, change: impl FnOnce(&mut Memory) -> T) -> T {
+        let mut all = self.lock();
+        let of_kind = all.entry(kind.to_owned()).or_default();
+        change(of_kind.objects.entry(key.clone()).or_default())
+    }
+
+    /// Compresses a desired object of a kind.
+    pub fn compress(&self, kind: &str, desired: &Value) -> Compressed {
+        let dictionary = {
+            let mut all = self.lock();
+            Arc::clone(&all.entry(kind.to_owned()).or_default().dictionary)
+        };
+        dictionary.compress(desired.to_string().as_bytes())
+    }
+
+    /// The object was deleted: its memory is freed after a while. If it is created again soon, the fights over its fields are not
+    /// forgotten.
+    pub fn gone(&self, kind: &str, key: &ObjectKey) {
+        let mut all = self.lock();
+        let Some(of_kind) = all.get_mut(kind) else { return };
+        of_kind.objects.retain(|_, memory| !memory.is_over());
+        if let Some(memory) = of_kind.objects.get_mut(key) {
+            memory.gone();
+        }
+    }
+
+    /// Forgets an object at once.
+    pub fn remove(&self, kind: &str, key: &ObjectKey) {
+        if let Some(of_kind) = self.lock().get_mut(kind) {
+            of_kind.objects.remove(key);
+        }
+    }
+
+    /// A poisoned lock is safe to use: each change is one map operation.
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, OfKind>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// The memory of one object since this process first applied it.
 #[derive(Clone, Default)]
@@ -80,8 +146,7 @@ impl Memory {
         self.desired_hash.is_some() && self.uid == uid(live)
     }
 
-    /// The object was deleted.
-    pub fn gone(&mut self) {
+    fn gone(&mut self) {
         self.troubles().gone = Some(Instant::now());
     }
 
@@ -90,7 +155,7 @@ impl Memory {
     }
 
     /// It has been gone for long.
-    pub fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         let gone = self.troubles.as_ref().and_then(|troubles| troubles.gone);
         gone.is_some_and(|gone| gone.elapsed() > OVERRIDDEN * 2)
     }

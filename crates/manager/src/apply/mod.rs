@@ -18,10 +18,7 @@ mod report;
 mod schema;
 mod status;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::Arc;
 
 use kube::{
     Client, Resource,
@@ -33,25 +30,21 @@ use attempt::{Attempt, DryRun};
 use compare::{Difference, DifferenceKind};
 pub use error::{Error, ErrorKind};
 use fields::Owner;
-use memory::Memory;
+use memory::{Memories, Memory};
 use prepare::Desired;
 pub(crate) use prepare::controller;
 pub use report::{ADMISSION, Change, Conflict, FieldChange, Report};
 use schema::Schemas;
 pub(crate) use status::{StatusChange, StatusFields};
 
-use crate::{
-    ObjectKey,
-    compressed::{Compressed, Dictionary},
-};
+use crate::ObjectKey;
 
 /// Applies objects under one field manager. See the [module](self).
 pub struct Applier {
     client: Client,
     manager: String,
     schemas: Schemas,
-    memories: Mutex<HashMap<(String, ObjectKey), Memory>>,
-    dictionaries: Mutex<HashMap<String, Arc<Dictionary>>>,
+    memories: Memories,
 }
 
 /// The result of a comparison without an apply.
@@ -80,8 +73,7 @@ impl Applier {
             schemas: Schemas::new(client.clone()),
             client,
             manager: manager.into(),
-            memories: Mutex::default(),
-            dictionaries: Mutex::default(),
+            memories: Memories::default(),
         }
     }
 
@@ -237,14 +229,9 @@ impl Applier {
         })
     }
 
-    /// The object was deleted: its memory is freed after a while. If it is created again soon, the fights
-    /// over its fields are not forgotten.
+    /// The object was deleted.
     pub fn forget(&self, resource: &ApiResource, key: &ObjectKey) {
-        let mut memories = self.memories();
-        memories.retain(|_, memory| !memory.is_over());
-        if let Some(memory) = memories.get_mut(&(kind_of(resource), key.clone())) {
-            memory.gone();
-        }
+        self.memories.gone(&kind_of(resource), key);
     }
 
     async fn read(&self, resource: &ApiResource, key: &ObjectKey) -> Result<Option<Value>, Error> {
@@ -287,21 +274,8 @@ impl Applier {
         self.client.request(request).await
     }
 
-    /// A poisoned lock is safe to use: each change is one map operation.
-    fn memories(&self) -> MutexGuard<'_, HashMap<(String, ObjectKey), Memory>> {
-        self.memories.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Compresses a desired object of a kind.
-    fn compress(&self, kind: String, desired: &Value) -> Compressed {
-        let mut all = self.dictionaries.lock().unwrap_or_else(PoisonError::into_inner);
-        let dictionary = Arc::clone(all.entry(kind).or_default());
-        drop(all);
-        dictionary.compress(desired.to_string().as_bytes())
-    }
-
     fn remember<T>(&self, resource: &ApiResource, key: &ObjectKey, change: impl FnOnce(&mut Memory) -> T) -> T {
-        change(self.memories().entry((kind_of(resource), key.clone())).or_default())
+        self.memories.change(&kind_of(resource), key, change)
     }
 }
 
@@ -343,7 +317,7 @@ fn kind_of(resource: &ApiResource) -> String {
 }
 
 fn namespace(key: &ObjectKey) -> Option<&str> {
-    Some(key.namespace.as_str()).filter(|namespace| !namespace.is_empty())
+    Some(&*key.namespace).filter(|namespace| !namespace.is_empty())
 }
 
 /// Sets a value below a path of an object, and creates the objects on the way. Does nothing if a value on the way is not an object.

@@ -95,8 +95,8 @@ impl Applier {
             return Ok(StatusChange::Unchanged);
         };
         // Another client has changed what this one wrote last.
-        let place = (format!("{}/status", kind_of(resource)), key.clone());
-        let memory = self.memories().get(&place).cloned().unwrap_or_default();
+        let place = place(resource);
+        let memory = self.memories.get(&place, &key);
         let changed = memory.desired().filter(|_| memory.is_about(object)).and_then(|last| {
             let found = differences(&schema, &last, &live, None).into_iter().next()?;
             let is_other = |owner: &&Owner| Some(*owner) != own && owner.fields.contains(&found.path);
@@ -117,22 +117,17 @@ impl Applier {
         }
         tracing::debug!(field = %first.path, "status differs");
         let answer = self.patch_status(resource, &key, object, &status).await?;
-        let compressed = self.compress(place.0.clone(), &body);
-        let mut memories = self.memories();
-        let memory = memories.entry(place).or_default();
-        memory.applied(
-            &Desired {
-                body,
-                ..Desired::default()
-            },
-            compressed,
-            object,
-            &[],
-            None,
-        );
-        if let Some((field, manager)) = changed
-            && let Some(retry_after) = memory.reverted(&field, &manager)
-        {
+        let compressed = self.memories.compress(&place, &body);
+        let written = Desired {
+            body,
+            ..Desired::default()
+        };
+        let pause = self.memories.change(&place, &key, |memory| {
+            memory.applied(&written, compressed, object, &[], None);
+            let (field, manager) = changed.as_ref()?;
+            memory.reverted(field, manager)
+        });
+        if let (Some((field, manager)), Some(retry_after)) = (changed, pause) {
             let conflict = Conflict {
                 field,
                 manager,
@@ -153,7 +148,7 @@ impl Applier {
     ) -> Result<Value, Error> {
         let mut body = json!({
             "apiVersion": resource.api_version, "kind": resource.kind,
-            "metadata": { "name": key.name, "uid": object.pointer("/metadata/uid") },
+            "metadata": { "name": &*key.name, "uid": object.pointer("/metadata/uid") },
             "status": status,
         });
         if let Some(namespace) = namespace(key) {
@@ -170,7 +165,11 @@ impl Applier {
 
     /// Frees the memory about the status of a deleted object.
     pub(crate) fn forget_status(&self, resource: &ApiResource, key: &ObjectKey) {
-        self.memories()
-            .remove(&(format!("{}/status", kind_of(resource)), key.clone()));
+        self.memories.remove(&place(resource), key);
     }
+}
+
+/// The place of memories about the status.
+fn place(resource: &ApiResource) -> String {
+    format!("{}/status", kind_of(resource))
 }

@@ -13,17 +13,29 @@ pub struct Index<I> {
     keys: Arc<Mutex<HashMap<I, Keys>>>,
 }
 
-/// The keys with one value. Mostly it is one, for which a set would take half a kilobyte.
+/// Number of keys up to which a sorted list takes the place of a set, which takes half a kilobyte for the first.
+const FEW: usize = 8;
+
+/// The keys with one value.
 enum Keys {
-    One(ObjectKey),
+    /// Sorted.
+    Few(Vec<ObjectKey>),
     Many(BTreeSet<ObjectKey>),
 }
 
 impl Keys {
     fn insert(&mut self, key: &ObjectKey) {
         match self {
-            Self::One(known) if known == key => {}
-            Self::One(known) => *self = Self::Many(BTreeSet::from([known.clone(), key.clone()])),
+            Self::Few(keys) => {
+                let Err(place) = keys.binary_search(key) else { return };
+                if keys.len() < FEW {
+                    keys.reserve_exact(1);
+                    keys.insert(place, key.clone());
+                } else {
+                    let all = keys.drain(..).chain([key.clone()]).collect();
+                    *self = Self::Many(all);
+                }
+            }
             Self::Many(keys) => {
                 keys.insert(key.clone());
             }
@@ -33,7 +45,10 @@ impl Keys {
     /// Removes `key`. Returns true if no other is left.
     fn remove(&mut self, key: &ObjectKey) -> bool {
         match self {
-            Self::One(known) => known == key,
+            Self::Few(keys) => {
+                keys.retain(|known| known != key);
+                keys.is_empty()
+            }
             Self::Many(keys) => {
                 keys.remove(key);
                 keys.is_empty()
@@ -43,7 +58,7 @@ impl Keys {
 
     fn all(&self) -> Vec<ObjectKey> {
         match self {
-            Self::One(key) => vec![key.clone()],
+            Self::Few(keys) => keys.clone(),
             Self::Many(keys) => keys.iter().cloned().collect(),
         }
     }
@@ -72,7 +87,7 @@ impl<I: Hash + Eq> Index<I> {
             }
         }
         for value in after {
-            let keys = keys.entry(value).or_insert_with(|| Keys::One(key.clone()));
+            let keys = keys.entry(value).or_insert(Keys::Few(Vec::new()));
             keys.insert(key);
         }
     }
@@ -127,7 +142,7 @@ mod tests {
 
     fn names(index: &Index<String>, node: &str) -> Vec<String> {
         let keys = index.keys(&node.to_owned());
-        keys.into_iter().map(|key| key.name).collect()
+        keys.into_iter().map(|key| key.name.to_string()).collect()
     }
 
     #[test]

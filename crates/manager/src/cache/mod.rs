@@ -21,9 +21,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::Instant;
 
 pub use index::Index;
-pub(crate) use revision::Revision;
+use revision::CachedObject;
 pub use revision::version;
-use revision::{CachedObject, digest};
+pub(crate) use revision::{Revision, digest};
 
 use crate::{ObjectKey, explain};
 
@@ -317,7 +317,7 @@ impl<T> Cache<T> {
         began: Instant,
     ) -> Vec<(ObjectKey, Change<T>)> {
         let mut objects = self.write();
-        let in_scope = |key: &ObjectKey| scope.is_none_or(|namespace| key.namespace == namespace);
+        let in_scope = |key: &ObjectKey| scope.is_none_or(|namespace| *key.namespace == *namespace);
         // A list may lack what was written while it was made.
         objects.own.retain(|key, own| {
             let (Own::Written { at, .. } | Own::Deleted { at, .. }) = own;

@@ -50,13 +50,13 @@ pub(super) struct CachedObject<T> {
     pub(super) object: Arc<T>,
     /// Its resource version; 0 if unknown.
     pub(super) version: u64,
-    /// A digest of its UID, which takes less room.
+    /// A digest of its UID.
     pub(super) uid: u64,
 }
 
-/// A digest of a UID.
-pub(super) fn digest(uid: Option<&str>) -> u64 {
+/// A digest of a UID or resource version, which takes less room.
+pub(crate) fn digest(text: Option<&str>) -> u64 {
     let mut hasher = DefaultHasher::new();
-    uid.hash(&mut hasher);
+    text.hash(&mut hasher);
     hasher.finish()
 }

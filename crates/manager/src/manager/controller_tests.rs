@@ -104,7 +104,7 @@ fn owners_that_gain_or_lose_an_object_are_affected() {
             after,
             listed: false,
         };
-        affected(&change).into_iter().map(|key| key.name).collect()
+        affected(&change).into_iter().map(|key| key.name.to_string()).collect()
     };
     assert_eq!(keys(related("b", "1"), related("a", "2")), ["a", "b"]);
     assert_eq!(keys(related("a", "1"), related("a", "2")), ["a"]);

@@ -149,7 +149,7 @@ impl Manager {
             let is_own = change
                 .after
                 .as_ref()
-                .is_some_and(|after| gone.written.is_own(&after.version));
+                .is_some_and(|after| gone.written.is_own(after.version));
             let is_relevant = match &relevant {
                 Some(relevant) => relevant(&reconcile::unpacked(&change)),
                 None => reconcile::is_relevant(&change),

@@ -13,7 +13,7 @@ use super::{Error, Object, shared::Shared, store::Child};
 /// with it. Kubernetes' controllers read the owner before an adoption for the same reason.
 pub(super) async fn check<K: Object>(shared: &Shared<K>, owner: &K, child: Option<&Child>) -> Result<(), Error> {
     let uid = owner.meta().uid.as_deref();
-    let is_own = |child: &Child| child.owner.as_ref().map(|(uid, _)| uid.as_str()) == uid;
+    let is_own = |child: &Child| child.owner.as_ref().is_some_and(|owner| owner.has(uid));
     // A cleanup must not wait for its own end.
     if child.is_none_or(is_own) || owner.meta().deletion_timestamp.is_some() {
         return Ok(());

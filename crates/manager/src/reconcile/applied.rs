@@ -47,15 +47,6 @@ impl<C: Health> Health for Applied<C> {
 }
 
 impl<C: Object> Applied<C> {
-    /// A child that exists already.
-    pub(super) fn unchanged(object: C) -> Self {
-        Self {
-            object,
-            change: Change::Unchanged,
-            conflict: None,
-        }
-    }
-
     /// The typed object and the result of a report.
     pub(super) fn new(report: Report) -> Result<Self, Error> {
         let object = typed(&report.object)

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::Object;
 use crate::{
     ObjectKey,
-    cache::Change,
+    cache::{Change, digest},
     compressed::{Compressed, Dictionary},
     manager::significant,
     samples::ObjectSample,
@@ -21,8 +21,10 @@ use crate::{
 /// An object that is reconciled, as it was seen last: its compressed JSON, and results of functions that run often.
 pub struct CachedObject<K> {
     text: Compressed,
-    pub uid: Box<str>,
-    pub version: Box<str>,
+    /// A digest of its UID.
+    uid: u64,
+    /// A digest of its resource version.
+    pub version: u64,
     pub is_deleting: bool,
     /// A digest of everything but the status.
     content: u64,
@@ -41,6 +43,11 @@ impl<K: Object> CachedObject<K> {
         let mut object: K = self.text.read()?;
         object.meta_mut().managed_fields = None;
         Some(Arc::new(object))
+    }
+
+    /// Returns true if `other` is an earlier or later state of this object.
+    pub fn is(&self, other: &K) -> bool {
+        self.uid == digest(other.meta().uid.as_deref())
     }
 
     /// The owners of the object's fields.
@@ -105,13 +112,12 @@ impl<K: Object> Projection<K> {
         let meta = object.meta();
         let namespace = meta.namespace.as_deref().unwrap_or_default();
         let names = self.references.as_ref().map(|find| find(object)).unwrap_or_default();
-        let boxed = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
         CachedObject {
             text: self.dictionary.compress(text),
-            uid: boxed(&meta.uid),
-            version: boxed(&meta.resource_version),
+            uid: digest(meta.uid.as_deref()),
+            version: digest(meta.resource_version.as_deref()),
             is_deleting: meta.deletion_timestamp.is_some(),
-            content: digest(&significant(meta)),
+            content: json_digest(&significant(meta)),
             status_fields: self.status_fields(meta),
             references: names.into_iter().map(|name| ObjectKey::new(namespace, name)).collect(),
             samples: self.samplers.iter().map(|sample| sample(object)).collect(),
@@ -124,11 +130,11 @@ impl<K: Object> Projection<K> {
         let own = entries.find(|entry| {
             entry.manager.as_deref() == Some(self.manager.as_str()) && entry.subresource.as_deref() == Some("status")
         });
-        digest(&own.and_then(|entry| entry.fields_v1.as_ref()))
+        json_digest(&own.and_then(|entry| entry.fields_v1.as_ref()))
     }
 }
 
-fn digest(value: &impl Serialize) -> u64 {
+fn json_digest(value: &impl Serialize) -> u64 {
     let mut hasher = DefaultHasher::new();
     serde_json::to_vec(value).unwrap_or_default().hash(&mut hasher);
     hasher.finish()

@@ -8,11 +8,7 @@ use std::{
 use k8s_openapi::{
     NamespaceResourceScope,
     api::core::v1::{Pod, ResourceRequirements, Secret},
-    apimachinery::pkg::{
-        api::resource::Quantity,
-        apis::meta::v1::{OwnerReference, Time},
-    },
-    jiff::Timestamp,
+    apimachinery::pkg::api::resource::Quantity,
 };
 use kube::{
     Api, Client, Resource,
@@ -20,35 +16,31 @@ use kube::{
     core::Request,
 };
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
-    Applied, Change, Conflict, Error, ErrorKind, FieldChange, Object, Outcome, adopt,
+    Applied, Conflict, Error, Object, Outcome,
     observe::Observed,
     recording::Recording,
     run,
     shared::Shared,
-    store::{MANAGED_BY, OWNER, Store, owner_annotation},
+    store::{ChildKind, Store},
 };
 use crate::{
     ObjectKey,
-    apply::{Compared, Origin, Report, set},
     drift::fingerprint,
     events::{Event, Severity},
-    health::{Rollout, rollout},
     manager::Scope as _,
-    names,
-    rollout::Slot,
 };
 
 /// One reconcile of one object: applies, reads and deletes its children.
 pub struct Context<K: Object> {
-    object: Arc<K>,
-    backend: Backend<K>,
+    pub(super) object: Arc<K>,
+    pub(super) backend: Backend<K>,
     state: Mutex<State>,
 }
 
-enum Backend<K: Object> {
+pub(super) enum Backend<K: Object> {
     Cluster(Arc<Shared<K>>),
     Recording(Recording),
 }
@@ -60,7 +52,7 @@ pub struct State {
     pub writes: u32,
     pub conflicts: Vec<(String, Conflict)>,
     /// Created children that no event has reported yet.
-    created: Vec<String>,
+    pub created: Vec<String>,
     /// The reconcile came to a rollout, whatever the answer was.
     pub asked_for_turn: bool,
     /// The object waits for its turn.
@@ -73,11 +65,6 @@ pub struct Queued {
     /// It is among the first.
     pub first: bool,
 }
-
-/// The annotation of a child with the fingerprint of what the user asked for when its pod template was applied last.
-pub const ASKED: &str = "kube-manager/asked";
-
-const TEMPLATE: &str = ".spec.template";
 
 impl<K: Object> Context<K> {
     pub(super) fn new(shared: Arc<Shared<K>>, object: Arc<K>) -> Self {
@@ -178,74 +165,12 @@ impl<K: Object> Context<K> {
     /// As [`apply`](Self::apply).
     pub async fn apply_in_turn<C: Object>(
         &self,
-        mut desired: C,
+        desired: C,
         asked: &(impl Serialize + Sync),
     ) -> Result<Applied<C>, Error> {
-        let Backend::Cluster(shared) = &self.backend else {
-            return self.apply(desired).await;
-        };
-        let Some(slots) = &shared.slots else {
-            return self.apply(desired).await;
-        };
-        self.state().asked_for_turn = true;
         let asked = serde_json::to_value(asked).map_err(|error| Error::bug(error.to_string()))?;
-        let asked = fingerprint(&asked);
-        let annotations = desired.meta_mut().annotations.get_or_insert_default();
-        annotations.insert(ASKED.to_owned(), asked.clone());
-        let (key, value) = self.owned(&desired)?;
-        let store = self.prepare::<C>(shared, &key)?;
-        let Some(live) = store.get(&key) else {
-            return self.apply(desired).await;
-        };
-        let owner = ObjectKey::of(self.object.as_ref());
-        let rollout = rollout(&live);
-        let recorded = live
-            .pointer("/metadata/annotations")
-            .and_then(|all| all.get(ASKED)?.as_str());
-        let by_user = recorded.is_some_and(|recorded| recorded != asked);
-        let compared = shared.applier.compare(&store.resource, value, live, TEMPLATE).await?;
-        let Compared::Differs(origin) = compared else {
-            match rollout {
-                Rollout::Starting | Rollout::Underway => slots.hold(&owner),
-                // A slot stays with its object, and lost pods need none.
-                Rollout::Missing => shared.wake(slots.leave_queue(&owner)),
-                Rollout::Done => shared.release(&owner),
-            }
-            return match compared {
-                Compared::Settled(report) => self.applied_to(store, &key, report),
-                _ => self.apply(desired).await,
-            };
-        };
-        // A template that another client has changed would replace one pod after the other.
-        let is_spreading = origin == Origin::Others && rollout == Rollout::Underway;
-        // Nothing is lost where nothing runs.
-        if by_user || is_spreading || rollout == Rollout::Starting {
-            let applied = self.apply(desired).await?;
-            match by_user {
-                true => slots.hold_for_user(&owner),
-                false => slots.hold(&owner),
-            }
-            return Ok(applied);
-        }
-        let created = self.object.meta().creation_timestamp.as_ref();
-        match slots.try_acquire(&owner, created.map_or(Timestamp::MAX, |Time(created)| *created)) {
-            Slot::Granted => {
-                let applied = self.apply(desired).await;
-                // After a request without an answer it is not known whether the rollout has begun: the object keeps its slot.
-                if applied
-                    .as_ref()
-                    .is_err_and(|error| error.kind() != ErrorKind::Transient)
-                {
-                    shared.wake(slots.give_up(&owner));
-                }
-                applied
-            }
-            Slot::Queued { first } => {
-                tracing::debug!("the rollout waits for its turn");
-                self.state().queued = Some(Queued { first });
-                self.apply_keeping(desired, &[TEMPLATE]).await
-            }
-        }
+        let report = self.write_in_turn(self.desired(&desired)?, fingerprint(&asked));
+        Applied::new(report.await?)
     }
 
     /// As [`apply`](Self::apply), if `wanted`. Otherwise the child is deleted at the end of the reconcile.
@@ -269,23 +194,7 @@ impl<K: Object> Context<K> {
     /// # Errors
     /// As [`apply`](Self::apply).
     pub async fn apply_keeping<C: Object>(&self, desired: C, immutable: &[&str]) -> Result<Applied<C>, Error> {
-        let (key, desired) = self.owned(&desired)?;
-        let shared = match &self.backend {
-            Backend::Recording(recording) => return recording.apply(&key, desired, false).and_then(Applied::new),
-            Backend::Cluster(shared) => shared,
-        };
-        let store = self.prepare::<C>(shared, &key)?;
-        adopt::check(shared, self.object.as_ref(), store.cache.get(&key).as_deref()).await?;
-        let report = shared
-            .applier
-            .apply_keeping(&store.resource, desired, store.get(&key), immutable)
-            .await;
-        if report.as_ref().is_err_and(|error| error.kind() == ErrorKind::Taken) {
-            let owner = ObjectKey::of(self.object.as_ref());
-            let (client, queue) = (&shared.client, &shared.queue);
-            shared.taken.watch(client, queue, &store.resource, &key, owner);
-        }
-        self.applied_to(store, &key, report?)
+        Applied::new(self.write(self.desired(&desired)?, immutable).await?)
     }
 
     /// Creates the child `name` if it does not exist, and never changes it: for generated passwords and keys.
@@ -297,24 +206,9 @@ impl<K: Object> Context<K> {
         name: &str,
         desired: impl FnOnce() -> C + Send,
     ) -> Result<Applied<C>, Error> {
-        let key = self.key::<C>(name);
-        let shared = match &self.backend {
-            Backend::Recording(recording) => {
-                if let Some(known) = recording.get::<C>(&key) {
-                    return Ok(Applied::unchanged(known));
-                }
-                let (key, desired) = self.named(desired(), name)?;
-                return recording.apply(&key, desired, true).and_then(Applied::new);
-            }
-            Backend::Cluster(shared) => shared,
-        };
-        let store = self.prepare::<C>(shared, &key)?;
-        let (_, value) = self.named(desired(), name)?;
-        let report = shared
-            .applier
-            .create_once(&store.resource, value, store.get(&key))
-            .await?;
-        self.applied_to(store, &key, report)
+        let mut desired = desired();
+        desired.meta_mut().name = Some(name.to_owned());
+        Applied::new(self.write_once(self.desired(&desired)?).await?)
     }
 
     /// Keeps the child `name` if it exists, although this reconcile does not apply it.
@@ -387,7 +281,7 @@ impl<K: Object> Context<K> {
         match &self.backend {
             Backend::Recording(recording) => Ok(recording.delete::<C>(&key)),
             Backend::Cluster(shared) => {
-                let store = self.prepare::<C>(shared, &key)?;
+                let store = self.prepare(shared, &ChildKind::of::<C>(), &key)?;
                 let is_child = store.children(self.uid()).contains(&key);
                 if is_child {
                     self.remove(shared, store, &key).await
@@ -513,79 +407,12 @@ impl<K: Object> Context<K> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn key<C: Object>(&self, name: &str) -> ObjectKey {
+    pub(super) fn key<C: Object>(&self, name: &str) -> ObjectKey {
         let namespace = match C::Scope::NAMESPACED {
             true => self.object.meta().namespace.clone().unwrap_or_default(),
             false => String::new(),
         };
         ObjectKey::new(namespace, name)
-    }
-
-    fn named<C: Object>(&self, mut desired: C, name: &str) -> Result<(ObjectKey, Value), Error> {
-        desired.meta_mut().name = Some(name.to_owned());
-        self.owned(&desired)
-    }
-
-    /// `desired` with namespace, label and owner.
-    fn owned<C: Object>(&self, desired: &C) -> Result<(ObjectKey, Value), Error> {
-        let kind = C::kind(&());
-        let mut value = serde_json::to_value(desired)
-            .map_err(|error| Error::bug(format!("a desired {kind} cannot be serialized: {error}")))?;
-        let name = desired.meta().name.clone().unwrap_or_default();
-        let mut key = self.key::<C>(&name);
-        if let Some(namespace) = desired.meta().namespace.clone().filter(|_| C::Scope::NAMESPACED) {
-            if K::Scope::NAMESPACED && namespace != key.namespace {
-                let message = format!("{kind} {namespace}/{name} is in another namespace than its owner");
-                return Err(Error::bug(message));
-            }
-            key.namespace = namespace;
-        }
-        if C::Scope::NAMESPACED {
-            set(&mut value, &["metadata", "namespace"], key.namespace.clone());
-        }
-        let manager = match &self.backend {
-            Backend::Cluster(shared) => names::label(shared.applier.manager()),
-            Backend::Recording(_) => "test".to_owned(),
-        };
-        set(&mut value, &["metadata", "labels", MANAGED_BY], manager);
-        if K::Scope::NAMESPACED && !C::Scope::NAMESPACED {
-            // The garbage collector would treat the owner as deleted.
-            let annotation = owner_annotation(self.object.as_ref());
-            set(&mut value, &["metadata", "annotations", OWNER], annotation);
-            return Ok((key, value));
-        }
-        let owner = OwnerReference {
-            block_owner_deletion: Some(true),
-            ..self.object.controller_owner_ref(&()).unwrap_or_default()
-        };
-        let owner = serde_json::to_value(owner).map_err(|error| Error::bug(error.to_string()))?;
-        match value
-            .pointer_mut("/metadata/ownerReferences")
-            .and_then(Value::as_array_mut)
-        {
-            Some(owners) => owners.push(owner),
-            None => set(&mut value, &["metadata", "ownerReferences"], json!([owner])),
-        }
-        Ok((key, value))
-    }
-
-    /// Checks that the object still exists and is not being deleted, unless this is its cleanup.
-    fn prepare<'s, C: Object>(&self, shared: &'s Shared<K>, key: &ObjectKey) -> Result<&'s Store, Error> {
-        let kind = C::kind(&());
-        let store = shared.store::<C>().ok_or_else(|| {
-            Error::bug(format!(
-                "{kind} {key} cannot be applied: the controller lacks `.owns::<{kind}>(…)`"
-            ))
-        })?;
-        let has_finalizer = shared.finalizer.is_some() && shared.adds_finalizer;
-        if K::Scope::NAMESPACED && !C::Scope::NAMESPACED && !has_finalizer {
-            let message =
-                format!("{kind} {key} has no namespace, so deleting it needs `.finalizer(…)` on the controller");
-            return Err(Error::bug(message));
-        }
-        self.still_wanted()?;
-        self.state().kept.insert((TypeId::of::<C>(), key.clone()));
-        Ok(store)
     }
 
     /// Fails when the object was deleted since the reconcile began. Children must not be written for it.
@@ -595,9 +422,7 @@ impl<K: Object> Context<K> {
         };
         let meta = self.object.meta();
         let now = shared.objects.get(&ObjectKey::of(self.object.as_ref()));
-        let same = now
-            .as_ref()
-            .is_some_and(|now| Some(now.uid.as_ref()) == meta.uid.as_deref());
+        let same = now.as_ref().is_some_and(|now| now.is(&self.object));
         let deleting = now.is_some_and(|now| now.is_deleting);
         if same && (!deleting || meta.deletion_timestamp.is_some()) {
             return Ok(());
@@ -605,57 +430,17 @@ impl<K: Object> Context<K> {
         Err(Error::waiting("Deleted", "the object was deleted"))
     }
 
-    fn applied_to<C: Object>(&self, store: &Store, key: &ObjectKey, report: Report) -> Result<Applied<C>, Error> {
-        if report.writes > 0 || store.cache.get(key).is_none() {
-            store.wrote::<K>(&report.object);
-        }
-        self.state().writes += report.writes;
-        let child = format!("{} {}", store.resource.kind, key.name);
-        match &report.change {
-            Change::Created => self.state().created.push(child.clone()),
-            Change::Updated(fields) => self.changed("Updated", &child, fields),
-            Change::Reverted(fields) => self.changed("Reverted", &child, fields),
-            Change::Unchanged => {}
-        }
-        if let Some(conflict) = &report.conflict {
-            let note = format!("{child}: {} is also set by {}", conflict.field, conflict.manager);
-            if conflict.new {
-                self.event(Severity::Warning, "Conflict", note.clone());
-                tracing::warn!(%child, field = %conflict.field, manager = %conflict.manager, "conflict");
-            }
-            self.state().conflicts.push((note, conflict.clone()));
-        }
-        Applied::new(report)
-    }
-
-    /// Publishes one event about all children that were created since the last one.
-    pub(super) fn announce_created(&self) {
-        let created = std::mem::take(&mut self.state().created);
-        if !created.is_empty() {
-            self.event(Severity::Normal, "Created", created.join(", "));
-        }
-    }
-
-    /// Publishes one event with all fields of a change, except bookkeeping of this library.
-    fn changed(&self, reason: &'static str, child: &str, fields: &[FieldChange]) {
-        let fields = fields.iter().filter(|change| !change.field.contains(ASKED));
-        let fields: Vec<String> = fields.map(ToString::to_string).collect();
-        if !fields.is_empty() {
-            self.event(Severity::Normal, reason, format!("{child}: {}", fields.join("; ")));
-        }
-    }
-
     /// Deletes a child, unless another has its name by now.
     pub(super) async fn remove(&self, shared: &Shared<K>, store: &Store, key: &ObjectKey) -> Result<bool, Error> {
         let Some(child) = store.cache.get(key).filter(|child| !child.deleting) else {
             return Ok(false);
         };
-        let uid = child.uid.clone();
+        let uid = &child.uid;
         let params = DeleteParams::background().preconditions(Preconditions {
-            uid: Some(uid.clone()),
+            uid: Some(uid.to_string()),
             resource_version: None,
         });
-        let namespace = Some(key.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+        let namespace = Some(&*key.namespace).filter(|namespace| !namespace.is_empty());
         let deleted = shared
             .applier
             .delete(&store.resource, namespace, &key.name, &params)
@@ -663,7 +448,7 @@ impl<K: Object> Context<K> {
         match deleted {
             Ok(gone) => {
                 if gone {
-                    store.cache.deleted(key, &uid);
+                    store.cache.deleted(key, uid);
                     shared.applier.forget(&store.resource, key);
                 }
                 self.state().writes += 1;

@@ -70,6 +70,7 @@ mod status;
 mod store;
 mod taken;
 mod unreadable;
+mod writing;
 mod written;
 
 use std::{fmt::Debug, future::Future};

@@ -24,8 +24,7 @@ impl<T: Send + Sync + 'static> Observed<T> {
 
     /// The projections that belong to `object`, sorted by name.
     pub fn of(&self, object: &ObjectKey) -> Vec<Arc<T>> {
-        let mut keys = self.by_object.keys(object);
-        keys.sort();
+        let keys = self.by_object.keys(object);
         let found = keys.iter().filter_map(|key| self.cache.get(key));
         found.map(|entry| Arc::clone(&entry.1)).collect()
     }

@@ -64,7 +64,7 @@ impl Recording {
     }
 
     /// Records `desired`. The answer has the status of the object that exists.
-    pub fn apply(&self, key: &ObjectKey, desired: Value, once: bool) -> Result<Report, Error> {
+    pub fn apply(&self, key: &ObjectKey, desired: Value) -> Result<Report, Error> {
         if key.name.is_empty() {
             return Err(Error::rejected(
                 "NameMissing",
@@ -82,14 +82,8 @@ impl Recording {
             Change::Created
         };
         let mut object = desired;
-        match before {
-            Some(before) if once => object = before,
-            Some(before) => {
-                if let Some(status) = before.get("status") {
-                    set(&mut object, &["status"], status.clone());
-                }
-            }
-            None => {}
+        if let Some(status) = before.as_ref().and_then(|before| before.get("status")) {
+            set(&mut object, &["status"], status.clone());
         }
         objects.insert(key.clone(), object.clone());
         Ok(Report {
@@ -98,6 +92,21 @@ impl Recording {
             conflict: None,
             writes: 0,
         })
+    }
+
+    /// Records `desired`, unless the object exists.
+    pub fn create_once(&self, key: &ObjectKey, desired: Value) -> Result<Report, Error> {
+        let of_kind = |records: &Records| records.existing.get(&kind_of(&desired))?.get(key).cloned();
+        let existing = of_kind(&self.lock());
+        match existing {
+            None => self.apply(key, desired),
+            Some(object) => Ok(Report {
+                object,
+                change: Change::Unchanged,
+                conflict: None,
+                writes: 0,
+            }),
+        }
     }
 
     pub fn applied<C: Object>(&self) -> Vec<C> {

@@ -135,7 +135,7 @@ async fn clean_up<R: Reconciler>(
             let newest = shared
                 .objects
                 .get(&key)
-                .filter(|newest| Some(newest.uid.as_ref()) == object.meta().uid.as_deref())
+                .filter(|newest| newest.is(object.as_ref()))
                 .and_then(|newest| newest.read());
             let metadata = newest.as_deref().unwrap_or(object.as_ref()).meta();
             let patch = finalizer::without(finalizer, metadata);
@@ -265,10 +265,7 @@ async fn write_status<K: Object>(
         return Ok((0, None));
     }
     // The newest one: an own write may be newer than the reconcile's.
-    let newest = shared
-        .objects
-        .get(key)
-        .filter(|newest| Some(newest.uid.as_ref()) == object.meta().uid.as_deref());
+    let newest = shared.objects.get(key).filter(|newest| newest.is(object));
     let managed = newest.as_ref().and_then(|newest| newest.managed());
     let newest = newest.and_then(|newest| newest.read());
     let newest = serde_json::to_value(newest.as_deref().unwrap_or(object));
@@ -402,8 +399,8 @@ pub async fn leave_alone<K: Object>(
     let regarding = ObjectReference {
         api_version: Some(K::api_version(&()).into_owned()),
         kind: Some(K::kind(&()).into_owned()),
-        namespace: Some(key.namespace.clone()).filter(|namespace| !namespace.is_empty()),
-        name: Some(key.name.clone()),
+        namespace: Some(key.namespace.to_string()).filter(|namespace| !namespace.is_empty()),
+        name: Some(key.name.to_string()),
         uid: metadata.uid,
         ..ObjectReference::default()
     };

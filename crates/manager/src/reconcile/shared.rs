@@ -115,7 +115,7 @@ impl<K: Object> Shared<K> {
     /// The API server gave this answer to a write.
     pub(super) fn wrote(&self, answer: &Value) -> Option<Arc<K>> {
         let object: K = typed(answer).ok()?;
-        self.written.note(object.meta().resource_version.clone());
+        self.written.note(object.meta().resource_version.as_deref());
         let cached = self.projection.project(&object, answer.to_string().as_bytes());
         self.objects.written(&object, cached);
         Some(Arc::new(object))

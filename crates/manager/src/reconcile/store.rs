@@ -1,5 +1,7 @@
 //! The children of one kind, as the watch delivered them.
 use std::{
+    any::TypeId,
+    borrow::Cow,
     collections::HashMap,
     marker::PhantomData,
     sync::{Arc, Mutex, PoisonError},
@@ -17,7 +19,7 @@ use serde_json::Value;
 use super::{Error, Object, written::OwnWrites};
 use crate::{
     ObjectKey,
-    cache::{Cache, Change, Index},
+    cache::{Cache, Change, Index, digest},
     compressed::{Compressed, Dictionary},
     manager::{Scope as _, add_owner},
     queue::WorkQueue,
@@ -36,14 +38,52 @@ const MAX_OWNER: usize = 253;
 /// A larger child is read when it is needed. Any user can create objects with the operator's label, and make them large.
 const MAX_CHILD: usize = 64 << 10;
 
+/// A kind of children.
+#[derive(Clone)]
+pub struct ChildKind {
+    pub id: TypeId,
+    pub name: Cow<'static, str>,
+    pub namespaced: bool,
+}
+
+impl ChildKind {
+    pub fn of<C: Object>() -> Self {
+        Self {
+            id: TypeId::of::<C>(),
+            name: C::kind(&()),
+            namespaced: C::Scope::NAMESPACED,
+        }
+    }
+}
+
 /// A child.
 pub struct Child {
-    pub owner: Option<(String, ObjectKey)>,
-    pub uid: String,
-    pub version: String,
+    pub owner: Option<Owner>,
+    pub uid: Box<str>,
+    /// A digest of its resource version.
+    version: u64,
     pub deleting: bool,
     /// Absent for an object that is too large, or that no object of the controller owns.
     content: Option<Compressed>,
+}
+
+/// The object that a child belongs to.
+pub struct Owner {
+    /// A digest of its UID.
+    uid: u64,
+    key: ObjectKey,
+}
+
+impl Owner {
+    fn new(uid: &str, key: ObjectKey) -> Self {
+        let uid = digest(Some(uid));
+        Self { uid, key }
+    }
+
+    /// Returns true if it has this UID.
+    pub fn has(&self, uid: Option<&str>) -> bool {
+        uid.is_some() && self.uid == digest(uid)
+    }
 }
 
 /// The children of one kind.
@@ -51,7 +91,7 @@ pub struct Store {
     pub resource: ApiResource,
     pub namespaced: bool,
     pub cache: Cache<Child>,
-    by_owner: Index<String>,
+    by_owner: Index<u64>,
     manager: String,
     dictionary: Dictionary,
     written: OwnWrites,
@@ -60,7 +100,7 @@ pub struct Store {
 impl Store {
     pub fn new<C: Object>(manager: &str) -> Self {
         let cache: Cache<Child> = Cache::default();
-        let by_owner = cache.index(|child: &Child| child.owner.iter().map(|(uid, _)| uid.clone()).collect());
+        let by_owner = cache.index(|child: &Child| child.owner.iter().map(|owner| owner.uid).collect());
         Self {
             resource: ApiResource::erase::<C>(&()),
             namespaced: C::Scope::NAMESPACED,
@@ -77,14 +117,9 @@ impl Store {
         let owner = owner::<K>(&object);
         self.name_kind(&mut object);
         self.slim(&mut object);
-        let text = |pointer: &str| {
-            object
-                .pointer(pointer)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
-        let (uid, version) = (text("/metadata/uid"), text("/metadata/resourceVersion"));
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        let uid = text("/metadata/uid").unwrap_or_default().into();
+        let version = digest(text("/metadata/resourceVersion"));
         let deleting = object.pointer("/metadata/deletionTimestamp").is_some();
         let text = owner.is_some().then(|| object.to_string());
         let content = text
@@ -134,7 +169,7 @@ impl Store {
 
     /// The children of the object `uid`.
     pub fn children(&self, uid: &str) -> Vec<ObjectKey> {
-        self.by_owner.keys(&uid.to_owned())
+        self.by_owner.keys(&digest(Some(uid)))
     }
 
     /// The API server answered `object` to a write.
@@ -145,7 +180,7 @@ impl Store {
         let Ok(metadata) = serde_json::from_value::<ObjectMeta>(metadata) else {
             return;
         };
-        self.written.note(metadata.resource_version.clone());
+        self.written.note(metadata.resource_version.as_deref());
         let answer = PartialObjectMeta::<ConfigMap> {
             types: None,
             metadata,
@@ -162,17 +197,17 @@ impl Store {
         queue: &WorkQueue<ObjectKey>,
         forget: &(dyn Fn(&ApiResource, &ObjectKey) + Send + Sync),
     ) {
-        let version = |side: &Option<Arc<Child>>| side.as_ref().map(|child| child.version.clone());
+        let version = |side: &Option<Arc<Child>>| side.as_ref().map(|child| child.version);
         match version(&change.after) {
             None => forget(&self.resource, key),
-            Some(after) if self.written.is_own(&after) => return,
+            Some(after) if self.written.is_own(after) => return,
             // A new list brought what was known.
             after if after == version(&change.before) => return,
             Some(_) => {}
         }
         let sides = [&change.before, &change.after].into_iter().flatten();
         let mut owners: Vec<ObjectKey> = sides
-            .filter_map(|child| Some(child.owner.as_ref()?.1.clone()))
+            .filter_map(|child| Some(child.owner.as_ref()?.key.clone()))
             .collect();
         owners.dedup();
         for owner in owners {
@@ -181,29 +216,26 @@ impl Store {
     }
 }
 
-/// The object of kind `K` that a child belongs to, with its UID.
-fn owner<K: Object>(child: &Value) -> Option<(String, ObjectKey)> {
-    named_owner::<K>(child).filter(|(uid, key)| uid.len().max(key.name.len()) <= MAX_OWNER)
-}
-
-fn named_owner<K: Object>(child: &Value) -> Option<(String, ObjectKey)> {
-    let text = |value: &Value, name: &str| Some(value.get(name)?.as_str()?.to_owned());
+/// The object of kind `K` that a child belongs to.
+fn owner<K: Object>(child: &Value) -> Option<Owner> {
+    let is_real = |name: &str, uid: &str| name.len().max(uid.len()) <= MAX_OWNER;
     if let Some(known) = crate::apply::controller(child) {
-        let version = text(known, "apiVersion")?;
-        let group = version.rsplit_once('/').map_or("", |(group, _)| group);
-        if known.get("kind")?.as_str()? != K::kind(&()) || group != K::group(&()) {
+        let text = |name: &str| known.get(name)?.as_str();
+        let group = text("apiVersion")?.rsplit_once('/').map_or("", |(group, _)| group);
+        if text("kind")? != K::kind(&()) || group != K::group(&()) {
             return None;
         }
         let namespace = match K::Scope::NAMESPACED {
-            true => child.pointer("/metadata/namespace")?.as_str()?.to_owned(),
-            false => String::new(),
+            true => child.pointer("/metadata/namespace")?.as_str()?,
+            false => "",
         };
-        return Some((text(known, "uid")?, ObjectKey::new(namespace, text(known, "name")?)));
+        let (name, uid) = (text("name")?, text("uid")?);
+        return is_real(name, uid).then(|| Owner::new(uid, ObjectKey::new(namespace, name)));
     }
     let annotation = child.pointer("/metadata/annotations")?.get(OWNER)?.as_str()?;
     match annotation.split(' ').collect::<Vec<_>>().as_slice() {
-        [kind, namespace, name, uid] if *kind == qualified_kind::<K>() => {
-            Some(((*uid).to_owned(), ObjectKey::new(*namespace, *name)))
+        [kind, namespace, name, uid] if *kind == qualified_kind::<K>() && is_real(name, uid) => {
+            Some(Owner::new(uid, ObjectKey::new(*namespace, *name)))
         }
         _ => None,
     }
@@ -298,7 +330,7 @@ mod tests {
         assert!(small.content.is_some() && small.owner.is_some());
         let large = child("Deployment", MAX_CHILD);
         assert!(large.content.is_none(), "read when it is needed");
-        assert_eq!((large.uid.as_str(), large.version.as_str()), ("2", "3"));
+        assert_eq!((&*large.uid, large.version), ("2", digest(Some("3"))));
         let others = child("Rollout", 100);
         assert!(others.content.is_none() && others.owner.is_none());
         let forged = owned_by("Deployment", &"x".repeat(1 << 20), 100);

@@ -43,7 +43,7 @@ impl TakenNames {
         if !self.change(is_new) {
             return;
         }
-        let objects: Api<DynamicObject> = match key.namespace.as_str() {
+        let objects: Api<DynamicObject> = match &*key.namespace {
             "" => Api::all_with(client.clone(), resource),
             namespace => Api::namespaced_with(client.clone(), namespace, resource),
         };

@@ -4,25 +4,27 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use crate::cache::digest;
+
 /// Maximum number of pending events.
 const MOST: usize = 4096;
 
-/// Versions of objects that this process wrote, until their events arrive.
+/// Digests of the versions of objects that this process wrote, until their events arrive.
 #[derive(Default)]
-pub struct OwnWrites(Mutex<HashSet<String>>);
+pub struct OwnWrites(Mutex<HashSet<u64>>);
 
 impl OwnWrites {
-    pub fn note(&self, version: Option<String>) {
+    pub fn note(&self, version: Option<&str>) {
         let mut versions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if versions.len() >= MOST {
             versions.clear();
         }
-        versions.extend(version);
+        versions.extend(version.map(|version| digest(Some(version))));
     }
 
-    /// Returns true once for each version.
-    pub fn is_own(&self, version: &str) -> bool {
+    /// Returns true once for the digest of each version.
+    pub fn is_own(&self, version: u64) -> bool {
         let mut versions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        versions.remove(version)
+        versions.remove(&version)
     }
 }
