@@ -376,12 +376,13 @@ async fn half_open_watches_are_opened_again() {
     tokio::time::sleep(Duration::from_secs(6)).await;
     proxy.clear();
     lab.change("sample", json!({ "size": 2 })).await;
+    // No watch of before delivers anything any more.
     eventually("the change is seen", async || {
         let deployment = lab.api::<Deployment>().get("sample").await.unwrap();
         (deployment.spec?.replicas == Some(2)).then_some(())
     })
     .await;
-    assert!(operator.log().contains("no answer from the API server within 8s"));
+    assert!(!operator.log().contains("watch failed"), "a quiet watch is no failure");
     lab.running("sample").await;
     assert_eq!(operator.get("probes", "/readyz").await.0, 200);
 }

@@ -17,7 +17,10 @@ use tower::{BoxError, ServiceExt as _, util::option_layer};
 
 /// The largest buffer of a connection. The first list would make that of each watch grow to half a megabyte, hyper's limit, and
 /// nothing makes it shrink.
-const CONNECTION_BUFFER: usize = 32 << 10;
+const CONNECTION_BUFFER: usize = 16 << 10;
+
+/// Connections that are kept for the next request. Each takes 40 KiB, and a start with many objects opens dozens.
+const IDLE_CONNECTIONS: usize = 8;
 
 /// A client for the cluster of `config`, with two habits of Go programs. Small packets do not wait until the one before is acknowledged
 /// (`TCP_NODELAY`, which kube does not set). And `NO_PROXY` exempts servers from the proxy of the environment, as does being this
@@ -44,6 +47,7 @@ pub fn client(mut config: Config) -> Result<Client, kube::Error> {
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
     let client: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new())
         .http1_max_buf_size(CONNECTION_BUFFER)
+        .pool_max_idle_per_host(IDLE_CONNECTIONS)
         .build(connector);
     let builder = ClientBuilder::new(client.map_err(BoxError::from), config.default_namespace.clone())
         .with_layer(&config.extra_headers_layer()?)

@@ -1,6 +1,6 @@
 //! The memory of an applied object.
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -38,7 +38,7 @@ pub struct Memories(Mutex<HashMap<String, OfKind>>);
 
 #[derive(Default)]
 struct OfKind {
-    objects: HashMap<ObjectKey, Memory>,
+    objects: BTreeMap<ObjectKey, Memory>,
     dictionary: Arc<Dictionary>,
 }
 

@@ -1,7 +1,6 @@
 //! Objects of a cache, by something in them.
 use std::{
-    collections::{BTreeSet, HashMap},
-    hash::Hash,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -10,7 +9,7 @@ use crate::ObjectKey;
 /// The keys of the objects of a [`Cache`](super::Cache), by values that a function finds in them. Made by
 /// [`Cache::index`](super::Cache::index). Clones are the same index.
 pub struct Index<I> {
-    keys: Arc<Mutex<HashMap<I, Keys>>>,
+    keys: Arc<Mutex<BTreeMap<I, Keys>>>,
 }
 
 /// Number of keys up to which a sorted list takes the place of a set, which takes half a kilobyte for the first.
@@ -72,7 +71,7 @@ impl<I> Clone for Index<I> {
     }
 }
 
-impl<I: Hash + Eq> Index<I> {
+impl<I: Ord> Index<I> {
     /// The keys of the objects with `value`, sorted.
     pub fn keys(&self, value: &I) -> Vec<ObjectKey> {
         self.lock().get(value).map(Keys::all).unwrap_or_default()
@@ -93,7 +92,7 @@ impl<I: Hash + Eq> Index<I> {
     }
 
     /// A poisoned lock is safe to use: each change is a few map operations.
-    fn lock(&self) -> MutexGuard<'_, HashMap<I, Keys>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<I, Keys>> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -104,7 +103,7 @@ pub(super) type Follower<T> = Box<dyn Fn(&ObjectKey, Option<&T>, Option<&T>) + S
 /// An empty index by what `values` finds, and what keeps it current.
 pub(super) fn index<T, I>(values: impl Fn(&T) -> Vec<I> + Send + Sync + 'static) -> (Index<I>, Follower<T>)
 where
-    I: Hash + Eq + Send + 'static,
+    I: Ord + Send + 'static,
 {
     let index = Index { keys: Arc::default() };
     let followed = index.clone();

@@ -11,8 +11,7 @@ mod index;
 mod revision;
 
 use std::{
-    collections::{HashMap, HashSet},
-    hash::Hash,
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
@@ -33,7 +32,7 @@ pub struct Cache<T> {
 }
 
 struct Objects<T> {
-    known: HashMap<ObjectKey, CachedObject<T>>,
+    known: BTreeMap<ObjectKey, CachedObject<T>>,
     /// Writes of this process that no watch has delivered yet.
     own: HashMap<ObjectKey, Own<T>>,
     /// The newest resource version that each watch has delivered, by the namespace that it watches. Empty for all.
@@ -73,7 +72,7 @@ impl<T> Clone for Cache<T> {
 impl<T> Default for Cache<T> {
     fn default() -> Self {
         let objects = Objects {
-            known: HashMap::new(),
+            known: BTreeMap::new(),
             own: HashMap::new(),
             delivered: HashMap::new(),
             indices: Vec::new(),
@@ -113,7 +112,7 @@ impl<T> Cache<T> {
         self.len() == 0
     }
 
-    /// Calls `visit` for each object. The cache is locked during the calls: `visit` must not use it, not even to read, which waits
+    /// Calls `visit` for each object, in the order of the keys. The cache is locked during the calls: `visit` must not use it, not even to read, which waits
     /// for ever if a change waits too.
     pub fn for_each(&self, mut visit: impl FnMut(&ObjectKey, &T)) {
         for (key, known) in &self.read().known {
@@ -145,7 +144,7 @@ impl<T> Cache<T> {
     /// ```
     pub fn index<I>(&self, values: impl Fn(&T) -> Vec<I> + Send + Sync + 'static) -> Index<I>
     where
-        I: Hash + Eq + Send + 'static,
+        I: Ord + Send + 'static,
     {
         let (index, follow) = index::index(values);
         let mut objects = self.write();
@@ -338,7 +337,9 @@ impl<T> Cache<T> {
             }
             stays
         });
-        let gone = known.extract_if(|key, _| in_scope(key) && !listed.contains(key) && !own.contains_key(key));
+        let gone = known.extract_if(.., |key, _| {
+            in_scope(key) && !listed.contains(key) && !own.contains_key(key)
+        });
         gone.map(|(key, known)| {
             for follow in indices.iter() {
                 follow(&key, Some(&known.object), None);
