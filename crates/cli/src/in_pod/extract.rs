@@ -183,7 +183,7 @@ fn encode(content: &[u8]) -> Vec<u8> {
     let mut gzip = GzBuilder::new()
         .mtime(0)
         .operating_system(255)
-        .write(Vec::new(), Compression::new(10));
+        .write(Vec::new(), Compression::best());
     // Writing to memory cannot fail.
     let _ = gzip.write_all(content);
     STANDARD.encode(gzip.finish().unwrap_or_default()).into_bytes()

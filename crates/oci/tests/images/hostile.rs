@@ -691,7 +691,7 @@ fn layers_that_are_a_bomb_together_are_stopped() {
     let trap = Trap::new();
     let size = Limits::RATIO_FREE - 1024;
     let layer = |number: u64| {
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
         let mut header = tar::Header::new_gnu();
         header.set_path(format!("zeros/{number}")).unwrap();
         header.set_size(size);
