@@ -1,8 +1,10 @@
 //! `kube-testbed`: starts a control plane while a command runs, or until it is interrupted.
 
 use std::fs;
+use std::io::{self, IsTerminal as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{ExitCode, ExitStatus};
 
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
@@ -10,6 +12,8 @@ use kube_testbed::download::{Download, NEWEST};
 use kube_testbed::{ControlPlane, Options};
 use serde::Deserialize as _;
 use serde_json::Value;
+use tokio::process::Command;
+use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -48,7 +52,8 @@ struct Run {
     /// WEBHOOK_CERT_PATH for the command
     #[arg(long, value_name = "DIRECTORY", requires = "command")]
     webhooks: Option<PathBuf>,
-    /// Command to run with KUBECONFIG set. Its status is the exit status. Without one, wait for an interrupt
+    /// Command to run with KUBECONFIG set. It gets the signals, and its status is the exit status: 128 + N if signal N ended it.
+    /// Without a command, wait for an interrupt
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -145,10 +150,34 @@ async fn run(arguments: Run) -> anyhow::Result<ExitCode> {
         command.env("WEBHOOK_BIND_ADDRESS", webhooks.address().to_string());
         command.env("WEBHOOK_CERT_PATH", webhooks.certificates());
     }
-    let status = tokio::task::spawn_blocking(move || command.status())
-        .await?
+    let status = wait_for(command)
+        .await
         .with_context(|| format!("cannot run {program}"))?;
-    Ok(u8::try_from(status.code().unwrap_or(1)).map_or(ExitCode::FAILURE, ExitCode::from))
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    Ok(u8::try_from(code.unwrap_or(1)).map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+/// Runs `command` to its end, and passes signals on. The control plane stays until then, so that the command can clean up.
+async fn wait_for(mut command: Command) -> io::Result<ExitStatus> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let mut child = command.spawn()?;
+    loop {
+        let name = tokio::select! {
+            status = child.wait() => return status,
+            // A terminal sends Ctrl-C to the command too.
+            _ = interrupt.recv() => if io::stdin().is_terminal() { continue } else { "INT" },
+            _ = terminate.recv() => "TERM",
+            _ = hangup.recv() => "HUP",
+        };
+        if let Some(id) = child.id() {
+            Command::new("sh")
+                .args(["-c", &format!("kill -{name} {id}")])
+                .status()
+                .await?;
+        }
+    }
 }
 
 /// The webhook configurations and custom resource definitions of a project.

@@ -182,6 +182,32 @@ async fn the_control_plane_ends_with_its_owner() {
     }
 }
 
+/// A command that is told to end can still use the API server, and its status is passed on.
+#[test]
+fn a_command_gets_signals_and_cleans_up() {
+    let script = "server=$(grep -o '://127[^\" /]*' $KUBECONFIG | head -n 1)
+        trap ': > /dev/tcp/127.0.0.1/${server##*:} && echo answered; exit 7' TERM INT
+        echo ready; while :; do sleep 0.1; done";
+    for signal in ["TERM", "INT"] {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_kube-testbed"))
+            .args(["run", "--no-controllers", "bash", "-c", script])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(run.stdout.take().unwrap()));
+        assert_eq!(lines.next().unwrap().unwrap(), "ready");
+        let kill = format!("kill -{signal} {}", run.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        assert_eq!(lines.next().unwrap().unwrap(), "answered", "{signal}");
+        assert_eq!(run.wait().unwrap().code(), Some(7), "{signal}");
+    }
+    let killed = Command::new(env!("CARGO_BIN_EXE_kube-testbed"))
+        .args(["run", "--no-controllers", "sh", "-c", "kill -9 $$"])
+        .status();
+    assert_eq!(killed.unwrap().code(), Some(128 + 9));
+}
+
 /// The programs in `KUBEBUILDER_ASSETS` are enough, and go before those of other places.
 #[test]
 fn kubebuilder_assets_are_enough() {
