@@ -45,6 +45,7 @@ fn compare(applied: &Value, live: Option<&Value>, path: &mut String, quantities:
         return (!is_empty(applied)).then(|| path.clone());
     };
     match (applied, live) {
+        (Value::Null, live) if is_empty(live) => None,
         (Value::Object(applied), Value::Object(live)) => compare_maps(applied, live, path),
         (Value::Array(applied), Value::Array(live)) => compare_lists(applied, live, path),
         (Value::String(applied), Value::String(live)) if quantities && quantity::equal(applied, live) => None,
@@ -139,6 +140,17 @@ mod tests {
                 &json!({ "labels": { "a": "1", "b": "2" }, "args": ["-m", "64"], "more": {} })
             ),
             None
+        );
+    }
+
+    #[test]
+    fn null_is_no_value() {
+        let applied = json!({ "selector": null, "replicas": null });
+        assert_eq!(differs(&applied, &json!({ "selector": {}, "replicas": 0 })), None);
+        assert_eq!(differs(&json!({ "selector": {} }), &json!({ "selector": null })), None);
+        assert_eq!(
+            differs(&applied, &json!({ "replicas": 1 })).as_deref(),
+            Some(".replicas")
         );
     }
 

@@ -8,7 +8,10 @@
 //! ```sh
 //! curl --insecure -H "Authorization: Bearer $TOKEN" -X PUT -d info,kube=debug https://localhost:8443/debug/log-level
 //! ```
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    io::IsTerminal as _,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use http_body_util::{BodyExt as _, Limited};
 use hyper::{Method, Request, StatusCode, body::Incoming};
@@ -123,7 +126,11 @@ pub fn init(options: &Options) -> Result<Level, Error> {
     let registry = tracing_subscriber::registry().with(filter);
     let done = match options.log_format {
         LogFormat::Json => registry.with(json(std::io::stderr)).try_init(),
-        LogFormat::Text => registry.with(fmt::layer().with_writer(std::io::stderr)).try_init(),
+        // Colors only for people: a file or a pipe would get escape sequences.
+        LogFormat::Text => {
+            let lines = fmt::layer().with_ansi(std::io::stderr().is_terminal());
+            registry.with(lines.with_writer(std::io::stderr)).try_init()
+        }
     };
     done.map_err(|error| Error::Twice(error.to_string()))?;
     Ok(Level { handle, set })

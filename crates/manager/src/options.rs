@@ -29,6 +29,10 @@ use std::{
 
 use crate::namespaces::Namespaces;
 
+/// The level of the log with `--zap-devel`: the libraries below print a line for each part of a request.
+#[cfg(feature = "flags")]
+const DEVELOPMENT: &str = "debug,hyper=info,kube_client=info,rustls=info,tower=info";
+
 /// Address of a server. `None` disables it.
 pub type BindAddress = Option<SocketAddr>;
 
@@ -102,7 +106,7 @@ pub struct Options {
     #[cfg_attr(feature = "flags", arg(long, value_name = "FILE"))]
     pub kubeconfig: Option<PathBuf>,
 
-    /// Change the defaults of the log for development: text at level debug.
+    /// Change the defaults of the log for development: text at level debug, without lines about connections.
     #[cfg_attr(feature = "flags", arg(long, num_args = 0..=1, require_equals = true, default_value_t = false,
         default_missing_value = "true", action = clap::ArgAction::Set))]
     pub zap_devel: bool,
@@ -115,7 +119,7 @@ pub struct Options {
             alias = "zap-log-level",
             env = "LOG_LEVEL",
             default_value = "info",
-            default_value_if("zap_devel", "true", "debug"),
+            default_value_if("zap_devel", "true", DEVELOPMENT),
             value_name = "LEVEL"
         )
     )]
@@ -321,8 +325,8 @@ mod tests {
         };
         // The environment of the tests may set it.
         let level = |default: &str| std::env::var("LOG_LEVEL").unwrap_or_else(|_| default.to_owned());
-        assert_eq!(log(&["--zap-devel"]), (level("debug"), LogFormat::Text));
-        assert_eq!(log(&["--zap-devel=true"]), (level("debug"), LogFormat::Text));
+        assert_eq!(log(&["--zap-devel"]), (level(DEVELOPMENT), LogFormat::Text));
+        assert_eq!(log(&["--zap-devel=true"]), (level(DEVELOPMENT), LogFormat::Text));
         assert_eq!(log(&["--zap-devel=false"]), (level("info"), LogFormat::Json));
         let loud = ["--zap-devel", "--zap-log-level=error", "--zap-encoder=json"];
         assert_eq!(log(&loud), ("error".to_owned(), LogFormat::Json));

@@ -95,6 +95,14 @@ struct Running {
     rank: Rank,
 }
 
+/// The time after `delay`. A longer one than a clock can show is a century.
+fn after(delay: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(delay).unwrap_or(now + CENTURY)
+}
+
+const CENTURY: Duration = Duration::from_hours(24 * 365 * 100);
+
 impl<K: QueueKey> WorkQueue<K> {
     /// An empty queue that delays failed keys by `backoff`.
     pub fn new(backoff: Backoff, metrics: Option<QueueMetrics>) -> Self {
@@ -184,7 +192,7 @@ impl<K: QueueKey> WorkQueue<K> {
 
     /// Adds `key` after `delay`, unless it is due earlier.
     pub fn add_after(&self, key: K, delay: Duration) {
-        self.lock().schedule(key, Instant::now() + delay);
+        self.lock().schedule(key, after(delay));
         // As client-go, which counts every key that is added with a delay.
         if let Some(metrics) = &self.metrics {
             metrics.retries.inc();
@@ -267,7 +275,7 @@ impl<K: QueueKey> WorkQueue<K> {
         let delay = self.backoff.delay(*failures).max(at_least);
         self.give_back(&mut state, key);
         if !state.waiting.contains_key(key) {
-            state.schedule(key.clone(), Instant::now() + delay);
+            state.schedule(key.clone(), after(delay));
         }
         if let Some(metrics) = &self.metrics {
             metrics.retries.inc();

@@ -55,6 +55,16 @@ async fn failures_wait_longer_each_time_and_success_forgets_them() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_key_may_be_added_after_any_time() {
+    let queue = queue();
+    queue.add_after("a", Duration::MAX);
+    assert_eq!(queue.next().now_or_never(), None);
+    queue.add("a");
+    assert_eq!(queue.next().await, Some("a"));
+    assert_eq!(queue.failed_for(&"a", Duration::MAX), Duration::MAX);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_change_overtakes_the_back_off() {
     let queue = queue();
     queue.add("a");

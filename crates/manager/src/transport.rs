@@ -65,7 +65,10 @@ pub fn limited(client: Client, limits: Limits, metrics: Option<RequestMetrics>) 
     let service = tower::service_fn(move |request: Request<Body>| {
         let (client, metrics) = (client.clone(), metrics.clone());
         async move {
-            let watch = is_watch(&request);
+            let (watch, follows) = (
+                has(&request, &["watch=true", "watch=1"]),
+                has(&request, &["follow=true"]),
+            );
             let method = request.method().to_string();
             let answer = timeout(limits.answer, client.send(request)).await;
             if let Some(metrics) = &metrics {
@@ -77,7 +80,11 @@ pub fn limited(client: Client, limits: Limits, metrics: Option<RequestMetrics>) 
             }
             let answer = answer.map_err(|_| Silent(limits.answer))??;
             let answer = with_delay(answer, limits.part).await;
-            let limit = if watch { limits.event } else { limits.part };
+            let limit = match watch {
+                true => limits.event,
+                false if follows => ENDLESS,
+                false => limits.part,
+            };
             Ok::<_, Error>(answer.map(|body| Timed {
                 ends: watch,
                 ..Timed::new(body, limit)
@@ -87,9 +94,13 @@ pub fn limited(client: Client, limits: Limits, metrics: Option<RequestMetrics>) 
     Client::new(service, namespace)
 }
 
-fn is_watch(request: &Request<Body>) -> bool {
+/// The time without a new line in the log of a pod is unlimited.
+const ENDLESS: Duration = Duration::from_hours(24 * 365);
+
+/// Returns true if the query of `request` has one of these parts.
+fn has(request: &Request<Body>, parts: &[&str]) -> bool {
     let query = request.uri().query().unwrap_or_default();
-    query.split('&').any(|part| matches!(part, "watch=true" | "watch=1"))
+    query.split('&').any(|part| parts.contains(&part))
 }
 
 /// Moves the header `Retry-After`, which kube drops, into the error's details. The text of the error may be missing, the

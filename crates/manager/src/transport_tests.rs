@@ -1,10 +1,10 @@
 //! Tests with servers that are slow, silent or busy.
-use futures::StreamExt;
+use futures::{AsyncBufReadExt as _, StreamExt};
 use http_body_util::StreamBody;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::{
     Api,
-    api::{ListParams, WatchParams},
+    api::{ListParams, LogParams, WatchParams},
 };
 
 use super::*;
@@ -51,6 +51,26 @@ async fn a_list_that_stops_fails() {
     }));
     assert!(maps.list(&ListParams::default()).await.is_err());
     assert_eq!(start.elapsed(), Duration::from_secs(15));
+}
+
+/// A pod may log nothing for hours.
+#[tokio::test(start_paused = true)]
+async fn a_log_that_is_followed_stays_open() {
+    let pods = server(|| {
+        let lines = futures::stream::iter(["one\n", "two\n"]).then(|line| async move {
+            sleep(Duration::from_hours(2)).await;
+            Ok::<_, Error>(Frame::data(Bytes::from(line)))
+        });
+        Some(Response::new(StreamBody::new(lines)))
+    });
+    let pods: Api<Pod> = Api::namespaced(limited(pods, Limits::default(), None), "default");
+    let follow = LogParams {
+        follow: true,
+        ..LogParams::default()
+    };
+    let log = pods.log_stream("web", &follow).await.unwrap();
+    let lines: Vec<String> = log.lines().map(Result::unwrap).collect().await;
+    assert_eq!(lines, ["one", "two"]);
 }
 
 fn event(version: u32) -> Bytes {

@@ -75,6 +75,23 @@ impl Denied {
     }
 }
 
+/// Warnings that the API server shows to the user although the request is allowed: for fields that are deprecated or have no effect.
+/// `()` is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Warnings(Vec<String>);
+
+impl From<()> for Warnings {
+    fn from((): ()) -> Self {
+        Self::default()
+    }
+}
+
+impl From<Vec<String>> for Warnings {
+    fn from(texts: Vec<String>) -> Self {
+        Self(texts)
+    }
+}
+
 /// A request in its parts.
 struct ParsedRequest<'a, T> {
     /// The object as it was sent.
@@ -188,14 +205,15 @@ fn unreadable(error: &str) -> Denied {
     Denied::new(format!("cannot read the object: {error}"))
 }
 
-pub(super) async fn validate<T, R>(body: Bytes, validate: impl FnOnce(Review<T>) -> R) -> Result<Vec<u8>, String>
+pub(super) async fn validate<T, R, W>(body: Bytes, validate: impl FnOnce(Review<T>) -> R) -> Result<Vec<u8>, String>
 where
     T: DeserializeOwned,
-    R: Future<Output = Result<(), Denied>>,
+    R: Future<Output = Result<W, Denied>>,
+    W: Into<Warnings>,
 {
     let ParsedRequest {
         subject,
-        response,
+        mut response,
         review,
         leaving,
         ..
@@ -203,13 +221,16 @@ where
     // A slow hook must not keep the text too.
     drop(body);
     let answer = match review {
-        Ok(review) => validate(review).await,
+        Ok(review) => validate(review).await.map(Into::into),
         // Its finalizers are removed by updates: to deny them would keep it for ever.
-        Err(_) if leaving => Ok(()),
+        Err(_) if leaving => Ok(Warnings::default()),
         Err(error) => Err(unreadable(&error)),
     };
     write(match answer {
-        Ok(()) => response,
+        Ok(Warnings(texts)) => {
+            response.warnings = Some(texts).filter(|texts| !texts.is_empty());
+            response
+        }
         Err(denied) => denied.apply(response, subject),
     })
 }
@@ -289,10 +310,11 @@ mod tests {
     }
 
     /// The answer of a webhook to a review.
-    async fn validate<T, R>(body: Value, validate: impl FnOnce(Review<T>) -> R) -> Result<Value, String>
+    async fn validate<T, R, W>(body: Value, validate: impl FnOnce(Review<T>) -> R) -> Result<Value, String>
     where
         T: DeserializeOwned,
-        R: Future<Output = Result<(), Denied>>,
+        R: Future<Output = Result<W, Denied>>,
+        W: Into<Warnings>,
     {
         let answer = super::validate(body.to_string().into(), validate).await?;
         Ok(serde_json::from_slice(&answer).unwrap())
@@ -331,6 +353,24 @@ mod tests {
             None if review.request.user_info.username.as_deref() == Some("alice") => Err(Denied::new("not alice")),
             _ => Ok(()),
         }
+    }
+
+    #[tokio::test]
+    async fn an_allowed_request_may_have_warnings() {
+        let warn = async |review: Review<Cache>| {
+            let image = review.object.and_then(|cache| cache.spec.image);
+            let text = image.map(|image| format!("spec.image {image} has no effect"));
+            Ok::<Vec<String>, Denied>(text.into_iter().collect())
+        };
+        let mut object = cache(json!(1));
+        let quiet = validate(asked("CREATE", object.clone(), Value::Null), warn)
+            .await
+            .unwrap();
+        assert_eq!(quiet["response"].get("warnings"), None);
+        object["spec"]["image"] = "a:1".into();
+        let loud = validate(asked("CREATE", object, Value::Null), warn).await.unwrap();
+        assert_eq!(loud["response"]["allowed"], true);
+        assert_eq!(loud["response"]["warnings"], json!(["spec.image a:1 has no effect"]));
     }
 
     #[tokio::test]

@@ -54,7 +54,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use tokio::time::timeout;
 
-pub use admission::{Denied, Review};
+pub use admission::{Denied, Review, Warnings};
 pub use hub::{Hub, same_fields};
 use metrics::Instruments;
 pub use options::Options;
@@ -99,12 +99,14 @@ impl Webhooks {
         }
     }
 
-    /// Serves a validating webhook for objects of type `T` at `path`.
-    pub fn validating<T, F, R>(self, path: &str, validate: F) -> Self
+    /// Serves a validating webhook for objects of type `T` at `path`. `validate` may return `Ok(vec![…])` with
+    /// [warnings](Warnings) in place of `Ok(())`.
+    pub fn validating<T, F, R, W>(self, path: &str, validate: F) -> Self
     where
         T: DeserializeOwned + Send + 'static,
         F: Fn(Review<T>) -> R + Clone + Send + Sync + 'static,
-        R: Future<Output = Result<(), Denied>> + Send + 'static,
+        R: Future<Output = Result<W, Denied>> + Send + 'static,
+        W: Into<Warnings> + Send + 'static,
     {
         self.route(path, ADMISSION, move |body| {
             let validate = validate.clone();
@@ -307,6 +309,10 @@ mod tests {
 
     use super::*;
 
+    async fn panics(_: Review<Value>) -> Result<(), Denied> {
+        panic!("on purpose")
+    }
+
     /// Webhooks that end in one way each. The guard is dropped when the handler is.
     fn webhooks(metrics: &Metrics, guard: DropGuard) -> Webhooks {
         let guard = Arc::new(std::sync::Mutex::new(Some(guard)));
@@ -314,12 +320,12 @@ mod tests {
             let guard = guard.lock().unwrap().take();
             async move {
                 let _guard = guard;
-                std::future::pending().await
+                std::future::pending::<Result<(), Denied>>().await
             }
         };
         Webhooks::new(metrics)
             .validating("/hang", hang)
-            .validating("/panic", |_: Review<Value>| async { panic!("on purpose") })
+            .validating("/panic", panics)
             .converting("/convert", |_, _| panic!("on purpose"))
     }
 
