@@ -376,7 +376,7 @@ async fn half_open_watches_are_opened_again() {
     tokio::time::sleep(Duration::from_secs(6)).await;
     proxy.clear();
     lab.change("sample", json!({ "size": 2 })).await;
-    // No watch of before delivers anything any more.
+    // The watches from before deliver nothing any more.
     eventually("the change is seen", async || {
         let deployment = lab.api::<Deployment>().get("sample").await.unwrap();
         (deployment.spec?.replicas == Some(2)).then_some(())

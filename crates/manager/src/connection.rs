@@ -16,7 +16,7 @@ use kube::{
 use tower::{BoxError, ServiceExt as _, util::option_layer};
 
 /// The largest buffer of a connection. The first list would make that of each watch grow to half a megabyte, hyper's limit, and
-/// nothing makes it shrink.
+/// nothing makes it shrink. The head of an answer must fit into it.
 const CONNECTION_BUFFER: usize = 16 << 10;
 
 /// Connections that are kept for the next request. Each takes 40 KiB, and a start with many objects opens dozens.

@@ -29,7 +29,7 @@ use std::{
 
 use crate::namespaces::Namespaces;
 
-/// The level of the log with `--zap-devel`: the libraries below print a line for each part of a request.
+/// The level of the log with `--zap-devel`. At level debug, these libraries print a line for each part of a request.
 #[cfg(feature = "flags")]
 const DEVELOPMENT: &str = "debug,hyper=info,kube_client=info,rustls=info,tower=info";
 

@@ -95,13 +95,14 @@ struct Running {
     rank: Rank,
 }
 
-/// The time after `delay`. A longer one than a clock can show is a century.
+/// In place of a delay that the clock cannot represent.
+const CENTURY: Duration = Duration::from_hours(24 * 365 * 100);
+
+/// The time after `delay`.
 fn after(delay: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(delay).unwrap_or(now + CENTURY)
 }
-
-const CENTURY: Duration = Duration::from_hours(24 * 365 * 100);
 
 impl<K: QueueKey> WorkQueue<K> {
     /// An empty queue that delays failed keys by `backoff`.

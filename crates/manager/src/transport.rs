@@ -94,7 +94,7 @@ pub fn limited(client: Client, limits: Limits, metrics: Option<RequestMetrics>) 
     Client::new(service, namespace)
 }
 
-/// The time without a new line in the log of a pod is unlimited.
+/// For the next line of a followed log: a pod may log nothing for months.
 const ENDLESS: Duration = Duration::from_hours(24 * 365);
 
 /// Returns true if the query of `request` has one of these parts.
@@ -159,7 +159,7 @@ struct Timed {
     inner: UnsyncBoxBody<Bytes, Error>,
     limit: Duration,
     left: Pin<Box<Sleep>>,
-    /// A body without its next part has ended. Otherwise it has failed.
+    /// True if the body ends when its next part is late. Otherwise it fails.
     ends: bool,
     pulse: Option<Pulse>,
 }

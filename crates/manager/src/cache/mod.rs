@@ -112,8 +112,8 @@ impl<T> Cache<T> {
         self.len() == 0
     }
 
-    /// Calls `visit` for each object, in the order of the keys. The cache is locked during the calls: `visit` must not use it, not even to read, which waits
-    /// for ever if a change waits too.
+    /// Calls `visit` for each object, in the order of the keys. The cache is locked during the calls: `visit` must not use it, not
+    /// even to read, which waits for ever if a change waits too.
     pub fn for_each(&self, mut visit: impl FnMut(&ObjectKey, &T)) {
         for (key, known) in &self.read().known {
             visit(key, &known.object);
