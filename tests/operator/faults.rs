@@ -131,22 +131,16 @@ async fn a_tenant_whose_webhook_hangs_does_not_delay_others() {
         "next to a hanging webhook: median {:?}, p99 {:?}",
         waited[50], waited[98]
     );
-    // Three quarters of the 32 workers may wait for one namespace. Whatever the machine's speed, the others write before the first
-    // of these requests ends, after the ten seconds that the webhook is given.
+    // Three quarters of the 32 workers may wait for one namespace. Whatever the machine's speed, the other namespace's objects are
+    // written by the rest, while requests for the first one hang.
     let (hanging, others): (Vec<ProxiedRequest>, Vec<ProxiedRequest>) = deployments()
         .into_iter()
         .partition(|request| request.namespace == "hanging-webhook");
     let most = hanging.iter().map(|one| in_flight(&hanging, one.at)).max();
     assert!(most.is_some_and(|most| most > 0 && most <= 24), "{most:?}");
-    let first_end = hanging
-        .iter()
-        .filter_map(|request| request.answer)
-        .map(|(_, at)| at)
-        .min();
-    let first_write = others.iter().map(|request| request.at).min().unwrap();
     assert!(
-        first_end.is_none_or(|end| first_write < end),
-        "a namespace took all workers"
+        others.iter().any(|request| in_flight(&hanging, request.at) > 0),
+        "nothing was written while requests hung"
     );
     unblock_deployments(&hangs).await;
 }
