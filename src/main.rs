@@ -34,7 +34,7 @@ async fn run(options: Options, level: log::Level) -> Result<(), Error> {
         image = controller::default_image().as_deref().unwrap_or("not set"),
         "memcached-operator"
     );
-    let mut manager = Manager::builder(controller::NAME)
+    let manager = Manager::builder(controller::NAME)
         .options(options.manager)
         .log_level(level)
         .requires(controller::manager_grants())

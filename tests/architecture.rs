@@ -37,6 +37,8 @@ const MANAGER: &[&[&str]] = &[
     &[
         "backoff",
         "explain",
+        "tenure",
+        "cause",
         "metrics",
         "namespaces",
         "connection",

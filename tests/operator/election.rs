@@ -6,6 +6,7 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 use kube::api::{Patch, PatchParams};
+use kube_testbed::faults::ProxiedRequest;
 use memcached_operator::api::v1alpha1::Memcached;
 use serde_json::json;
 
@@ -93,6 +94,46 @@ async fn a_leader_whose_lease_is_taken_ends_with_an_error() {
     assert_eq!(status.code(), Some(1));
     assert!(operator.log().contains("leadership lost"), "{}", operator.log());
     assert_eq!(holder(&lab).await.as_deref(), Some("thief"));
+}
+
+/// A leader that was stopped for longer than its lease finds out late. It sends nothing of what it had begun, and begins nothing.
+#[tokio::test]
+async fn a_leader_that_was_stopped_past_its_lease_writes_nothing() {
+    let lab = Lab::new("stopped").await;
+    let proxy = lab.faults(1).await;
+    let mut first = lab.operator_through(&proxy, ELECT, &[("POD_NAME", "first")]).await;
+    eventually("a leader", async || holder(&lab).await).await;
+    let _second = lab.operator_with(ELECT, &[("POD_NAME", "second")]).await;
+    let writes = || -> Vec<ProxiedRequest> {
+        let mut seen = proxy.requests();
+        seen.retain(|request| request.verb.is_write());
+        seen
+    };
+    for index in 0..30 {
+        lab.memcached(&format!("m{index}"), json!({})).await;
+    }
+    eventually("it works", async || {
+        writes()
+            .iter()
+            .any(|request| request.resource == "deployments")
+            .then_some(())
+    })
+    .await;
+    first.signal("STOP");
+    eventually("another leader", async || {
+        holder(&lab).await?.starts_with("second_").then_some(())
+    })
+    .await;
+    for index in 0..30 {
+        lab.running(&format!("m{index}")).await;
+    }
+    let before = writes().len();
+    first.signal("CONT");
+    let status = eventually("the end", async || first.ended()).await;
+    assert_eq!(status.code(), Some(1));
+    assert!(first.log().contains("lost the lease"), "{}", first.log());
+    let late = writes().split_off(before);
+    assert!(late.is_empty(), "{late:#?}");
 }
 
 #[tokio::test]

@@ -624,10 +624,25 @@ impl Operator {
         .await;
     }
 
+    /// Waits until it has reconciled at least `count` times and has nothing to do.
+    pub async fn idle(&self, count: u64) {
+        eventually("the operator is idle", async || {
+            let (_, text) = self.get("metrics", "/metrics").await;
+            let sum = |name: &str| -> f64 {
+                let lines = text.lines().filter(|line| line.starts_with(&format!("{name}{{")));
+                lines
+                    .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+                    .sum()
+            };
+            let is_idle = sum("workqueue_depth") + sum("controller_runtime_active_workers") == 0.0;
+            (is_idle && sum("controller_runtime_reconcile_total") >= count as f64).then_some(())
+        })
+        .await;
+    }
+
     /// Sends SIGTERM and waits for the end.
     pub async fn terminate(mut self) -> (ExitStatus, String) {
-        let pid = self.process.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        self.signal("TERM");
         let status = eventually("the operator ends", async || self.process.try_wait().unwrap()).await;
         (status, self.log())
     }
@@ -641,6 +656,13 @@ impl Operator {
     pub fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
+    }
+
+    /// Sends it the signal `name`, such as `STOP`.
+    pub fn signal(&self, name: &str) {
+        let pid = self.process.id().to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &pid]).status();
+        assert!(sent.unwrap().success());
     }
 
     /// Its resident memory in KiB.

@@ -21,6 +21,30 @@ use serde_json::json;
 
 use crate::lab::{IMAGE, Lab, UNAVAILABLE, condition, eventually, image, value};
 
+/// Each line about a reconcile says why it began.
+#[tokio::test]
+async fn the_log_says_why_a_reconcile_began() {
+    let lab = Lab::new("causes").await;
+    let operator = lab.operator().await;
+    lab.memcached("sample", json!({ "size": 1 })).await;
+    lab.running("sample").await;
+    lab.change("sample", json!({ "size": 2 })).await;
+    lab.running("sample").await;
+    lab.api::<Service>()
+        .delete("sample", &DeleteParams::default())
+        .await
+        .unwrap();
+    for cause in [
+        "object created",
+        "Deployment causes/sample changed",
+        "object changed: generation 1→2",
+        "Service causes/sample deleted",
+    ] {
+        let text = format!("\"cause\":\"{cause}\"");
+        eventually(&text, async || operator.log().contains(&text).then_some(())).await;
+    }
+}
+
 #[tokio::test]
 async fn a_memcached_gets_its_objects_and_its_status() {
     let lab = Lab::new("creation").await;

@@ -41,7 +41,7 @@ async fn reconcile(greeting: Arc<Greeting>, client: Client) -> Result<Done, kube
 }
 
 /// Everything that this operator does.
-pub fn set_up(manager: &mut Manager) {
+pub fn set_up(manager: &Manager) {
     let client = manager.client();
     manager
         .controller::<Greeting>("greeting")
@@ -53,11 +53,11 @@ pub fn set_up(manager: &mut Manager) {
 async fn main() -> Result<(), Box<dyn Error>> {
     let options = Flags::parse().manager;
     let level = log::init(&options)?;
-    let mut manager = Manager::builder("greeter")
+    let manager = Manager::builder("greeter")
         .options(options)
         .log_level(level)
         .start()
         .await?;
-    set_up(&mut manager);
+    set_up(&manager);
     Ok(manager.run().await?)
 }

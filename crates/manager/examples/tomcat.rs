@@ -101,7 +101,7 @@ struct Flags {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Flags::parse().manager;
     let level = log::init(&options)?;
-    let mut manager = Manager::builder("tomcat-operator")
+    let manager = Manager::builder("tomcat-operator")
         .options(options)
         .log_level(level)
         .start()

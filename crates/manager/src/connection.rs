@@ -15,6 +15,8 @@ use kube::{
 };
 use tower::{BoxError, ServiceExt as _, util::option_layer};
 
+use crate::tenure::{Guarded, Tenure};
+
 /// The largest buffer of a connection. The first list would make that of each watch grow to half a megabyte, hyper's limit, and
 /// nothing makes it shrink. The head of an answer must fit into it.
 const CONNECTION_BUFFER: usize = 16 << 10;
@@ -31,7 +33,12 @@ const IDLE_CONNECTIONS: usize = 8;
 ///
 /// # Errors
 /// Certificates, keys or credentials that cannot be used.
-pub fn client(mut config: Config) -> Result<Client, kube::Error> {
+pub fn client(config: Config) -> Result<Client, kube::Error> {
+    client_within(config, &Tenure::default())
+}
+
+/// As [`client`], with connections that send nothing after `tenure`.
+pub(crate) fn client_within(mut config: Config, tenure: &Tenure) -> Result<Client, kube::Error> {
     mind_exceptions(&mut config);
     if config.proxy_url.is_some() || config.default_retry {
         return Client::try_from(config);
@@ -45,6 +52,7 @@ pub fn client(mut config: Config) -> Result<Client, kube::Error> {
     connector.set_read_timeout(config.read_timeout);
     connector.set_write_timeout(config.write_timeout);
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
+    let connector = Guarded::new(connector, tenure.clone());
     let client: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new())
         .http1_max_buf_size(CONNECTION_BUFFER)
         .pool_max_idle_per_host(IDLE_CONNECTIONS)

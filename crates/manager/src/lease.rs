@@ -22,7 +22,7 @@ use k8s_openapi::{
 use kube::{Api, Client, api::PostParams};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use crate::explain;
+use crate::{explain, tenure::Tenure};
 
 /// The Lease, the candidate and the timing of an election.
 #[derive(Clone, Debug)]
@@ -146,6 +146,8 @@ pub struct Election<S> {
     observed: Option<Observed>,
     /// When the last write that made or kept this candidate the leader was sent.
     renewed: Instant,
+    /// Ends with the deadline of the last renewal.
+    tenure: Tenure,
     /// A write was sent and its answer has not been seen: the Lease may be newer than the observed one.
     unanswered: bool,
 }
@@ -176,8 +178,14 @@ impl<S: Store> Election<S> {
             store,
             observed: None,
             renewed: Instant::now(),
+            tenure: Tenure::default(),
             unanswered: false,
         }
+    }
+
+    /// As before, and `tenure` lasts as long as this candidate may act as the leader.
+    pub(crate) fn within(self, tenure: Tenure) -> Self {
+        Self { tenure, ..self }
     }
 
     /// The holder when the Lease was last read. Empty if there is none.
@@ -308,6 +316,7 @@ impl<S: Store> Election<S> {
         }
         self.observe(written?);
         self.renewed = sent;
+        self.tenure.extend(sent + self.config.renew_deadline);
         Ok(())
     }
 

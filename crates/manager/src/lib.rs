@@ -38,6 +38,7 @@ pub mod access;
 pub mod apply;
 pub mod backoff;
 pub mod cache;
+mod cause;
 #[cfg(feature = "tls")]
 pub mod certificates;
 mod compressed;
@@ -71,6 +72,7 @@ pub mod rollout;
 mod samples;
 mod scan;
 pub mod shutdown;
+mod tenure;
 pub mod transport;
 #[cfg(feature = "webhooks")]
 pub mod webhooks;

@@ -313,7 +313,8 @@ mod tests {
             let text = std::fs::read_to_string(file.path()).unwrap();
             let line = text.lines().find(|line| line.contains("I was here")).unwrap();
             let line: serde_json::Value = serde_json::from_str(line).unwrap();
-            let span = json!({ "name": "reconcile", "controller": "test", "object": "ns/name", "pass": 1 });
+            let span =
+                json!({ "name": "reconcile", "controller": "test", "object": "ns/name", "pass": 1, "cause": "added" });
             assert_eq!(line["span"], span, "{level}");
         }
     }

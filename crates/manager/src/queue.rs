@@ -24,8 +24,13 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-pub use crate::lanes::QueueKey;
-use crate::{backoff::Backoff, lanes::Lanes, metrics::QueueMetrics};
+use crate::{
+    backoff::Backoff,
+    cause::{ADDED, LISTED, PUT_OFF, REQUEUE, retry},
+    lanes::Lanes,
+    metrics::QueueMetrics,
+};
+pub use crate::{cause::Cause, lanes::QueueKey};
 
 /// A queue of keys: see the [module](self).
 pub struct WorkQueue<K> {
@@ -57,7 +62,7 @@ struct State<K> {
     /// The only tenant that there can be, which needs no share.
     sole: Option<String>,
     /// Keys to add at a later time, by time.
-    later: BTreeMap<(Instant, u64), K>,
+    later: BTreeMap<(Instant, u64), (K, Cause)>,
     /// Where a key is in `later`.
     due: HashMap<K, (Instant, u64)>,
     /// Distinguishes keys that are due at the same time.
@@ -85,6 +90,7 @@ const REVERSED: u64 = 8;
 struct Waiting {
     since: Instant,
     rank: Rank,
+    cause: Cause,
     /// True if it was added last, whatever has raised its rank since: work that was begun is not finished.
     owed: bool,
 }
@@ -93,6 +99,7 @@ struct Waiting {
 struct Running {
     since: Instant,
     rank: Rank,
+    cause: Cause,
 }
 
 /// In place of a delay that the clock cannot represent.
@@ -164,24 +171,29 @@ impl<K: QueueKey> WorkQueue<K> {
 
     /// Adds `key`, whose object has changed, now and cancels its pending delay. Its back-off stays.
     pub fn add(&self, key: K) {
-        self.insert(key, Rank::Changed);
+        self.add_because(key, ADDED);
+    }
+
+    /// As [`add`](Self::add), with a cause for the log.
+    pub fn add_because(&self, key: K, cause: impl Into<Cause>) {
+        self.insert(key, Rank::Changed, cause.into());
     }
 
     /// Adds `key`, whose object was listed, behind all changes.
     pub fn add_listed(&self, key: K) {
-        self.insert(key, Rank::Listed);
+        self.insert(key, Rank::Listed, LISTED);
     }
 
     /// Adds `key` behind all others and cancels its pending delay. Use it for work that can wait, such as a status update
     /// while other objects wait for their managed objects.
     pub fn add_last(&self, key: K) {
-        self.insert(key, Rank::Last);
+        self.insert(key, Rank::Last, PUT_OFF);
     }
 
-    fn insert(&self, key: K, rank: Rank) {
+    fn insert(&self, key: K, rank: Rank, cause: Cause) {
         let mut state = self.lock();
         state.cancel(&key);
-        if state.add(key, Instant::now(), rank)
+        if state.add(key, Instant::now(), rank, cause)
             && let Some(metrics) = &self.metrics
         {
             metrics.adds.inc();
@@ -193,7 +205,12 @@ impl<K: QueueKey> WorkQueue<K> {
 
     /// Adds `key` after `delay`, unless it is due earlier.
     pub fn add_after(&self, key: K, delay: Duration) {
-        self.lock().schedule(key, after(delay));
+        self.add_after_because(key, delay, REQUEUE);
+    }
+
+    /// As [`add_after`](Self::add_after), with a cause for the log.
+    pub fn add_after_because(&self, key: K, delay: Duration, cause: impl Into<Cause>) {
+        self.lock().schedule(key, after(delay), cause.into());
         // As client-go, which counts every key that is added with a delay.
         if let Some(metrics) = &self.metrics {
             metrics.retries.inc();
@@ -273,10 +290,11 @@ impl<K: QueueKey> WorkQueue<K> {
         let mut state = self.lock();
         let failures = state.failures.entry(key.clone()).or_insert(0);
         *failures = failures.saturating_add(1);
-        let delay = self.backoff.delay(*failures).max(at_least);
+        let failures = *failures;
+        let delay = self.backoff.delay(failures).max(at_least);
         self.give_back(&mut state, key);
         if !state.waiting.contains_key(key) {
-            state.schedule(key.clone(), after(delay));
+            state.schedule(key.clone(), after(delay), retry(failures));
         }
         if let Some(metrics) = &self.metrics {
             metrics.retries.inc();
@@ -289,6 +307,11 @@ impl<K: QueueKey> WorkQueue<K> {
     /// Consecutive failures of `key`.
     pub fn failures(&self, key: &K) -> u32 {
         self.lock().failures.get(key).copied().unwrap_or(0)
+    }
+
+    /// Why `key`, which is being processed, was in the queue.
+    pub fn cause(&self, key: &K) -> Option<Cause> {
+        self.lock().running.get(key).map(|running| running.cause.clone())
     }
 
     /// Stops handing out keys. Workers may still mark their keys as done.
@@ -369,11 +392,12 @@ impl<K: QueueKey> State<K> {
     }
 
     /// Returns whether the key was not waiting yet.
-    fn add(&mut self, key: K, now: Instant, rank: Rank) -> bool {
+    fn add(&mut self, key: K, now: Instant, rank: Rank, cause: Cause) -> bool {
         if let Some(known) = self.waiting.get_mut(&key) {
             known.owed |= rank == Rank::Last;
             if known.rank > rank {
                 let before = std::mem::replace(&mut known.rank, rank);
+                known.cause = cause;
                 if !self.running.contains_key(&key) {
                     lane(&mut self.lanes, before).remove(&key);
                     lane(&mut self.lanes, rank).push(key);
@@ -382,7 +406,13 @@ impl<K: QueueKey> State<K> {
             return false;
         }
         let owed = rank == Rank::Last;
-        self.waiting.insert(key.clone(), Waiting { since: now, rank, owed });
+        let waiting = Waiting {
+            since: now,
+            rank,
+            cause,
+            owed,
+        };
+        self.waiting.insert(key.clone(), waiting);
         if !self.running.contains_key(&key) {
             lane(&mut self.lanes, rank).push(key);
         }
@@ -390,14 +420,14 @@ impl<K: QueueKey> State<K> {
     }
 
     /// Adds `key` at `at`, unless it is due earlier.
-    fn schedule(&mut self, key: K, at: Instant) {
+    fn schedule(&mut self, key: K, at: Instant, cause: Cause) {
         if self.due.get(&key).is_some_and(|(earlier, _)| *earlier <= at) {
             return;
         }
         self.cancel(&key);
         self.sequence += 1;
         self.due.insert(key.clone(), (at, self.sequence));
-        self.later.insert((at, self.sequence), key);
+        self.later.insert((at, self.sequence), (key, cause));
     }
 
     fn cancel(&mut self, key: &K) {
@@ -413,9 +443,9 @@ impl<K: QueueKey> State<K> {
             if entry.key().0 > now {
                 break;
             }
-            let key = entry.remove();
+            let (key, cause) = entry.remove();
             self.due.remove(&key);
-            added += u64::from(self.add(key, now, Rank::Changed));
+            added += u64::from(self.add(key, now, Rank::Changed, cause));
         }
         added
     }
@@ -444,12 +474,16 @@ impl<K: QueueKey> State<K> {
         self.taken += 1;
         let waiting = self.waiting.remove(key);
         if let Some(metrics) = metrics {
-            let since = waiting.map_or(now, |waiting| waiting.since);
+            let since = waiting.as_ref().map_or(now, |waiting| waiting.since);
             let since = self.begun.map_or(since, |begun| begun.max(since));
             metrics.waited.observe(now.duration_since(since).as_secs_f64());
         }
         *self.busy.entry(key.tenant().to_owned()).or_insert(0) += 1;
-        let running = Running { since: now, rank };
+        let running = Running {
+            since: now,
+            rank,
+            cause: waiting.map_or(ADDED, |waiting| waiting.cause),
+        };
         self.running.insert(key.clone(), running);
     }
 

@@ -55,6 +55,33 @@ async fn failures_wait_longer_each_time_and_success_forgets_them() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_key_has_the_first_cause_of_the_highest_rank() {
+    let queue = queue();
+    let next = async || {
+        let key = queue.next().await.unwrap();
+        let cause = queue.cause(&key).unwrap();
+        queue.succeeded(&key);
+        cause
+    };
+    queue.add_listed("a");
+    queue.add_because("a", "the first");
+    queue.add_because("a", "the second");
+    queue.add_last("a");
+    assert_eq!(next().await, "the first");
+    queue.add_last("a");
+    assert_eq!(next().await, "put off");
+    queue.add_after("a", Duration::from_secs(1));
+    assert_eq!(next().await, "requeue");
+    queue.add("a");
+    for expected in ["added", "retry 1", "retry 2"] {
+        let key = queue.next().await.unwrap();
+        assert_eq!(queue.cause(&key).unwrap(), expected);
+        queue.failed(&key);
+    }
+    assert_eq!(queue.cause(&"a"), None, "it waits");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_key_may_be_added_after_any_time() {
     let queue = queue();
     queue.add_after("a", Duration::MAX);

@@ -15,7 +15,7 @@ use tracing::Instrument as _;
 pub use crate::failure::{Failed, Failure};
 use crate::{
     metrics::WorkerMetrics,
-    queue::{QueueKey, WorkQueue},
+    queue::{Cause, QueueKey, WorkQueue},
     shutdown::CancellationToken,
 };
 
@@ -72,8 +72,8 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
 /// Reconciles the keys of `queue` until `stop` is cancelled. Keys that were [put off](WorkQueue::add_last) are reconciled for
 /// [`Limits::owed`] after that. Waits for running reconciles.
 ///
-/// A key is never reconciled twice at the same time. Log lines of a reconcile are in a span that names controller, object and
-/// the number of the pass. Reconciles that wrote something or failed are logged at info or warn
+/// A key is never reconciled twice at the same time. Log lines of a reconcile are in a span that names controller, object, the
+/// number of the pass and the [cause](WorkQueue::cause). Reconciles that wrote something or failed are logged at info or warn
 /// level, all others at debug level.
 pub async fn run<K, R, F, E>(
     queue: Arc<WorkQueue<K>>,
@@ -94,14 +94,15 @@ pub async fn run<K, R, F, E>(
     let mut passes = 0_u64;
     let mut begin = |running: &mut JoinSet<()>, key: K| {
         passes += 1;
+        let cause = queue.cause(&key).unwrap_or_default();
         // Of the highest level, so that no level of the log leaves it out.
-        let span = tracing::error_span!("reconcile", controller = %metrics.controller, object = %key, pass = passes);
+        let span = tracing::error_span!("reconcile", controller = %metrics.controller, object = %key, pass = passes, cause = &*cause);
         // A panic before the first await becomes one of the pass. Here it would end the operator.
         let begun = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| reconcile(key.clone()))));
         let work = async { begun.unwrap_or_else(|panic| resume_unwind(panic)).await };
         // Boxed: each function around it would hold its own copy of this large future.
         let pass = Box::pin(attempt(limits.time, work).instrument(span));
-        running.spawn(one(Arc::clone(&queue), key, metrics.clone(), pass));
+        running.spawn(one(Arc::clone(&queue), key, cause, metrics.clone(), pass));
     };
     loop {
         if running.len() >= limit {
@@ -158,7 +159,7 @@ where
     }
 }
 
-async fn one<K, F>(queue: Arc<WorkQueue<K>>, key: K, metrics: WorkerMetrics, pass: F)
+async fn one<K, F>(queue: Arc<WorkQueue<K>>, key: K, cause: Cause, metrics: WorkerMetrics, pass: F)
 where
     K: QueueKey + Display,
     F: Future<Output = Result<Done, Ended>>,
@@ -186,9 +187,9 @@ where
             }
             let Done { writes, outcome, .. } = done;
             if writes > 0 {
-                tracing::info!(object = %key, %outcome, writes, duration_ms, "reconciled");
+                tracing::info!(object = %key, %cause, %outcome, writes, duration_ms, "reconciled");
             } else {
-                tracing::debug!(object = %key, %outcome, writes, duration_ms, "reconciled");
+                tracing::debug!(object = %key, %cause, %outcome, writes, duration_ms, "reconciled");
             }
             return;
         }
@@ -209,7 +210,7 @@ where
     metrics.errors.inc();
     let retry = queue.failed_for(&key, wait);
     let retry_ms = u64::try_from(retry.as_millis()).unwrap_or(u64::MAX);
-    tracing::warn!(object = %key, %error, duration_ms, retry_ms, "reconcile failed");
+    tracing::warn!(object = %key, %cause, %error, duration_ms, retry_ms, "reconcile failed");
 }
 
 /// The text of a panic.

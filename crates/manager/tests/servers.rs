@@ -458,7 +458,7 @@ async fn a_manager_that_stops_answers_requests_for_admission_first() {
         leader_elect: false,
         ..Default::default()
     };
-    let mut manager = Manager::builder("greeter")
+    let manager = Manager::builder("greeter")
         .client(client.clone())
         .options(options)
         .stop(stop.clone())

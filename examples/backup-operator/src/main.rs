@@ -57,7 +57,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let builder = Manager::builder("backup-operator")
         .options(flags.manager)
         .log_level(level);
-    let mut manager = builder.start().await?;
+    let manager = builder.start().await?;
     let webhooks = Webhooks::new(manager.metrics())
         .validating("/validate", validate)
         .converting("/convert", convert);

@@ -13,7 +13,7 @@ struct Flags {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Flags::parse().manager;
     let level = log::init(&options)?;
-    let mut manager = Manager::builder(NAME).options(options).log_level(level).start().await?;
+    let manager = Manager::builder(NAME).options(options).log_level(level).start().await?;
     manager.add(controller());
     Ok(manager.run().await?)
 }

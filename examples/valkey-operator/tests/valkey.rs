@@ -66,7 +66,7 @@ impl World {
         };
         let stop = CancellationToken::new();
         let operator = proxy.client(plane.kubeconfig()).await.unwrap();
-        let mut manager = Manager::builder(NAME)
+        let manager = Manager::builder(NAME)
             .client(operator)
             .options(options)
             .stop(stop.clone())

@@ -255,7 +255,7 @@ async fn here(lab: &Lab) -> Subject {
     };
     let stop = CancellationToken::new();
     let manager = Manager::builder(NAME).client(lab.client.clone());
-    let mut manager = manager.options(options).stop(stop.clone()).start().await.unwrap();
+    let manager = manager.options(options).stop(stop.clone()).start().await.unwrap();
     let why = "part of the drill";
     manager.add(
         Controller::new("memcached", Panicking)

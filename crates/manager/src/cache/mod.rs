@@ -130,7 +130,7 @@ impl<T> Cache<T> {
     /// use kube::ResourceExt as _;
     /// use kube_manager::{Manager, ObjectKey, worker::Done};
     ///
-    /// fn set_up(manager: &mut Manager) {
+    /// fn set_up(manager: &Manager) {
     ///     let pods = manager.controller::<Pod>("pod");
     ///     let by_secret = pods.cache().index(|pod: &Pod| {
     ///         let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());

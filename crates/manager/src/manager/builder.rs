@@ -1,5 +1,5 @@
 //! Settings of a manager, and its start.
-use std::{collections::BTreeMap, time::Duration};
+use std::{sync::Mutex, time::Duration};
 
 use kube::{
     Client, Config,
@@ -8,7 +8,7 @@ use kube::{
 use kube_grants::{Grant, Scope};
 use tokio::task::JoinSet;
 
-use super::{Error, Manager, Work};
+use super::{Error, Manager, Setup, Work};
 #[cfg(feature = "tls")]
 use crate::{
     certificates::Certificates,
@@ -22,6 +22,7 @@ use crate::{
     options::Options,
     probes::{Readiness, Routes, Server},
     shutdown::{self, CancellationToken},
+    tenure::Tenure,
     transport,
     worker::Limits,
 };
@@ -122,10 +123,12 @@ impl Builder {
             Some(stop) => stop.clone(),
             None => shutdown::on_signal().map_err(Error::Signals)?,
         };
-        let client = match &self.client {
+        let tenure = Tenure::default();
+        let unguarded = match &self.client {
             Some(client) => client.clone(),
-            None => self.connect().await?,
+            None => self.connect(&tenure).await?,
         };
+        let client = tenure.guard(unguarded.clone());
         let readiness = Readiness::default();
         let servers = self.serve(&client, &readiness).await?;
         let options = self.options;
@@ -159,6 +162,8 @@ impl Builder {
         }
         Ok(Manager {
             client,
+            unguarded,
+            tenure,
             metrics: self.metrics,
             readiness,
             namespaces: options.watch_namespace,
@@ -168,10 +173,6 @@ impl Builder {
             publishing: tokio::spawn(publishing),
             published,
             lease,
-            grants,
-            check_first: false,
-            reconcilers: BTreeMap::new(),
-            misuse: None,
             limits: Limits {
                 concurrency: usize::from(options.max_concurrent_reconciles),
                 time: self.reconcile,
@@ -181,19 +182,19 @@ impl Builder {
             drain,
             closing: stop.child_token(),
             stop,
-            watches: JoinSet::new(),
-            servers,
-            webhooks: JoinSet::new(),
-            gates: BTreeMap::new(),
-            beside,
-            workers: Vec::new(),
+            setup: Mutex::new(Setup {
+                grants,
+                servers,
+                beside,
+                ..Setup::default()
+            }),
             #[cfg(feature = "olm")]
             rollouts,
         })
     }
 
     /// A client with time limits for the configured cluster.
-    async fn connect(&self) -> Result<Client, Error> {
+    async fn connect(&self, tenure: &Tenure) -> Result<Client, Error> {
         let mut config = match &self.options.kubeconfig {
             None => Config::infer()
                 .await
@@ -218,7 +219,7 @@ impl Builder {
             .authority()
             .map(ToString::to_string)
             .unwrap_or_default();
-        let client = connection::client(config).map_err(|source| Error::Client {
+        let client = connection::client_within(config, tenure).map_err(|source| Error::Client {
             server: server.clone(),
             source: Box::new(source),
         })?;

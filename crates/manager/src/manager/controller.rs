@@ -10,6 +10,7 @@ use crate::{
     ObjectKey,
     backoff::Backoff,
     cache::{Cache, Change},
+    cause::{self, Cause, Seen},
     follow::{guarded, metadata},
     queue::WorkQueue,
     worker::{Done, Failure, Limits},
@@ -38,7 +39,7 @@ pub(crate) fn paged(config: watcher::Config) -> watcher::Config {
 /// object is never reconciled twice at the same time.
 #[must_use = "nothing is reconciled without `run`"]
 pub struct Controller<'a, K> {
-    manager: &'a mut Manager,
+    manager: &'a Manager,
     name: String,
     config: watcher::Config,
     cache: Cache<K>,
@@ -52,7 +53,7 @@ type Relevant<K> = Arc<dyn Fn(&Change<K>) -> bool + Send + Sync>;
 
 impl Manager {
     /// A controller for the objects of kind `K`. `name` is its name in metrics and in the log.
-    pub fn controller<K>(&mut self, name: &str) -> Controller<'_, K>
+    pub fn controller<K>(&self, name: &str) -> Controller<'_, K>
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
         K::Scope: Scope,
@@ -90,7 +91,7 @@ where
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Node;
     /// # use kube_manager::{Manager, worker::Done};
-    /// # fn set_up(manager: &mut Manager) {
+    /// # fn set_up(manager: &Manager) {
     /// manager
     ///     .controller::<Node>("node")
     ///     .when(|change| match (&change.before, &change.after) {
@@ -176,16 +177,17 @@ where
         cache: &Cache<Related>,
         config: watcher::Config,
         project: impl Fn(&[u8]) -> serde_json::Result<Option<Related>> + Clone + Send + Sync + 'static,
-        add: fn(&WorkQueue<ObjectKey>, ObjectKey, bool),
+        add: fn(&WorkQueue<ObjectKey>, ObjectKey, bool, Cause),
     ) -> Self
     where
         C: Resource<DynamicType = ()> + 'static,
         C::Scope: Scope,
     {
         let queue = Arc::clone(&self.queue);
-        let changed = move |_: &ObjectKey, change: Change<Related>| {
+        let changed = move |changed: &ObjectKey, change: Change<Related>| {
+            let cause = || cause::other(&C::kind(&()), changed, change.before.is_none(), change.after.is_none());
             for key in affected(&change) {
-                add(&queue, key, change.listed);
+                add(&queue, key, change.listed, cause());
             }
         };
         // Objects that concern no other object need no memory. The cache keeps the previously concerned objects.
@@ -217,7 +219,9 @@ where
         let keys = Arc::clone(&queue);
         let changed = move |key: &ObjectKey, change: Change<K>| {
             if relevant(&change) {
-                add(&keys, key.clone(), change.listed);
+                let seen = |side: &Option<Arc<K>>| side.as_ref().map(|object| Seen::of(object.meta()));
+                let cause = cause::object(seen(&change.before), seen(&change.after), change.listed);
+                add(&keys, key.clone(), change.listed, cause);
             }
         };
         // One object that this version cannot read does not stop the others.
@@ -246,11 +250,11 @@ where
     }
 }
 
-pub(super) fn add(queue: &WorkQueue<ObjectKey>, key: ObjectKey, listed: bool) {
+pub(super) fn add(queue: &WorkQueue<ObjectKey>, key: ObjectKey, listed: bool, cause: Cause) {
     if listed {
         queue.add_listed(key);
     } else {
-        queue.add(key);
+        queue.add_because(key, cause);
     }
 }
 
@@ -262,10 +266,10 @@ const OWNED: Backoff = Backoff {
     jitter: 0.5,
 };
 
-pub(crate) fn add_owner(queue: &WorkQueue<ObjectKey>, key: ObjectKey, listed: bool) {
+pub(crate) fn add_owner(queue: &WorkQueue<ObjectKey>, key: ObjectKey, listed: bool, cause: Cause) {
     match queue.failures(&key) {
-        0 => add(queue, key, listed),
-        failures => queue.add_after(key, OWNED.delay(failures)),
+        0 => add(queue, key, listed, cause),
+        failures => queue.add_after_because(key, OWNED.delay(failures), cause),
     }
 }
 

@@ -132,7 +132,7 @@ async fn a_failing_pass_is_not_begun_anew_by_its_own_write() {
                     queue.failed(&key);
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
-                add_owner(&queue, key.clone(), false);
+                add_owner(&queue, key.clone(), false, "a test".into());
                 if !late {
                     queue.failed(&key);
                 }
@@ -154,11 +154,11 @@ async fn a_change_of_an_owned_object_is_not_lost_after_failures() {
         queue.failed(&key);
     }
     queue.next().await.unwrap();
-    add_owner(&queue, key.clone(), false);
+    add_owner(&queue, key.clone(), false, "a test".into());
     queue.succeeded(&key);
     let again = tokio::time::timeout(Duration::from_secs(30), queue.next()).await;
     assert_eq!(again, Ok(Some(key.clone())));
     queue.succeeded(&key);
-    add_owner(&queue, key.clone(), false);
+    add_owner(&queue, key.clone(), false, "a test".into());
     assert_eq!(queue.len(), 1, "at once, after a success");
 }

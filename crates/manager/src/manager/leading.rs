@@ -1,5 +1,9 @@
 //! From filled caches through leadership to the end.
-use std::{future::Future, time::Duration};
+use std::{
+    future::{Future, poll_fn},
+    task::Poll,
+    time::Duration,
+};
 
 use futures::future::{join_all, pending};
 use kube::Client;
@@ -10,6 +14,7 @@ use crate::{
     metrics::Metrics,
     probes::Readiness,
     shutdown::CancellationToken,
+    tenure::Tenure,
 };
 
 /// Time for releasing the lease.
@@ -24,6 +29,7 @@ const REMIND: u32 = 30;
 /// A replica that takes part in the election when its caches are filled.
 pub(super) struct Candidate {
     pub(super) client: Client,
+    pub(super) tenure: Tenure,
     pub(super) lease: Option<Config>,
     pub(super) readiness: Readiness,
     pub(super) metrics: Metrics,
@@ -67,7 +73,8 @@ impl Candidate {
             return Ok(());
         };
         let leading = self.metrics.leading(&config.name);
-        let mut election = Election::new(config.clone(), ApiStore::new(self.client.clone(), config));
+        let store = ApiStore::new(self.client.clone(), config);
+        let mut election = Election::new(config.clone(), store).within(self.tenure.clone());
         tokio::select! {
             biased;
             () = self.stop.cancelled() => {
@@ -79,6 +86,11 @@ impl Candidate {
         leading.set(1);
         let result = tokio::select! {
             biased;
+            // Timers of a process that was stopped are late.
+            () = over(&self.tenure) => {
+                tracing::error!(lease = %config.name, "lost the lease: not renewed in time");
+                Err(Error::LeadershipLost)
+            }
             // Hold the lease while the last reconciles finish.
             () = self.drain(work) => Ok(()),
             () = election.hold() => Err(Error::LeadershipLost),
@@ -101,6 +113,15 @@ impl Candidate {
             () = too_late => tracing::warn!("some reconciles did not finish in time"),
         }
     }
+}
+
+/// Ends when it is polled after the end of `tenure`. Nothing wakes it.
+async fn over(tenure: &Tenure) {
+    poll_fn(|_| match tenure.is_over() {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    })
+    .await;
 }
 
 async fn release(election: &mut Election<ApiStore>) {

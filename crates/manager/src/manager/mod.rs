@@ -12,7 +12,7 @@
 //! # #[kube(group = "example.com", version = "v1", kind = "Greeting", namespaced)]
 //! # struct GreetingSpec { name: String }
 //! # async fn run() -> Result<(), kube_manager::manager::Error> {
-//! let mut manager = Manager::builder("greeter").start().await?;
+//! let manager = Manager::builder("greeter").start().await?;
 //! let client = manager.client();
 //! manager
 //!     .controller::<Greeting>("greeting")
@@ -47,7 +47,13 @@ mod reconciler;
 mod scope;
 
 use std::{
-    collections::BTreeMap, convert::Infallible, fmt::Debug, future::Future, pin::Pin, sync::Arc, time::Duration,
+    collections::BTreeMap,
+    convert::Infallible,
+    fmt::Debug,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -78,6 +84,7 @@ use crate::{
     probes::{BindError, Readiness},
     queue::{QueueKey, WorkQueue},
     shutdown::CancellationToken,
+    tenure::Tenure,
     transport::Pulse,
     worker::{self, Done, Failure, Limits},
 };
@@ -157,6 +164,9 @@ type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 #[must_use = "nothing is reconciled before `run`"]
 pub struct Manager {
     client: Client,
+    /// For the Lease, which another replica may own.
+    unguarded: Client,
+    tenure: Tenure,
     metrics: Metrics,
     readiness: Readiness,
     namespaces: Namespaces,
@@ -168,6 +178,20 @@ pub struct Manager {
     published: CancellationToken,
     /// The Lease, unless there is no election.
     lease: Option<lease::Config>,
+    limits: Limits,
+    drain: Duration,
+    stop: CancellationToken,
+    /// Webhooks are to end. Cancelled by `stop` too.
+    closing: CancellationToken,
+    setup: Mutex<Setup>,
+    #[cfg(feature = "olm")]
+    rollouts: crate::olm::Rollouts,
+}
+
+/// All that an operator adds between the start and [`Manager::run`]. Behind a lock, so that a controller that is not complete
+/// prevents no other call.
+#[derive(Default)]
+struct Setup {
     grants: Vec<Grant>,
     /// Reconciles wait for the check of the permissions.
     check_first: bool,
@@ -175,11 +199,6 @@ pub struct Manager {
     reconcilers: BTreeMap<(String, String), String>,
     /// Why the manager cannot run.
     misuse: Option<Error>,
-    limits: Limits,
-    drain: Duration,
-    stop: CancellationToken,
-    /// Webhooks are to end. Cancelled by `stop` too.
-    closing: CancellationToken,
     watches: JoinSet<()>,
     servers: JoinSet<()>,
     /// Servers whose requests are answered before the end.
@@ -189,8 +208,15 @@ pub struct Manager {
     /// Tasks that begin with the leadership, in this order.
     beside: Vec<Work>,
     workers: Vec<Work>,
-    #[cfg(feature = "olm")]
-    rollouts: crate::olm::Rollouts,
+}
+
+impl Setup {
+    /// Two watches of one kind have different gates.
+    fn gate_name(&mut self, name: String) -> String {
+        let used = self.gates.entry(name.clone()).or_insert(0);
+        *used += 1;
+        if *used == 1 { name } else { format!("{name}-{used}") }
+    }
 }
 
 impl Manager {
@@ -250,7 +276,7 @@ impl Manager {
     /// is not ready before the cache is filled.
     ///
     /// [`controller`](Self::controller) does this for the common case.
-    pub fn watch<K, T, P, C>(&mut self, cache: &Cache<T>, config: watcher::Config, project: P, changed: C)
+    pub fn watch<K, T, P, C>(&self, cache: &Cache<T>, config: watcher::Config, project: P, changed: C)
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + 'static,
         K::Scope: Scope,
@@ -263,7 +289,7 @@ impl Manager {
     }
 
     /// As [`watch`](Self::watch), with a projection that reads the JSON of an object. Its error is a failure of the watch.
-    pub(crate) fn watch_text<K, T, P, C>(&mut self, cache: &Cache<T>, config: watcher::Config, project: P, changed: C)
+    pub(crate) fn watch_text<K, T, P, C>(&self, cache: &Cache<T>, config: watcher::Config, project: P, changed: C)
     where
         K: Resource<DynamicType = ()> + 'static,
         K::Scope: Scope,
@@ -277,11 +303,11 @@ impl Manager {
             let api = K::Scope::api::<K>(pulse.client(self.client.clone()), scope.as_deref());
             let gate = match &scope {
                 None => {
-                    let name = self.gate_name(format!("watch-{resource}"));
+                    let name = self.setup().gate_name(format!("watch-{resource}"));
                     self.readiness.gate(name)
                 }
                 Some(namespace) => {
-                    let name = self.gate_name(format!("watch-{resource}-in-{namespace}"));
+                    let name = self.setup().gate_name(format!("watch-{resource}-in-{namespace}"));
                     self.readiness.gate_in(name, namespace)
                 }
             };
@@ -296,15 +322,13 @@ impl Manager {
                 gate: gate.following(pulse),
                 source,
             };
-            self.watches.spawn(follow.run_text(api, config.clone()));
+            self.setup().watches.spawn(follow.run_text(api, config.clone()));
         }
     }
 
-    /// Two watches of one kind have different gates.
-    fn gate_name(&mut self, name: String) -> String {
-        let used = self.gates.entry(name.clone()).or_insert(0);
-        *used += 1;
-        if *used == 1 { name } else { format!("{name}-{used}") }
+    /// A poisoned lock is safe to use: nothing is half added.
+    fn setup(&self) -> MutexGuard<'_, Setup> {
+        self.setup.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An empty queue with metrics. Where several namespaces are watched, one occupies at most three quarters of the workers:
@@ -323,7 +347,7 @@ impl Manager {
 
     /// Reconciles the keys of `queue` while this replica leads. [`controller`](Self::controller) does this for the common
     /// case.
-    pub fn work<K, R, F, E>(&mut self, controller: &str, queue: Arc<WorkQueue<K>>, reconcile: R)
+    pub fn work<K, R, F, E>(&self, controller: &str, queue: Arc<WorkQueue<K>>, reconcile: R)
     where
         K: QueueKey + std::fmt::Display + Send + Sync + 'static,
         R: Fn(K) -> F + Send + Sync + 'static,
@@ -333,7 +357,7 @@ impl Manager {
         self.work_within(controller, queue, self.limits, reconcile);
     }
 
-    fn work_within<K, R, F, E>(&mut self, controller: &str, queue: Arc<WorkQueue<K>>, limits: Limits, reconcile: R)
+    fn work_within<K, R, F, E>(&self, controller: &str, queue: Arc<WorkQueue<K>>, limits: Limits, reconcile: R)
     where
         K: QueueKey + std::fmt::Display + Send + Sync + 'static,
         R: Fn(K) -> F + Send + Sync + 'static,
@@ -341,15 +365,26 @@ impl Manager {
         E: Failure + Send + 'static,
     {
         let (metrics, stop) = (self.metrics.workers(controller), self.stop.clone());
+        let (reconcile, tenure) = (Arc::new(reconcile), self.tenure.clone());
+        let reconcile = move |key: K| {
+            let (reconcile, tenure) = (Arc::clone(&reconcile), tenure.clone());
+            async move {
+                if tenure.is_over() {
+                    // The manager is about to end with the error.
+                    std::future::pending::<()>().await;
+                }
+                reconcile(key).await
+            }
+        };
         metrics.limit.set(i64::try_from(limits.concurrency).unwrap_or(i64::MAX));
         let work = worker::run(queue, limits, metrics, stop, reconcile);
-        self.workers.push(Box::pin(work));
+        self.setup().workers.push(Box::pin(work));
     }
 
     /// Runs `work` from the beginning of the leadership until the last reconcile has finished. The code before its first
     /// `await` that waits runs before any reconcile. It may end earlier.
-    pub fn while_leading(&mut self, work: impl Future<Output = ()> + Send + 'static) {
-        self.beside.push(Box::pin(work));
+    pub fn while_leading(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.setup().beside.push(Box::pin(work));
     }
 
     /// Serves webhooks from now on, on standby replicas too: `options` say where and with which certificate. Without
@@ -359,7 +394,7 @@ impl Manager {
     /// When there is no certificate, or the port is in use.
     #[cfg(feature = "webhooks")]
     pub async fn serve_webhooks(
-        &mut self,
+        &self,
         webhooks: crate::webhooks::Webhooks,
         options: &crate::webhooks::Options,
     ) -> Result<(), crate::webhooks::Error> {
@@ -372,9 +407,11 @@ impl Manager {
             tracing::info!(server = "webhooks", %address, "listening");
         }
         let closing = self.closing.clone();
-        self.webhooks
+        let mut setup = self.setup();
+        setup
+            .webhooks
             .spawn(async move { server.serve_until(closing.cancelled()).await });
-        self.servers.spawn(certificates.follow());
+        setup.servers.spawn(certificates.follow());
         Ok(())
     }
 
@@ -385,6 +422,8 @@ impl Manager {
     pub async fn run(self) -> Result<(), Error> {
         let Self {
             client,
+            unguarded,
+            tenure,
             metrics,
             readiness,
             namespaces,
@@ -393,19 +432,23 @@ impl Manager {
             mut publishing,
             published,
             lease,
-            grants,
-            check_first,
             drain,
             stop,
             closing,
+            setup,
+            ..
+        } = self;
+        let Setup {
+            grants,
+            check_first,
+            misuse,
             mut watches,
             mut servers,
             mut webhooks,
             beside,
             workers,
-            misuse,
             ..
-        } = self;
+        } = setup.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(misuse) = misuse {
             return Err(misuse);
         }
@@ -443,7 +486,8 @@ impl Manager {
             }
         };
         let candidate = leading::Candidate {
-            client,
+            client: unguarded,
+            tenure,
             lease,
             readiness: readiness.clone(),
             metrics,

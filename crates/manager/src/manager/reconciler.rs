@@ -9,6 +9,7 @@ use crate::{
     ObjectKey,
     apply::Applier,
     cache::{Cache, Change},
+    cause,
     compressed::Dictionary,
     explain,
     follow::{guarded, metadata},
@@ -31,25 +32,27 @@ use kube::{
 
 impl Manager {
     /// Starts a controller. Its permissions are checked before the first reconcile: each missing one is logged with the reason for it.
-    pub fn add<R: Reconciler>(&mut self, controller: reconcile::Controller<R>) {
+    pub fn add<R: Reconciler>(&self, controller: reconcile::Controller<R>) {
         let parts = controller.into_parts();
         let limits = parts.limits(self.limits);
-        self.check_first = true;
-        self.grants.extend(parts.grants.iter().cloned());
         let queue: Arc<WorkQueue<ObjectKey>> = self.queue(&parts.name);
         let field_manager = parts
             .field_manager
             .unwrap_or_else(|| self.events.controller().to_owned());
         let kind = format!("{}.{}", R::Object::kind(&()), R::Object::group(&()));
         let known = (kind.clone(), field_manager.clone());
-        if let Some(first) = self.reconcilers.insert(known, parts.name.clone()) {
-            self.misuse = Some(Error::SameFieldManager {
+        let mut setup = self.setup();
+        setup.check_first = true;
+        setup.grants.extend(parts.grants.iter().cloned());
+        if let Some(first) = setup.reconcilers.insert(known, parts.name.clone()) {
+            setup.misuse = Some(Error::SameFieldManager {
                 first,
                 second: parts.name.clone(),
                 kind,
                 manager: field_manager.clone(),
             });
         }
+        drop(setup);
         let applier = Arc::new(Applier::new(self.client(), field_manager.clone()));
         let forgetting = Arc::clone(&applier);
         let starting = Starting {
@@ -83,11 +86,12 @@ impl Manager {
                 if change.after.is_none() {
                     read.forget(key);
                 }
+                let cause = || cause::other("Secret", key, change.before.is_none(), change.after.is_none());
                 if change.before != change.after {
                     by_secret
                         .keys(key)
                         .into_iter()
-                        .for_each(|object| add(&queue, object, change.listed));
+                        .for_each(|object| add(&queue, object, change.listed, cause()));
                 }
             };
             let config = paged(watcher::Config::default());
@@ -155,7 +159,9 @@ impl Manager {
                 None => reconcile::is_relevant(&change),
             };
             if is_relevant || !is_own && reconcile::lost_status(&change) {
-                add(&keys, key.clone(), change.listed);
+                let seen = |side: &Option<Arc<CachedObject<_>>>| side.as_ref().map(|object| object.seen);
+                let cause = cause::object(seen(&change.before), seen(&change.after), change.listed);
+                add(&keys, key.clone(), change.listed, cause);
             }
         };
         objects.count_unreadable(self.metrics().unreadable(&R::Object::plural(&())));
@@ -177,7 +183,7 @@ impl Manager {
                     _ => explain::mismatch(&invalid.error),
                 };
                 noting.unreadable.note(&key, &invalid.metadata, error);
-                keys.add(key);
+                keys.add_because(key, cause::UNREADABLE);
             }
             let object = reader.readable(guard);
             Ok(object.map(|object| projection.project(&object, text)))
@@ -189,7 +195,7 @@ impl Manager {
             let namespaced = <R::Object as Resource>::Scope::NAMESPACED;
             let is_synced = !namespaced || readiness.is_synced_in(&key.namespace);
             // A deletion needs no more than the object.
-            let is_deleted = |object: &Arc<CachedObject<R::Object>>| object.is_deleting;
+            let is_deleted = |object: &Arc<CachedObject<R::Object>>| object.seen.is_deleting;
             let object = objects.get(&key).filter(|object| is_synced || is_deleted(object));
             let object = object.and_then(|object| object.read());
             let (reconciler, shared, objects) = (Arc::clone(&reconciler), Arc::clone(&shared), objects.clone());
@@ -213,7 +219,7 @@ impl Manager {
 
     /// Reconciles the objects whose keys `map` returns when an object of kind `C` changes.
     pub(crate) fn watch_related<C: Object>(
-        &mut self,
+        &self,
         config: watcher::Config,
         queue: &Arc<WorkQueue<ObjectKey>>,
         map: impl Fn(&C) -> Vec<ObjectKey> + Clone + Send + Sync + 'static,
@@ -229,10 +235,11 @@ impl Manager {
             Ok((!related.keys.is_empty()).then_some(related))
         };
         let queue = Arc::clone(queue);
-        let changed = move |_: &ObjectKey, change: Change<Related>| {
+        let changed = move |changed: &ObjectKey, change: Change<Related>| {
+            let cause = || cause::other(&C::kind(&()), changed, change.before.is_none(), change.after.is_none());
             affected(&change)
                 .into_iter()
-                .for_each(|key| add(&queue, key, change.listed));
+                .for_each(|key| add(&queue, key, change.listed, cause()));
         };
         self.watch_text::<C, _, _, _>(&cache, paged(config), project, changed);
     }
@@ -244,5 +251,6 @@ async fn open(slots: Arc<Slots>, queue: Arc<WorkQueue<ObjectKey>>) {
     while !queue.caught_up() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    slots.open().into_iter().for_each(|key| queue.add(key));
+    let waiting = slots.open().into_iter();
+    waiting.for_each(|key| queue.add_because(key, cause::SLOT));
 }

@@ -22,7 +22,7 @@ async fn manager(namespaces: &str) -> Manager {
 
 /// How many objects of `namespace` are reconciled at the same time.
 async fn at_a_time(watched: &str, namespace: &str) -> i64 {
-    let mut manager = manager(watched).await;
+    let manager = manager(watched).await;
     let queue = manager.queue::<ObjectKey>("test");
     for name in 0..20 {
         queue.add(ObjectKey::new(namespace, name.to_string()));
@@ -30,7 +30,11 @@ async fn at_a_time(watched: &str, namespace: &str) -> i64 {
     manager.work("test", queue, |_| pending::<Result<Done, String>>());
     let metrics = manager.metrics.workers("test");
     let stop = manager.stop();
-    let work = tokio::spawn(leading::together(Vec::new(), manager.workers, stop.clone()));
+    let work = tokio::spawn(leading::together(
+        Vec::new(),
+        std::mem::take(&mut manager.setup().workers),
+        stop.clone(),
+    ));
     tokio::time::sleep(Duration::from_secs(1)).await;
     let active = metrics.active.get();
     stop.cancel();

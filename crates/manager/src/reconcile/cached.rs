@@ -13,6 +13,7 @@ use super::Object;
 use crate::{
     ObjectKey,
     cache::{Change, digest},
+    cause::Seen,
     compressed::{Compressed, Dictionary},
     manager::significant,
     samples::ObjectSample,
@@ -25,7 +26,7 @@ pub struct CachedObject<K> {
     uid: u64,
     /// A digest of its resource version.
     pub version: u64,
-    pub is_deleting: bool,
+    pub seen: Seen,
     /// A digest of everything but the status.
     content: u64,
     /// A digest of the status fields that the operator owns.
@@ -116,7 +117,7 @@ impl<K: Object> Projection<K> {
             text: self.dictionary.compress(text),
             uid: digest(meta.uid.as_deref()),
             version: digest(meta.resource_version.as_deref()),
-            is_deleting: meta.deletion_timestamp.is_some(),
+            seen: Seen::of(meta),
             content: json_digest(&significant(meta)),
             status_fields: self.status_fields(meta),
             references: names.into_iter().map(|name| ObjectKey::new(namespace, name)).collect(),

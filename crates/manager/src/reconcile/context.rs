@@ -423,7 +423,7 @@ impl<K: Object> Context<K> {
         let meta = self.object.meta();
         let now = shared.objects.get(&ObjectKey::of(self.object.as_ref()));
         let same = now.as_ref().is_some_and(|now| now.is(&self.object));
-        let deleting = now.is_some_and(|now| now.is_deleting);
+        let deleting = now.is_some_and(|now| now.seen.is_deleting);
         if same && (!deleting || meta.deletion_timestamp.is_some()) {
             return Ok(());
         }

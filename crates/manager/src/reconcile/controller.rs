@@ -18,6 +18,7 @@ use super::{
 use crate::{
     Manager, ObjectKey,
     cache::Change,
+    cause,
     follow::guarded,
     manager::{Scope as _, add_owner, paged},
     queue::WorkQueue,
@@ -70,10 +71,9 @@ pub struct Controller<R: Reconciler> {
 }
 
 /// Starts the watch of an owned kind.
-type Owned = Box<dyn FnOnce(&mut Manager, &Starting) -> (TypeId, Arc<Store>) + Send>;
-type Watched = Box<dyn FnOnce(&mut Manager, &Arc<WorkQueue<ObjectKey>>) + Send>;
-type Observing =
-    Box<dyn FnOnce(&mut Manager, &Arc<WorkQueue<ObjectKey>>) -> (TypeId, Arc<dyn Any + Send + Sync>) + Send>;
+type Owned = Box<dyn FnOnce(&Manager, &Starting) -> (TypeId, Arc<Store>) + Send>;
+type Watched = Box<dyn FnOnce(&Manager, &Arc<WorkQueue<ObjectKey>>) + Send>;
+type Observing = Box<dyn FnOnce(&Manager, &Arc<WorkQueue<ObjectKey>>) -> (TypeId, Arc<dyn Any + Send + Sync>) + Send>;
 type Relevant<K> = Arc<dyn Fn(&Change<K>) -> bool + Send + Sync>;
 
 /// Name and description of a metric, and its sample for an object.
@@ -235,7 +235,7 @@ impl<R: Reconciler> Controller<R> {
                 let projection = object.and_then(|object| project(&object));
                 Ok(projection.map(|(key, projection)| (key, Arc::new(projection))))
             };
-            let changed = move |_: &ObjectKey, change: Change<Entry<T>>| {
+            let changed = move |changed: &ObjectKey, change: Change<Entry<T>>| {
                 if change.before == change.after {
                     return;
                 }
@@ -243,7 +243,8 @@ impl<R: Reconciler> Controller<R> {
                 let mut objects: Vec<ObjectKey> = sides.map(|entry| entry.0.clone()).collect();
                 objects.dedup();
                 for object in objects {
-                    add_owner(&queue, object, change.listed);
+                    let cause = cause::other(&C::kind(&()), changed, change.before.is_none(), change.after.is_none());
+                    add_owner(&queue, object, change.listed, cause);
                 }
             };
             manager.watch_text::<C, _, _, _>(&observed.cache, paged(config), project, changed);

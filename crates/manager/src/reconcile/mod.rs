@@ -36,7 +36,7 @@
 //! }
 //!
 //! # async fn run() -> Result<(), kube_manager::manager::Error> {
-//! let mut manager = Manager::builder("greeter").start().await?;
+//! let manager = Manager::builder("greeter").start().await?;
 //! manager.add(controller());
 //! manager.run().await
 //! # }

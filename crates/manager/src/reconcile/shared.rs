@@ -28,6 +28,7 @@ use crate::{
     ObjectKey,
     apply::Applier,
     cache::Cache,
+    cause,
     events::{Event, Publisher, Severity},
     manager::Scope as _,
     queue::WorkQueue,
@@ -73,7 +74,8 @@ impl<K: Object> Shared<K> {
 
     /// Reconciles objects that may begin their rollout.
     pub fn wake(&self, keys: Vec<ObjectKey>) {
-        keys.into_iter().for_each(|key| self.queue.add(key));
+        keys.into_iter()
+            .for_each(|key| self.queue.add_because(key, cause::SLOT));
     }
 
     /// Forgets an object that was deleted or is being deleted.

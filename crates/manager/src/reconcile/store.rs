@@ -20,6 +20,7 @@ use super::{Error, Object, written::OwnWrites};
 use crate::{
     ObjectKey,
     cache::{Cache, Change, Index, digest},
+    cause,
     compressed::{Compressed, Dictionary},
     manager::{Scope as _, add_owner},
     queue::WorkQueue,
@@ -211,7 +212,13 @@ impl Store {
             .collect();
         owners.dedup();
         for owner in owners {
-            add_owner(queue, owner, change.listed);
+            let cause = cause::other(
+                &self.resource.kind,
+                key,
+                change.before.is_none(),
+                change.after.is_none(),
+            );
+            add_owner(queue, owner, change.listed, cause);
         }
     }
 }

@@ -12,7 +12,7 @@ use kube::{
     runtime::wait,
 };
 
-use crate::{ObjectKey, queue::WorkQueue};
+use crate::{ObjectKey, cause, queue::WorkQueue};
 
 /// At most this many are watched at the same time. The reconciles that need the others are retried.
 const MOST: usize = 64;
@@ -47,13 +47,14 @@ impl TakenNames {
             "" => Api::all_with(client.clone(), resource),
             namespace => Api::namespaced_with(client.clone(), namespace, resource),
         };
-        let (taken, queue, name) = (self.clone(), Arc::clone(queue), key.name.clone());
+        let (taken, queue, kind, key) = (self.clone(), Arc::clone(queue), resource.kind.clone(), key.clone());
         tokio::spawn(async move {
             let is_deleted = |object: Option<&DynamicObject>| object.is_none();
-            let deleted = tokio::time::timeout(LIMIT, wait::await_condition(objects, &name, is_deleted)).await;
+            let deleted = tokio::time::timeout(LIMIT, wait::await_condition(objects, &key.name, is_deleted)).await;
             taken.change(|all| all.remove(&entry));
             if matches!(deleted, Ok(Ok(_))) {
-                queue.add(owner);
+                let cause = cause::other(&kind, &key, false, true);
+                queue.add_because(owner, cause);
             }
         });
     }

@@ -28,7 +28,8 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use kube_manager::{
-    Manager,
+    Manager, ObjectKey,
+    cache::Cache,
     manager::{Builder, Error},
     options::Options,
     shutdown::CancellationToken,
@@ -102,8 +103,8 @@ fn builder(client: &Client, options: Options) -> (Builder, CancellationToken) {
 /// The operator of the example, and what stops it.
 async fn greeter(client: &Client, options: Options) -> (JoinHandle<Result<(), Error>>, CancellationToken) {
     let (builder, stop) = builder(client, options);
-    let mut manager = builder.start().await.unwrap();
-    greeter::set_up(&mut manager);
+    let manager = builder.start().await.unwrap();
+    greeter::set_up(&manager);
     (tokio::spawn(manager.run()), stop)
 }
 
@@ -189,12 +190,50 @@ async fn a_standby_takes_over_when_the_leader_stops() {
     drop(stop_second);
 }
 
+/// A reconcile that blocks the only thread for longer than the lease: nobody could renew it, and nobody could tell the reconcile.
+#[tokio::test]
+async fn a_reconcile_that_blocked_its_thread_past_the_lease_writes_nothing() {
+    let client = namespace("blocked").await;
+    let options = Options {
+        leader_elect: true,
+        ..options("blocked")
+    };
+    let (builder, _stop) = builder(&client, options);
+    let manager = builder.start().await.unwrap();
+    let refused = Arc::new(Mutex::new(Vec::new()));
+    let (noted, own) = (Arc::clone(&refused), manager.client());
+    manager.controller::<Greeting>("greeting").run(move |greeting| {
+        let (noted, own) = (Arc::clone(&noted), own.clone());
+        async move {
+            // The deadline is 10 seconds after the last renewal.
+            std::thread::sleep(Duration::from_secs(11));
+            let api: Api<Greeting> = Api::namespaced(own, "blocked");
+            let late = Patch::Merge(json!({ "metadata": { "annotations": { "late": "yes" } } }));
+            let result = api.patch(&greeting.name_any(), &PatchParams::default(), &late).await;
+            noted
+                .lock()
+                .unwrap()
+                .push(result.err().map(|error| format!("{error:?}")));
+            Ok::<_, kube::Error>(Done::nothing("late"))
+        }
+    });
+    greet(&client, "blocked", "moon").await;
+    let ended = manager.run().await;
+    assert!(matches!(ended, Err(Error::LeadershipLost)), "{ended:?}");
+    let api: Api<Greeting> = Api::namespaced(client, "blocked");
+    assert_eq!(api.get("moon").await.unwrap().metadata.annotations, None);
+    // The end of the manager may have cancelled the reconcile before it noted the error.
+    let refused = refused.lock().unwrap().clone();
+    let is_refusal = |error: &Option<String>| error.as_ref().is_some_and(|error| error.contains("Over"));
+    assert!(refused.iter().all(is_refusal), "{refused:?}");
+}
+
 /// One object whose reconcile panics is tried again, and delays no other. Each pass is in a span that names it.
 #[tokio::test]
 async fn a_panic_ends_one_pass_only() {
     let client = namespace("panics").await;
     let (builder, stop) = builder(&client, options("panics"));
-    let mut manager = builder.start().await.unwrap();
+    let manager = builder.start().await.unwrap();
     let metrics = manager.metrics().clone();
     let tries = Arc::new(AtomicU32::new(0));
     let (counted, spans) = (Arc::clone(&tries), Arc::new(Mutex::new(Vec::new())));
@@ -228,7 +267,7 @@ async fn a_panic_ends_one_pass_only() {
 async fn a_kind_without_namespace_and_one_that_depends_on_it() {
     let client = namespace("cluster").await;
     let (builder, stop) = builder(&client, options("cluster"));
-    let mut manager = builder.start().await.unwrap();
+    let manager = builder.start().await.unwrap();
     let (nodes, greetings) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicU32::new(0)));
     let seen = Arc::clone(&nodes);
     let own = kube_manager::manager::Controller::selecting;
@@ -239,6 +278,22 @@ async fn a_kind_without_namespace_and_one_that_depends_on_it() {
     });
     let controller = manager.controller::<Greeting>("greeting");
     let known = controller.cache();
+    // Another watch may use the controller's queue before the controller is complete.
+    let (queue, maps) = (controller.queue(), Cache::<String>::default());
+    let of_maps = kube::runtime::watcher::Config::default();
+    manager.watch::<ConfigMap, _, _, _>(
+        &maps,
+        of_maps,
+        |map| map.data?.get("wakes").cloned(),
+        move |key, change| {
+            if let Some(name) = change.after {
+                queue.add_because(
+                    ObjectKey::new(key.namespace.clone(), name.as_str()),
+                    "a ConfigMap names it",
+                );
+            }
+        },
+    );
     let passes = Arc::clone(&greetings);
     controller
         .watches::<Node>(selected, move |_| {
@@ -256,6 +311,7 @@ async fn a_kind_without_namespace_and_one_that_depends_on_it() {
     let before = greetings.load(SeqCst);
     let node = json!({ "metadata": { "name": "one", "labels": { "test": "manager" } } });
     let node = serde_json::from_value(node).unwrap();
+    let watching = client.clone();
     Api::<Node>::all(client)
         .create(&PostParams::default(), &node)
         .await
@@ -265,6 +321,16 @@ async fn a_kind_without_namespace_and_one_that_depends_on_it() {
     })
     .await;
     eventually("its dependant", async || {
+        (greetings.load(SeqCst) > before).then_some(())
+    })
+    .await;
+    let before = greetings.load(SeqCst);
+    let map = json!({ "metadata": { "name": "alarm" }, "data": { "wakes": "moon" } });
+    Api::<ConfigMap>::namespaced(watching, "cluster")
+        .create(&PostParams::default(), &serde_json::from_value(map).unwrap())
+        .await
+        .unwrap();
+    eventually("the pass that the ConfigMap causes", async || {
         (greetings.load(SeqCst) > before).then_some(())
     })
     .await;

@@ -56,7 +56,7 @@ async fn an_object_that_cannot_be_read_is_counted_and_stops_nothing() {
     store("old", json!("high")).await;
     store("new", json!(440)).await;
     let (builder, stop) = builder(&client, options("unreadable"));
-    let mut manager = builder.start().await.unwrap();
+    let manager = builder.start().await.unwrap();
     let metrics = manager.metrics().clone();
     let passes = Arc::new(Mutex::new(BTreeSet::new()));
     let note = |passes: &Arc<Mutex<BTreeSet<String>>>, name: String| {

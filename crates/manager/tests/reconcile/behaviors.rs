@@ -284,7 +284,7 @@ async fn a_child_without_a_namespace_is_deleted_by_the_cleanup() {
         .client(world.client.clone())
         .options(options)
         .stop(stop.clone());
-    let mut manager = builder.start().await.unwrap();
+    let manager = builder.start().await.unwrap();
     manager.add(
         Controller::new("role", Roles)
             .owns::<ClusterRole>("roles")

@@ -357,7 +357,7 @@ async fn two_controllers_of_one_kind_keep_their_children_apart() {
     let stop = CancellationToken::new();
     let started = async |managers: [&'static str; 2]| {
         let builder = Manager::builder("pair").client(world.client.clone());
-        let mut manager = builder
+        let manager = builder
             .options(options.clone())
             .stop(stop.clone())
             .start()

@@ -93,7 +93,7 @@ async fn run(world: &World, image: &'static str) -> (JoinHandle<Result<(), Ended
         .client(world.client.clone())
         .options(options)
         .stop(stop.clone());
-    let mut manager = builder.start().await.unwrap();
+    let manager = builder.start().await.unwrap();
     let metrics = manager.metrics().clone();
     let budget = RolloutBudget::new(1).deadline(Duration::from_secs(3600));
     manager.add(

@@ -90,7 +90,7 @@ impl World {
             .client(client)
             .options(options)
             .stop(stop.clone());
-        let mut manager = builder.start().await.unwrap();
+        let manager = builder.start().await.unwrap();
         let knobs = Knobs {
             factor,
             ..Knobs::default()
