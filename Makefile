@@ -96,8 +96,8 @@ quick-build:
 	@cargo build --locked $(quick)
 
 .PHONY: run
-run: install ## Run the operator on this machine against the current cluster
-	RELATED_IMAGE_MEMCACHED=$(OPERAND_IMG) cargo run --locked --bin memcached-operator
+run: install ## Run the operator on this machine against the current cluster (a second one waits)
+	RELATED_IMAGE_MEMCACHED=$(OPERAND_IMG) cargo run --locked --bin memcached-operator -- --leader-elect --log-format=text
 
 .PHONY: tools
 tools: ## Build the pinned Go programs that tests run (once; kept in ~/.cache/olmkit)

@@ -38,6 +38,7 @@ const MANAGER: &[&[&str]] = &[
         "backoff",
         "explain",
         "tenure",
+        "exposition",
         "cause",
         "metrics",
         "namespaces",

@@ -5,6 +5,8 @@
 //!
 //! This comparison misses fields that are no longer applied. [`fingerprint`] closes that gap: apply it as an annotation,
 //! and a changed configuration is a changed annotation.
+use std::collections::BTreeSet;
+
 use olmkit_go::quantity;
 use serde_json::{Map, Value};
 
@@ -22,8 +24,8 @@ pub fn fingerprint(configuration: &Value) -> String {
 
 /// The path of the first field of `applied` that is not in `live` with the same value. `None` if all are.
 ///
-/// Lists are compared as server-side apply merges them: entries that have a `name`, a `uid` or a `type` are matched by
-/// it and further entries are ignored. All other lists must be equal. Quantities are equal if their values are: the API server
+/// Lists are compared as server-side apply merges them: entries are matched by their key, such as the `name` of a container, the
+/// `mountPath` of a volume mount, or `port` and `protocol` of a Service, and further entries are ignored. All other lists must be equal. Quantities are equal if their values are: the API server
 /// stores `1024Mi` as `1Gi`. A field that was applied with an empty value may be missing.
 ///
 /// ```
@@ -77,10 +79,8 @@ fn compare_quantities(applied: &Map<String, Value>, live: &Map<String, Value>, p
 }
 
 fn compare_lists(applied: &[Value], live: &[Value], path: &mut String) -> Option<String> {
-    let key = ["name", "uid", "type"]
-        .into_iter()
-        .find(|key| applied.iter().all(|entry| entry.get(key).is_some_and(Value::is_string)));
-    let Some(key) = key.filter(|_| !applied.is_empty()) else {
+    let keys = KEYS.iter().find_map(|key| keys(applied, key));
+    let Some((key, keys)) = keys.filter(|_| !applied.is_empty()) else {
         if applied.len() != live.len() {
             return Some(path.clone());
         }
@@ -94,13 +94,48 @@ fn compare_lists(applied: &[Value], live: &[Value], path: &mut String) -> Option
                 })
             });
     };
-    applied.iter().find_map(|entry| {
-        let name = entry.get(key).and_then(Value::as_str).unwrap_or_default();
-        let live = live
-            .iter()
-            .find(|live| live.get(key).and_then(Value::as_str) == Some(name));
+    applied.iter().zip(&keys).find_map(|(entry, name)| {
+        let live = live.iter().find(|live| key_of(live, key).as_ref() == Some(name));
         within(path, name, |path| compare(entry, live, path, false))
     })
+}
+
+/// Fields that are keys of lists in Kubernetes' types. Those that fewer types have come first: a volume mount also has a name,
+/// which is that of its volume.
+const KEYS: [&str; 9] = [
+    "mountPath",
+    "devicePath",
+    "containerPort",
+    "topologyKey",
+    "port",
+    "name",
+    "uid",
+    "type",
+    "ip",
+];
+
+/// The values of `key` in all entries, if each has another one.
+fn keys<'a>(entries: &[Value], key: &'a str) -> Option<(&'a str, Vec<String>)> {
+    let found: Option<Vec<String>> = entries.iter().map(|entry| key_of(entry, key)).collect();
+    let found = found?;
+    let distinct: BTreeSet<&String> = found.iter().collect();
+    (distinct.len() == found.len()).then_some((key, found))
+}
+
+/// A port is told from another by its protocol too, which is TCP where none is given, and a spread constraint by what it does.
+fn key_of(entry: &Value, key: &str) -> Option<String> {
+    let text = |field: &str| entry.get(field).and_then(Value::as_str);
+    match key {
+        "port" | "containerPort" => {
+            let port = entry.get(key)?.as_u64()?;
+            Some(match text("protocol") {
+                None | Some("TCP") => port.to_string(),
+                Some(other) => format!("{port}/{other}"),
+            })
+        }
+        "topologyKey" => Some(format!("{} {}", text(key)?, text("whenUnsatisfiable")?)),
+        key => text(key).map(str::to_owned),
+    }
 }
 
 fn within<T>(path: &mut String, entry: &str, inner: impl FnOnce(&mut String) -> T) -> T {
@@ -155,6 +190,31 @@ mod tests {
     }
 
     #[test]
+    fn entries_are_matched_by_the_key_of_their_list() {
+        let same = |applied: Value, live: Value| assert_eq!(differs(&applied, &live), None);
+        // Another client has added a port before ours.
+        same(
+            json!({ "ports": [{ "port": 11211 }, { "port": 53, "protocol": "UDP" }] }),
+            json!({ "ports": [
+                { "port": 53, "protocol": "TCP" }, { "port": 53, "protocol": "UDP" },
+                { "port": 11211, "protocol": "TCP", "targetPort": 11211 },
+            ] }),
+        );
+        same(
+            json!({ "volumeMounts": [{ "name": "data", "mountPath": "/a", "subPath": "a" }, { "name": "data", "mountPath": "/b", "subPath": "b" }] }),
+            json!({ "volumeMounts": [{ "name": "data", "mountPath": "/b", "subPath": "b" }, { "name": "data", "mountPath": "/a", "subPath": "a" }] }),
+        );
+        let applied = json!({ "ports": [{ "port": 11211, "targetPort": 11211 }] });
+        let live = json!({ "ports": [{ "port": 80, "targetPort": 11211 }] });
+        assert_eq!(differs(&applied, &live).as_deref(), Some(".ports[11211]"));
+        // Entries with one key are compared by position.
+        let twice = json!({ "tolerations": [{ "type": "a", "value": 1 }, { "type": "a", "value": 2 }] });
+        same(twice.clone(), twice.clone());
+        let turned = json!({ "tolerations": [{ "type": "a", "value": 2 }, { "type": "a", "value": 1 }] });
+        assert_eq!(differs(&twice, &turned).as_deref(), Some(".tolerations[0].value"));
+    }
+
+    #[test]
     fn every_kind_of_change_is_found() {
         let applied = json!({
             "labels": { "a": "1" },
@@ -172,7 +232,7 @@ mod tests {
         assert_eq!(change("/args", json!(["64", "-m"])).as_deref(), Some(".args[0]"));
         assert_eq!(change("/args", json!(["-m", "64", "-v"])).as_deref(), Some(".args"));
         assert_eq!(change("/containers", json!([])).as_deref(), Some(".containers[cache]"));
-        let path = ".containers[cache].ports[memcached].containerPort";
+        let path = ".containers[cache].ports[11211]";
         assert_eq!(
             change("/containers/0/ports/0/containerPort", json!(1)).as_deref(),
             Some(path)

@@ -80,6 +80,32 @@ pub struct Event {
     pub note: String,
 }
 
+impl Event {
+    /// Information: `reason` in CamelCase, such as `Created`, and the description. The reason is the action too.
+    pub fn normal(reason: &'static str, note: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Normal,
+            reason,
+            action: reason,
+            note: note.into(),
+        }
+    }
+
+    /// As [`normal`](Self::normal), for something that may need attention.
+    pub fn warning(reason: &'static str, note: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Warning,
+            ..Self::normal(reason, note)
+        }
+    }
+
+    /// Names what the operator did or attempted, in CamelCase, such as `Resize`.
+    #[must_use]
+    pub fn action(self, action: &'static str) -> Self {
+        Self { action, ..self }
+    }
+}
+
 /// Publishes events. Clones share the record of published events.
 #[derive(Clone)]
 pub struct Publisher {

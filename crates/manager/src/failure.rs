@@ -29,48 +29,56 @@ impl Failure for kube::Error {
     }
 }
 
-/// A request that failed, with what it was for.
+impl Failure for std::io::Error {}
+impl Failure for serde_json::Error {}
+impl Failure for Box<dyn std::error::Error + Send + Sync> {}
+
+/// An attempt that failed: a request to the API server, or anything else.
 ///
 /// ```
 /// use kube_manager::worker::Failed;
 ///
 /// # fn apply() -> Result<(), kube::Error> { Err(kube::Error::LinesCodecMaxLineLengthExceeded) }
+/// # fn main() {
 /// let result = apply().map_err(Failed::to("apply ConfigMap shop/web"));
 /// assert!(result.is_err_and(|error| error.to_string().starts_with("cannot apply ConfigMap shop/web: ")));
+///
+/// let result = std::fs::read_to_string("/no/such/file").map_err(Failed::to("read the license"));
+/// assert!(result.is_err_and(|error| error.to_string().starts_with("cannot read the license: ")));
+/// # }
 /// ```
-#[derive(Debug)]
 pub struct Failed {
     attempt: String,
-    source: kube::Error,
+    source: Box<dyn Failure + Send + Sync>,
 }
 
 impl Failed {
     /// For `map_err`: what was attempted, such as "apply ConfigMap shop/web".
-    pub fn to(attempt: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
+    pub fn to<E: Failure + Send + Sync + 'static>(attempt: impl Into<String>) -> impl FnOnce(E) -> Self {
         let attempt = attempt.into();
-        move |source| Self { attempt, source }
-    }
-
-    /// The error of the request.
-    pub fn request(&self) -> &kube::Error {
-        &self.source
+        move |source| Self {
+            attempt,
+            source: Box::new(source),
+        }
     }
 }
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {}: {}", self.attempt, explain::request(&self.source))
+        write!(f, "cannot {}: {}", self.attempt, self.source.text())
     }
 }
 
-impl std::error::Error for Failed {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.source)
+impl fmt::Debug for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
+
+impl std::error::Error for Failed {}
 
 impl Failure for Failed {
     fn retry_after(&self) -> Option<Duration> {
-        transport::retry_after(&self.source)
+        self.source.retry_after()
     }
 }

@@ -47,6 +47,7 @@ pub mod connection;
 pub mod drift;
 pub mod events;
 pub mod explain;
+mod exposition;
 mod failure;
 pub mod finalizer;
 pub mod follow;
@@ -81,6 +82,8 @@ pub mod worker;
 use std::{fmt, sync::Arc};
 
 pub use manager::Manager;
+/// Amounts such as `500m` and `1Gi`, compared and read as Kubernetes does.
+pub use olmkit_go::quantity;
 
 /// The example of the README is compiled.
 #[cfg(all(doctest, feature = "flags", feature = "log"))]

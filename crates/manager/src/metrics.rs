@@ -10,10 +10,13 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::samples::{Process, Unfinished};
+use crate::{
+    exposition,
+    samples::{Process, Unfinished},
+};
 
 /// The media type of [`Metrics::render`].
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub const CONTENT_TYPE: &str = exposition::OPEN_METRICS;
 
 /// All metrics of the process. Clones share the same metrics.
 #[derive(Clone)]
@@ -340,6 +343,16 @@ impl Metrics {
     /// Registers further metrics of the operator.
     pub fn with(&self, register: impl FnOnce(&mut Registry)) {
         register(&mut self.registry.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// All metrics in the form that a client with this `Accept` header asks for, and the media type: OpenMetrics, or the older text
+    /// form, which is the default as in Go programs.
+    pub fn render_for(&self, accept: &str) -> (&'static str, String) {
+        let open = self.render();
+        match exposition::prefers_open_metrics(accept) {
+            true => (exposition::OPEN_METRICS, open),
+            false => (exposition::PLAIN, exposition::plain(&open)),
+        }
     }
 
     /// All metrics in OpenMetrics text form.

@@ -3,21 +3,21 @@
 //! `/readyz` returns 200 while every [`Gate`] is open, its watch is heard and the operator's own checks pass. `/healthz` and
 //! `/livez` return 200 unless a watch is stuck or one of their checks fails: an API server that is down is no reason to
 //! restart. As with controller-runtime, `?verbose` lists the parts, as a failure does, `?exclude=NAME` leaves one out, and
-//! `/readyz/NAME` asks for one. `/metrics` returns [`Metrics::render`].
+//! `/readyz/NAME` asks for one. `/metrics` returns [`Metrics::render_for`].
 use std::{net::SocketAddr, sync::Arc};
 
 pub use crate::listener::BindError;
 pub use crate::readiness::{Gate, Readiness};
 use crate::{
     listener::{Answer, Handle, Listener, observers, text},
-    metrics::{self, Metrics},
+    metrics::Metrics,
     readiness::Probe,
     reviews::{Reviews, Verdict},
 };
 use hyper::{
     Method, Request, StatusCode,
     body::Incoming,
-    header::{AUTHORIZATION, CONTENT_TYPE},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue},
 };
 
 /// The endpoints of a server.
@@ -157,18 +157,21 @@ impl Routes {
                 "method not allowed: use GET\n".to_owned(),
             );
         }
-        self.answer_get(request.uri().path(), request.uri().query().unwrap_or_default())
+        let accept = request.headers().get_all(ACCEPT).iter();
+        let accept: Vec<&str> = accept.filter_map(|value| value.to_str().ok()).collect();
+        let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
+        self.answer_get(path, query, &accept.join(","))
     }
 
-    fn answer_get(&self, path: &str, query: &str) -> Answer {
+    fn answer_get(&self, path: &str, query: &str, accept: &str) -> Answer {
         match (self, path) {
             (Self::Probes(readiness), _) => probe(readiness, path, query),
             (Self::Metrics(metrics), "/metrics") => {
-                let mut response = text(StatusCode::OK, metrics.render());
-                response.headers_mut().insert(
-                    CONTENT_TYPE,
-                    hyper::header::HeaderValue::from_static(metrics::CONTENT_TYPE),
-                );
+                let (media_type, body) = metrics.render_for(accept);
+                let mut response = text(StatusCode::OK, body);
+                response
+                    .headers_mut()
+                    .insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
                 response
             }
             _ => text(StatusCode::NOT_FOUND, format!("{path} not found\n")),
@@ -215,8 +218,13 @@ mod tests {
     use super::*;
 
     async fn get(address: SocketAddr, path: &str) -> String {
+        ask(address, path, "").await
+    }
+
+    /// The response to a request with these further header lines.
+    async fn ask(address: SocketAddr, path: &str, headers: &str) -> String {
         let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n{headers}connection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut response = String::new();
         stream.read_to_string(&mut response).await.unwrap();
@@ -275,12 +283,19 @@ mod tests {
         let metrics = Metrics::new();
         metrics.queue("memcached");
         let address = serve(Routes::Metrics(metrics)).await;
-        let response = get(address, "/metrics").await;
-        assert!(
-            response.contains("content-type: application/openmetrics-text"),
-            "{response}"
-        );
-        assert!(response.contains("# TYPE workqueue_depth gauge"), "{response}");
+        let forms = [
+            ("", "text/plain; version=0.0.4", "# TYPE workqueue_adds_total counter"),
+            (
+                "accept: application/openmetrics-text; version=1.0.0\r\n",
+                "application/openmetrics-text",
+                "# TYPE workqueue_adds counter",
+            ),
+        ];
+        for (accept, media_type, line) in forms {
+            let response = ask(address, "/metrics", accept).await;
+            assert!(response.contains(&format!("content-type: {media_type}")), "{response}");
+            assert!(response.contains(line), "{response}");
+        }
     }
 
     #[tokio::test]

@@ -20,7 +20,7 @@ use kube::{
 use kube_manager::{
     Manager,
     certificates::Certificates,
-    events::{Event, Publisher, Severity},
+    events::{Event, Publisher},
     metrics::Metrics,
     probes::{Routes, Server},
     reviews::{ApiServer, Reviews},
@@ -612,12 +612,7 @@ async fn every_object_can_have_an_event() {
     let role =
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "a:b"}});
     let role = roles.create(&PostParams::default(), &object(role)).await.unwrap();
-    let event = Event {
-        severity: Severity::Normal,
-        reason: "Seen",
-        action: "Look",
-        note: "a role".to_owned(),
-    };
+    let event = Event::normal("Seen", "a role").action("Look");
     // The second is counted in the first.
     for _ in 0..2 {
         publisher.publish(&role, &event).await.unwrap();

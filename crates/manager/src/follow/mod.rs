@@ -37,6 +37,10 @@ const BACKOFF: Backoff = Backoff {
     jitter: 0.5,
 };
 
+/// The longest pause where the API server does not serve the kind: its definition may be about to come. Such a request costs the
+/// server little.
+const UNSERVED: Duration = Duration::from_secs(2);
+
 /// A failure this long after the previous one begins a new row.
 const FORGOTTEN: Duration = Duration::from_secs(120);
 
@@ -171,6 +175,8 @@ struct Feeder<'a> {
     listed: HashSet<ObjectKey>,
     began: Instant,
     failures: Failures,
+    /// The API server did not serve the kind when it was last asked.
+    is_unserved: bool,
 }
 
 impl<'a> Feeder<'a> {
@@ -195,6 +201,7 @@ impl<'a> Feeder<'a> {
             listed: HashSet::new(),
             began: Instant::now(),
             failures: Failures::default(),
+            is_unserved: false,
         }
     }
 
@@ -237,6 +244,7 @@ impl<'a> Feeder<'a> {
     /// The list is complete.
     fn complete(&mut self) {
         self.failures = Failures::default();
+        self.is_unserved = false;
         let listed = std::mem::take(&mut self.listed);
         self.sink.retain(&listed, self.began);
         self.gate.open();
@@ -260,7 +268,8 @@ impl<'a> Feeder<'a> {
         let mut events = match selection.watch(&parameters, version).await {
             Ok(events) => events,
             Err(error) => {
-                let is_gone = matches!(&error, kube::Error::Api(status) if status.code == 410);
+                // After 404 the kind is another one, with other objects.
+                let is_gone = matches!(&error, kube::Error::Api(status) if matches!(status.code, 404 | 410));
                 self.failed(Error::WatchStartFailed(error)).await;
                 return !is_gone;
             }
@@ -317,27 +326,36 @@ impl<'a> Feeder<'a> {
 
     /// Reports a failure and waits before the next attempt.
     async fn failed(&mut self, error: Error) {
-        let delay = self.failures.next();
+        let mut delay = self.failures.next();
+        let was_unserved = std::mem::replace(&mut self.is_unserved, code(&error) == Some(404));
+        if self.is_unserved {
+            delay = delay.min(UNSERVED);
+        }
         self.errors.inc();
         let kind = &self.kind;
         let namespace = self.scope.as_deref().unwrap_or("all namespaces");
         let retry_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-        tracing::warn!(%kind, %namespace, error = %explain::watch(&error), retry_ms, "watch failed, restarting it");
-        if is_forbidden(&error) {
+        let text = explain::watch(&error);
+        if self.is_unserved && was_unserved {
+            tracing::debug!(%kind, %namespace, error = %text, retry_ms, "watch failed, restarting it");
+        } else {
+            tracing::warn!(%kind, %namespace, error = %text, retry_ms, "watch failed, restarting it");
+        }
+        if code(&error) == Some(403) {
             self.gate.refuse(explain::watch(&error));
         }
         sleep(delay).await;
     }
 }
 
-/// Returns true if the operator lacks the right to list or watch.
-fn is_forbidden(error: &Error) -> bool {
+/// The status code with which the API server rejected a request: 403 where the operator lacks the right to list or watch.
+fn code(error: &Error) -> Option<u16> {
     use Error::{InitialListFailed, WatchFailed, WatchStartFailed};
     match error {
         InitialListFailed(kube::Error::Api(status))
         | WatchStartFailed(kube::Error::Api(status))
-        | WatchFailed(kube::Error::Api(status)) => status.code == 403,
-        _ => false,
+        | WatchFailed(kube::Error::Api(status)) => Some(status.code),
+        _ => None,
     }
 }
 

@@ -418,3 +418,30 @@ async fn pauses_grow_while_watches_are_refused_or_cut_at_once() {
         assert!(longest >= BACKOFF.cap.mul_f64(0.5), "{longest:?}");
     }
 }
+
+/// The definition of the kind is not there, or was deleted and comes again.
+#[tokio::test(start_paused = true)]
+async fn pauses_stay_short_while_the_kind_is_not_served() {
+    let cache = Cache::<String>::default();
+    let source = Source {
+        cache: cache.clone(),
+        scope: None,
+        project: versions(&cache),
+        changed: |_: &ObjectKey, _: Change<String>| {},
+        errors: Counter::default(),
+    };
+    let gate = Readiness::default().gate("maps");
+    let mut feeder = Feeder::new(Follow { gate, source }, "configmaps".to_owned());
+    let failure = |code| {
+        let status = kube::core::Status::failure("the server does not say why", "Reason").with_code(code);
+        Error::InitialListFailed(kube::Error::Api(status.boxed()))
+    };
+    for _ in 0..50 {
+        let begin = Instant::now();
+        feeder.failed(failure(404)).await;
+        assert!(begin.elapsed() <= UNSERVED, "{:?}", begin.elapsed());
+    }
+    let begin = Instant::now();
+    feeder.failed(failure(500)).await;
+    assert!(begin.elapsed() > UNSERVED, "{:?}", begin.elapsed());
+}

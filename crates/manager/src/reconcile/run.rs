@@ -407,12 +407,7 @@ pub async fn leave_alone<K: Object>(
     let note = format!(
         "this version of the operator cannot read the object and leaves it alone: {error}. Upgrade the operator, or correct the field"
     );
-    let event = Event {
-        severity: Severity::Warning,
-        reason: "Unreadable",
-        action: "Reconcile",
-        note,
-    };
+    let event = Event::warning("Unreadable", note).action("Reconcile");
     shared.events.queue_about(regarding, event);
     Ok(Done::nothing("unreadable"))
 }
