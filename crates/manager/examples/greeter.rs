@@ -1,23 +1,59 @@
 //! An operator: for each `Greeting` there is a ConfigMap of the same name with the greeting.
-use std::{error::Error, sync::Arc};
-
 use clap::Parser as _;
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api, Client, CustomResource, Resource, ResourceExt,
-    api::{Patch, PatchParams},
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::Condition};
+use kube::{CustomResource, KubeSchema, ResourceExt as _};
+use kube_manager::{
+    Manager, log,
+    options::Options,
+    reconcile::{Context, Controller, Error, Outcome, Reconciler, object},
 };
-use kube_manager::{Manager, log, options::Options, worker::Done};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Whom to greet.
-#[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[kube(group = "example.com", version = "v1", kind = "Greeting", namespaced)]
+#[derive(CustomResource, KubeSchema, Clone, Debug, Serialize, Deserialize)]
+#[kube(
+    group = "example.com",
+    version = "v1",
+    kind = "Greeting",
+    namespaced,
+    status = "GreetingStatus"
+)]
 pub struct GreetingSpec {
     /// Their name.
     pub name: String,
+}
+
+/// What the operator reports.
+#[derive(KubeSchema, Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GreetingStatus {
+    /// Ready, Progressing, Degraded and Available.
+    #[serde(default)]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
+    pub conditions: Vec<Condition>,
+    /// The generation of the spec that they are about.
+    pub observed_generation: Option<i64>,
+}
+
+pub struct Greeter;
+
+/// What the operator reconciles, and which objects it creates for that.
+pub fn controller() -> Controller<Greeter> {
+    Controller::new("greeting", Greeter).owns::<ConfigMap>("contains the greeting")
+}
+
+impl Reconciler for Greeter {
+    type Object = Greeting;
+
+    async fn reconcile(&self, greeting: &Greeting, context: &Context<Greeting>) -> Result<Outcome, Error> {
+        let map: ConfigMap = object(json!({
+            "metadata": { "name": greeting.name_any() },
+            "data": { "text": format!("Hello, {}!", greeting.spec.name) },
+        }))?;
+        context.apply(map).await?;
+        Ok(Outcome::ready())
+    }
 }
 
 #[derive(clap::Parser)]
@@ -26,31 +62,8 @@ struct Flags {
     manager: Options,
 }
 
-async fn reconcile(greeting: Arc<Greeting>, client: Client) -> Result<Done, kube::Error> {
-    let (name, namespace) = (greeting.name_any(), greeting.namespace().unwrap_or_default());
-    let map = json!({
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": { "name": name, "ownerReferences": [greeting.controller_owner_ref(&())] },
-        "data": { "text": format!("Hello, {}!", greeting.spec.name) },
-    });
-    let maps: Api<ConfigMap> = Api::namespaced(client, &namespace);
-    maps.patch(&name, &PatchParams::apply("greeter").force(), &Patch::Apply(map))
-        .await?;
-    Ok(Done::wrote(1, "greeted"))
-}
-
-/// Everything that this operator does.
-pub fn set_up(manager: &Manager) {
-    let client = manager.client();
-    manager
-        .controller::<Greeting>("greeting")
-        .owns::<ConfigMap>(Default::default())
-        .run(move |greeting| reconcile(greeting, client.clone()));
-}
-
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Flags::parse().manager;
     let level = log::init(&options)?;
     let manager = Manager::builder("greeter")
@@ -58,6 +71,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .log_level(level)
         .start()
         .await?;
-    set_up(&manager);
+    manager.add(controller());
     Ok(manager.run().await?)
 }

@@ -3,6 +3,7 @@
 
 #[path = "../../examples/greeter.rs"]
 #[allow(dead_code)]
+mod example;
 mod greeter;
 mod refused;
 mod unreadable;
@@ -15,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use greeter::Greeting;
+use example::Greeting;
 use k8s_openapi::{
     api::{
         coordination::v1::Lease,
@@ -109,7 +110,7 @@ async fn greeter(client: &Client, options: Options) -> (JoinHandle<Result<(), Er
 }
 
 async fn greet(client: &Client, namespace: &str, name: &str) {
-    let greeting = Greeting::new(name, greeter::GreetingSpec { name: name.to_owned() });
+    let greeting = Greeting::new(name, example::GreetingSpec { name: name.to_owned() });
     Api::namespaced(client.clone(), namespace)
         .create(&PostParams::default(), &greeting)
         .await
@@ -402,6 +403,29 @@ async fn half_open_watches_are_opened_again() {
         .filter(|request| request.verb == Verb::Watch)
         .count();
     assert!(again >= 1, "a watch was opened again");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn the_operator_of_the_readme_works() {
+    let client = namespace("readme").await;
+    let (builder, stop) = builder(&client, options("readme"));
+    let manager = builder.start().await.unwrap();
+    manager.add(example::controller());
+    let running = tokio::spawn(manager.run());
+    greet(&client, "readme", "moon").await;
+    let found = eventually("the greeting", async || text(&client, "readme", "moon").await).await;
+    assert_eq!(found, "Hello, moon!");
+    let greetings: Api<Greeting> = Api::namespaced(client, "readme");
+    eventually("it is ready", async || {
+        let conditions = greetings.get("moon").await.unwrap().status?.conditions;
+        let is_ready = conditions
+            .iter()
+            .any(|one| one.type_ == "Ready" && one.status == "True");
+        is_ready.then_some(())
+    })
+    .await;
     stop.cancel();
     running.await.unwrap().unwrap();
 }
