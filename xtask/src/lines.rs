@@ -59,17 +59,32 @@ enum Count {
     Files,
 }
 
+impl Count {
+    fn of(self, size: Size) -> usize {
+        match self {
+            Self::Lines => size.lines,
+            Self::LinesWithoutImports => size.lines - size.imports,
+            Self::Types => size.types,
+            Self::Files => size.files,
+        }
+    }
+}
+
 /// The largest value of each count, with the text that the table shows for it.
 type Goals = &'static [(Count, usize, &'static str)];
 
-/// The memcached operator had 1,200 lines as its goal before it got stable servers, warm caches and TLS.
+/// The memcached operator had 1,200 lines in 14 files as its goal before it got stable servers, warm caches and TLS.
 const OPERATOR: Goals = &[
-    (Count::Lines, 1200, "goal 1,200 lines"),
-    (Count::Files, 14, "goal 14 files"),
+    (Count::Lines, 1200, "former goal 1,200 lines"),
+    (Count::Files, 14, "former goal 14 files"),
     (Count::Lines, 2000, "limit 2,000 lines"),
+    (Count::Files, 17, "limit 17 files"),
 ];
 
 /// Prints the sizes of the operators in this repository and of a scaffolded one.
+///
+/// # Errors
+/// When a size is above its goal or limit. Former goals do not count.
 pub fn print(root: &Path, olmkit: &Path) -> anyhow::Result<()> {
     let scaffold = tempfile::tempdir()?;
     create(olmkit, scaffold.path())?;
@@ -80,33 +95,35 @@ pub fn print(root: &Path, olmkit: &Path) -> anyhow::Result<()> {
         ..Size::default()
     };
     println!("| sources | lines | without imports | types | files | goals and limits |\n|---|---|---|---|---|---|");
-    row("memcached operator, `src/`", all, OPERATOR);
-    row(
+    let mut missed = row("memcached operator, `src/`", all, OPERATOR);
+    missed |= row(
         "memcached operator without the types of its API, `src/api/`",
         all - api,
         &[(Count::Types, 10, "goal 10 types")],
     );
+    let of_path: Goals = &[(Count::Files, 4, "goal 4 files")];
     println!(
         "| files that a change of `spec.size` passes until the request | | | | {} | {} |",
         passed.files,
-        shown(passed, &[(Count::Files, 4, "goal 4 files")])
+        shown(passed, of_path)
     );
-    row(
+    missed |= is_missed(passed, of_path);
+    missed |= row(
         "scaffolded controller with a Deployment",
         of(&scaffold.join("src/controller/memcached.rs"))?,
         &[(Count::Lines, 60, "goal 60 lines")],
     );
-    row(
+    missed |= row(
         "scaffolded operator with a Deployment, packaging included",
         of(&scaffold.join("src"))?,
         &[],
     );
-    row(
+    missed |= row(
         "complete operator with Deployment and Service, `crates/manager/examples/tomcat.rs`",
         of(&root.join("crates/manager/examples/tomcat.rs"))?,
         &[(Count::LinesWithoutImports, 100, "goal 100 lines without imports")],
     );
-    row(
+    missed |= row(
         "Valkey operator",
         of(&root.join("examples/valkey-operator/src"))?,
         &[(Count::LinesWithoutImports, 260, "goal 260 lines without imports")],
@@ -115,6 +132,7 @@ pub fn print(root: &Path, olmkit: &Path) -> anyhow::Result<()> {
         "\nEmpty lines, comments, tests and files of tests do not count.\n\nRequests for ten irrelevant changes: `cargo test -p kube-manager --test reconcile a_settled_object`. Drift cases: `cargo test -p kube-manager \
          --test apply -- --nocapture`."
     );
+    ensure!(!missed, "a size is above its goal or limit");
     Ok(())
 }
 
@@ -130,7 +148,8 @@ fn path(root: &Path) -> anyhow::Result<usize> {
     Ok(PATH.len())
 }
 
-fn row(name: &str, size: Size, goals: Goals) {
+/// Prints a row. Returns true if the size misses a goal.
+fn row(name: &str, size: Size, goals: Goals) -> bool {
     let Size {
         lines,
         imports,
@@ -142,22 +161,22 @@ fn row(name: &str, size: Size, goals: Goals) {
         lines - imports,
         shown(size, goals)
     );
+    is_missed(size, goals)
+}
+
+fn is_missed(size: Size, goals: Goals) -> bool {
+    let mut binding = goals.iter().filter(|(.., text)| !text.starts_with("former"));
+    binding.any(|(count, most, _)| count.of(size) > *most)
 }
 
 /// The goals and limits, each with its result.
 fn shown(size: Size, goals: Goals) -> String {
-    let shown = goals.iter().map(|(count, most, text)| {
-        let value = match count {
-            Count::Lines => size.lines,
-            Count::LinesWithoutImports => size.lines - size.imports,
-            Count::Types => size.types,
-            Count::Files => size.files,
-        };
-        match value.checked_sub(*most) {
+    let shown = goals
+        .iter()
+        .map(|(count, most, text)| match count.of(size).checked_sub(*most) {
             None | Some(0) => format!("{text}: met"),
             Some(above) => format!("{text}: missed by {above}"),
-        }
-    });
+        });
     shown.collect::<Vec<_>>().join(", ")
 }
 
@@ -264,8 +283,11 @@ mod tests {
             files: 14,
             ..Size::default()
         };
-        let expected = "goal 1,200 lines: missed by 750, goal 14 files: met, limit 2,000 lines: met";
+        let expected = "former goal 1,200 lines: missed by 750, former goal 14 files: met, limit 2,000 lines: met, limit 17 files: met";
         assert_eq!(shown(size, OPERATOR), expected);
+        assert!(!is_missed(size, OPERATOR));
+        let larger = Size { lines: 2001, ..size };
+        assert!(is_missed(larger, OPERATOR));
     }
 
     #[test]

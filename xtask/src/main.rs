@@ -99,7 +99,7 @@ enum Task {
     /// Make the files of a release
     #[command(subcommand)]
     Release(release::Step),
-    /// Print the code lines of the operators in this repository and of a scaffolded one
+    /// Print the code lines of the operators in this repository and of a scaffolded one, and fail above a goal or limit
     Lines,
     /// Run a command and wait for the processes that it leaves behind
     #[command(hide = true)]

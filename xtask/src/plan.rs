@@ -108,6 +108,7 @@ pub fn verify(root: &Path, xtask: &Path) -> Vec<Job> {
         job("Go vectors", &task("go-files"), 20, 1.5).after(&[GO_JOB]),
         job("workflows", &task("workflows"), 5, 1.0).after(&[NODE_JOB]),
         job("lints", &clippy, 120, 2.0).after(&[TESTS_JOB]),
+        job("sizes", &task("lines"), 5, 1.0).after(&[PROGRAMS_JOB]),
         job("site", &task("site"), 90, 1.5).after(&[TESTS_JOB]),
         job(RENDERED_JOB, &task("rendered"), 10, 1.0).after(&[PROGRAMS_JOB]),
     ]
