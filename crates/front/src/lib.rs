@@ -33,5 +33,5 @@ mod waiting;
 pub use bodies::{Bodies, BodyError, BodyLimits, Received, Room};
 pub use connections::{Call, Connections, Guarded, Handle, Handshake, Paused, Reserved, Working};
 pub use limits::Limits;
-pub use listener::{Beside, BindError, Listener, Wire, listen};
+pub use listener::{Beside, BindError, ClientCertificate, Listener, Wire, listen};
 pub use waiting::Waiting;

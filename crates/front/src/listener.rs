@@ -6,6 +6,7 @@ use std::{
     io::ErrorKind,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     pin::pin,
+    sync::Arc,
     time::Duration,
 };
 
@@ -53,6 +54,11 @@ pub enum Wire {
     #[cfg(feature = "tls")]
     Tls(tokio_rustls::TlsAcceptor),
 }
+
+/// The certificate that the client of a TLS connection has presented and the server has verified, in DER: an extension of each
+/// request.
+#[derive(Clone, Debug)]
+pub struct ClientCertificate(pub Arc<[u8]>);
 
 /// Bytes that an answer takes in addition to its body, as an extension of the response.
 #[derive(Clone, Copy, Debug)]
@@ -195,18 +201,28 @@ where
 {
     let handle = stream.handle();
     match wire {
-        Wire::Plain => requests(stream, &handle, answer, &close).await,
+        Wire::Plain => requests(stream, &handle, None, answer, &close).await,
         // A handshake that takes too long ends because the stream fails: it counts as the beginning of a request.
         #[cfg(feature = "tls")]
         Wire::Tls(acceptor) => match acceptor.accept(stream).await {
-            Ok(stream) => requests(stream, &handle, answer, &close).await,
+            Ok(stream) => {
+                let presented = stream.get_ref().1.peer_certificates();
+                let client = presented.and_then(|chain| chain.first());
+                let client = client.map(|certificate| ClientCertificate(certificate.as_ref().into()));
+                requests(stream, &handle, client, answer, &close).await;
+            }
             Err(error) => tracing::debug!(%error, "TLS handshake failed"),
         },
     }
 }
 
-async fn requests<S, F, A, B>(stream: S, handle: &Handle, answer: F, close: &CancellationToken)
-where
+async fn requests<S, F, A, B>(
+    stream: S,
+    handle: &Handle,
+    client: Option<ClientCertificate>,
+    answer: F,
+    close: &CancellationToken,
+) where
     S: AsyncRead + AsyncWrite + Unpin,
     F: Fn(Request<Incoming>, Handle) -> A,
     A: Future<Output = Response<B>>,
@@ -214,7 +230,10 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Unpin,
 {
     let limits = handle.limits();
-    let service = service_fn(|request| {
+    let service = service_fn(|mut request: Request<Incoming>| {
+        if let Some(client) = &client {
+            request.extensions_mut().insert(client.clone());
+        }
         let call = handle.call();
         let answer = &answer;
         async move {

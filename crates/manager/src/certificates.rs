@@ -8,10 +8,12 @@ use std::{
 
 use rcgen::{CertifiedKey as Generated, generate_simple_self_signed};
 use rustls::{
-    ServerConfig,
+    RootCertStore, ServerConfig,
     crypto::{CryptoProvider, ring},
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    server::{ClientHello, NoServerSessionStorage, ResolvesServerCert},
+    server::{
+        ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier, danger::ClientCertVerifier,
+    },
     sign::CertifiedKey,
 };
 
@@ -155,25 +157,69 @@ impl Certificates {
         }
     }
 
-    /// Wraps the connections of a server.
-    pub(crate) fn acceptor(&self) -> Result<tokio_rustls::TlsAcceptor, Error> {
-        Ok(Arc::new(self.server_config()?).into())
+    /// Wraps the connections of a server. A client may present a certificate that one of `authorities` has signed.
+    pub(crate) fn acceptor(&self, authorities: Option<&Authorities>) -> Result<tokio_rustls::TlsAcceptor, Error> {
+        Ok(Arc::new(self.server_config(authorities)?).into())
     }
 
     /// The configuration of a server: TLS 1.2 and 1.3, HTTP/1.1 only, since HTTP/2 lets a client make a server work for
     /// streams that it resets at once.
-    pub(crate) fn server_config(&self) -> Result<ServerConfig, Error> {
+    pub(crate) fn server_config(&self, authorities: Option<&Authorities>) -> Result<ServerConfig, Error> {
         let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| Error::Generate(error.to_string()))?;
-        let mut config = builder.with_no_client_auth().with_cert_resolver(Arc::new(self.clone()));
+        let builder = match authorities {
+            Some(authorities) => builder.with_client_cert_verifier(Arc::clone(&authorities.0)),
+            None => builder.with_no_client_auth(),
+        };
+        let mut config = builder.with_cert_resolver(Arc::new(self.clone()));
         // A session is not resumed: the tickets of hundreds of connections would take memory.
         config.send_tls13_tickets = 0;
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(config)
     }
+}
+
+/// Authorities that sign the certificates of clients.
+#[derive(Clone)]
+pub struct Authorities(Arc<dyn ClientCertVerifier>);
+
+impl Authorities {
+    /// Reads the certificates of authorities, in PEM.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or has no certificate of an authority.
+    pub fn from_file(path: &Path) -> Result<Self, Error> {
+        let invalid = |problem: String| Error::Invalid {
+            path: path.to_owned(),
+            problem,
+        };
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(&read(path)?) {
+            let certificate = certificate.map_err(|error| invalid(error.to_string()))?;
+            roots.add(certificate).map_err(|error| invalid(error.to_string()))?;
+        }
+        if roots.is_empty() {
+            return Err(invalid("no certificate in PEM".to_owned()));
+        }
+        let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
+        // A client without a certificate may have a token.
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).allow_unauthenticated();
+        Ok(Self(verifier.build().map_err(|error| invalid(error.to_string()))?))
+    }
+}
+
+/// The user that a certificate of a client belongs to, as the API server reads it: the common name of the subject, and the
+/// organizations as groups. `None` without a name.
+pub(crate) fn user(certificate: &[u8]) -> Option<(String, Vec<String>)> {
+    let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    let subject = certificate.subject();
+    let name = subject.iter_common_name().last()?.as_str().ok()?;
+    let groups = subject.iter_organization();
+    let groups = groups.map(|group| group.as_str().ok().map(str::to_owned));
+    Some((name.to_owned(), groups.collect::<Option<_>>()?)).filter(|(name, _)| !name.is_empty())
 }
 
 impl ResolvesServerCert for Certificates {

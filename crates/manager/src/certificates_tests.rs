@@ -131,7 +131,7 @@ async fn agreed(certificates: &Certificates, offered: &[&str]) -> Option<Vec<u8>
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = offered.iter().map(|name| name.as_bytes().to_vec()).collect();
-    let acceptor = TlsAcceptor::from(Arc::new(certificates.server_config().unwrap()));
+    let acceptor = TlsAcceptor::from(Arc::new(certificates.server_config(None).unwrap()));
     let (near, far) = tokio::io::duplex(1 << 16);
     let name = ServerName::try_from("localhost").unwrap();
     let connector = TlsConnector::from(Arc::new(config));

@@ -79,6 +79,10 @@ pub struct Options {
     #[cfg_attr(feature = "flags", arg(long, default_value = "tls.key", value_name = "FILE"))]
     pub metrics_cert_key: String,
 
+    /// File of authorities whose client certificates are accepted for /metrics, besides tokens. Read at the start.
+    #[cfg_attr(feature = "flags", arg(long, value_name = "FILE"))]
+    pub metrics_client_ca_file: Option<PathBuf>,
+
     /// Comma-separated list of namespaces to watch. Empty for all.
     #[cfg_attr(
         feature = "flags",
@@ -188,6 +192,7 @@ impl Default for Options {
             metrics_cert_path: None,
             metrics_cert_name: "tls.crt".to_owned(),
             metrics_cert_key: "tls.key".to_owned(),
+            metrics_client_ca_file: None,
             watch_namespace: Namespaces::All,
             max_concurrent_reconciles: 32,
             graceful_shutdown_timeout: 6,

@@ -60,12 +60,25 @@ impl Server {
     /// When TLS cannot be set up.
     #[cfg(feature = "tls")]
     pub fn with_tls(
-        mut self,
+        self,
         certificates: &crate::certificates::Certificates,
     ) -> Result<Self, crate::certificates::Error> {
-        self.listener = self
-            .listener
-            .with_wire(crate::listener::Wire::Tls(certificates.acceptor()?));
+        self.with_tls_for(certificates, None)
+    }
+
+    /// As [`with_tls`](Self::with_tls). With [reviews](Self::with_reviews), a certificate that one of `authorities` has signed is
+    /// as good as a token.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    #[cfg(feature = "tls")]
+    pub fn with_tls_for(
+        mut self,
+        certificates: &crate::certificates::Certificates,
+        authorities: Option<&crate::certificates::Authorities>,
+    ) -> Result<Self, crate::certificates::Error> {
+        let wire = crate::listener::Wire::Tls(certificates.acceptor(authorities)?);
+        self.listener = self.listener.with_wire(wire);
         Ok(self)
     }
 
@@ -126,19 +139,27 @@ async fn review(reviews: Option<&Reviews>, request: &Request<Incoming>) -> Verdi
         .headers()
         .get(AUTHORIZATION)
         .and_then(|value| value.to_str().ok());
+    #[cfg(feature = "tls")]
+    let client = request.extensions().get::<olmkit_front::ClientCertificate>();
+    #[cfg(feature = "tls")]
+    let client = client.and_then(|certificate| crate::certificates::user(&certificate.0));
+    #[cfg(not(feature = "tls"))]
+    let client = None;
     // RBAC spells the verbs of paths as methods in lower case. Who may get a page may also ask for its head.
     let verb = match *request.method() {
         Method::PUT => "put",
         _ => "get",
     };
-    reviews.verdict(authorization, verb, request.uri().path()).await
+    reviews
+        .verdict_of(authorization, client, verb, request.uri().path())
+        .await
 }
 
 fn refused(verdict: Verdict) -> Answer {
     let (status, why) = match verdict {
         Verdict::Unauthenticated => (
             StatusCode::UNAUTHORIZED,
-            "a token of a ServiceAccount or user is required",
+            "a token of a ServiceAccount or user, or a client certificate, is required",
         ),
         Verdict::Forbidden => (StatusCode::FORBIDDEN, "this account may not get this path"),
         Verdict::Allowed | Verdict::Unknown => (

@@ -45,7 +45,7 @@ const TOKEN_LIMIT: usize = 16 << 10;
 pub enum Verdict {
     /// The user may read the page.
     Allowed,
-    /// The request has no token of a user: 401.
+    /// The request has neither token nor certificate of a user: 401.
     Unauthenticated,
     /// The user may not read the page: 403.
     Forbidden,
@@ -61,8 +61,16 @@ pub trait Authority: Send + Sync + 'static {
     fn may(&self, user: UserInfo, verb: &str, path: &str) -> impl Future<Output = Result<bool, String>> + Send;
 }
 
-/// Token, verb and path.
-type Key = (String, String, String);
+/// What says who a client is.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Proof {
+    Token(String),
+    /// The name and the groups of a verified certificate.
+    Certificate(String, Vec<String>),
+}
+
+/// Proof, verb and path.
+type Key = (Proof, String, String);
 
 /// Reviews requests.
 pub struct Reviews<A = ApiServer> {
@@ -117,10 +125,23 @@ impl<A: Authority> Reviews<A> {
 
     /// Returns true if a request to `verb` (`get`, `put`) `path` with this `Authorization` header is allowed.
     pub async fn verdict(&self, authorization: Option<&str>, verb: &str, path: &str) -> Verdict {
-        let Some(token) = authorization.and_then(bearer) else {
-            return Verdict::Unauthenticated;
+        self.verdict_of(authorization, None, verb, path).await
+    }
+
+    /// As [`verdict`](Self::verdict). A request without a token may come from a user, with groups, whom a certificate proves.
+    pub(crate) async fn verdict_of(
+        &self,
+        authorization: Option<&str>,
+        client: Option<(String, Vec<String>)>,
+        verb: &str,
+        path: &str,
+    ) -> Verdict {
+        let proof = match (authorization.and_then(bearer), client) {
+            (Some(token), _) => Proof::Token(token.to_owned()),
+            (None, Some((name, groups))) => Proof::Certificate(name, groups),
+            (None, None) => return Verdict::Unauthenticated,
         };
-        let key = (token.to_owned(), verb.to_owned(), path.to_owned());
+        let key = (proof, verb.to_owned(), path.to_owned());
         if let Some(verdict) = self.remembered(&key) {
             return verdict;
         }
@@ -136,7 +157,7 @@ impl<A: Authority> Reviews<A> {
             // Another request may have asked in between.
             match self.remembered(&key) {
                 Some(verdict) => Ok(verdict),
-                None => self.ask(token, verb, path).await,
+                None => self.ask(&key.0, verb, path).await,
             }
         });
         match answer.await {
@@ -155,8 +176,20 @@ impl<A: Authority> Reviews<A> {
         }
     }
 
-    async fn ask(&self, token: &str, verb: &str, path: &str) -> Result<Verdict, String> {
-        let Some(user) = self.authority.user(token).await? else {
+    async fn ask(&self, proof: &Proof, verb: &str, path: &str) -> Result<Verdict, String> {
+        let user = match proof {
+            Proof::Token(token) => self.authority.user(token).await?,
+            Proof::Certificate(name, groups) => {
+                // The API server adds this one itself.
+                let groups = groups.iter().cloned().chain(["system:authenticated".to_owned()]);
+                Some(UserInfo {
+                    username: Some(name.clone()),
+                    groups: Some(groups.collect()),
+                    ..UserInfo::default()
+                })
+            }
+        };
+        let Some(user) = user else {
             return Ok(Verdict::Unauthenticated);
         };
         let allowed = self.authority.may(user, verb, path).await?;

@@ -19,7 +19,7 @@ use kube::{
 };
 use kube_manager::{
     Manager,
-    certificates::Certificates,
+    certificates::{Authorities, Certificates},
     events::{Event, Publisher},
     metrics::Metrics,
     probes::{Routes, Server},
@@ -528,6 +528,87 @@ async fn get(address: SocketAddr, path: &str, token: Option<&str>) -> (u16, Stri
     }
     let answer = request.send().await.unwrap();
     (answer.status().as_u16(), answer.text().await.unwrap())
+}
+
+/// Gets the metrics with a certificate of a client. Returns `None` if the server does not accept it.
+async fn get_as(address: SocketAddr, pem: &str) -> Option<u16> {
+    let client = reqwest::Client::builder()
+        .tls_danger_accept_invalid_certs(true)
+        .identity(reqwest::Identity::from_pem(pem.as_bytes()).unwrap())
+        .no_proxy()
+        .build()
+        .unwrap();
+    let answer = client.get(format!("https://{address}/metrics")).send().await;
+    answer.ok().map(|answer| answer.status().as_u16())
+}
+
+/// An authority for clients, and certificates that it signs.
+struct Signer(rcgen::CertifiedIssuer<'static, rcgen::KeyPair>);
+
+impl Signer {
+    fn new() -> Self {
+        let mut params = rcgen::CertificateParams::default();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let key = rcgen::KeyPair::generate().unwrap();
+        Self(rcgen::CertifiedIssuer::self_signed(params, key).unwrap())
+    }
+
+    /// Certificate and key of the user `name` in `group`, in PEM.
+    fn sign(&self, name: &str, group: &str) -> String {
+        let mut params = rcgen::CertificateParams::default();
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
+        params.distinguished_name.push(rcgen::DnType::OrganizationName, group);
+        params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+        let key = rcgen::KeyPair::generate().unwrap();
+        params.signed_by(&key, &self.0).unwrap().pem() + &key.serialize_pem()
+    }
+}
+
+/// A client certificate of an authority that the operator is given is as good as a token.
+#[tokio::test]
+async fn metrics_are_for_client_certificates_too() {
+    let plane = ControlPlane::start(Options::default()).await.unwrap();
+    let client = plane.client().await.unwrap();
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "metrics-reader"},
+        "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]});
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "metrics-reader"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "metrics-reader"},
+    "subjects": [
+        {"kind": "User", "name": "jane", "apiGroup": "rbac.authorization.k8s.io"},
+        {"kind": "Group", "name": "monitoring", "apiGroup": "rbac.authorization.k8s.io"},
+    ]});
+    let parameters = PostParams::default();
+    let roles: Api<ClusterRole> = Api::all(client.clone());
+    roles.create(&parameters, &object(role)).await.unwrap();
+    let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
+    bindings.create(&parameters, &object(binding)).await.unwrap();
+    let (signer, other) = (Signer::new(), Signer::new());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ca.crt");
+    let start = async |authorities: Option<&Path>| {
+        let authorities = authorities.map(|file| Authorities::from_file(file).unwrap());
+        let certificates = Certificates::self_signed(&["localhost"]).unwrap();
+        let routes = Routes::Metrics(Metrics::new());
+        let server = Server::bind("127.0.0.1:0".parse().unwrap(), routes).await.unwrap();
+        let server = server.with_tls_for(&certificates, authorities.as_ref()).unwrap();
+        let server = server.with_reviews(Reviews::new(ApiServer::new(client.clone())));
+        let address = server.address().unwrap();
+        tokio::spawn(server.serve());
+        address
+    };
+    std::fs::write(&file, signer.0.pem()).unwrap();
+    let address = start(Some(&file)).await;
+    assert_eq!(get_as(address, &signer.sign("jane", "cooks")).await, Some(200));
+    assert_eq!(get_as(address, &signer.sign("joe", "monitoring")).await, Some(200));
+    assert_eq!(get_as(address, &signer.sign("joe", "cooks")).await, Some(403));
+    assert_eq!(get_as(address, &other.sign("jane", "monitoring")).await, None);
+    assert_eq!(get(address, "/metrics", None).await.0, 401);
+    // Without authorities the server asks for no certificate.
+    let address = start(None).await;
+    assert_eq!(get_as(address, &signer.sign("jane", "cooks")).await, Some(401));
+    std::fs::write(&file, "nothing").unwrap();
+    let error = Authorities::from_file(&file).err().unwrap().to_string();
+    assert!(error.ends_with("ca.crt: no certificate in PEM"), "{error}");
 }
 
 #[tokio::test]

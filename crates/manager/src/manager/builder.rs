@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::{Error, Manager, Setup, Work};
 #[cfg(feature = "tls")]
 use crate::{
-    certificates::Certificates,
+    certificates::{Authorities, Certificates},
     reviews::{ApiServer, Reviews},
 };
 use crate::{
@@ -261,7 +261,10 @@ impl Builder {
             None => Certificates::self_signed(&["localhost"])?,
         };
         let reviews = Reviews::new(ApiServer::new(client.clone()));
-        let server = server.with_tls(&certificates)?.with_reviews(reviews);
+        let authorities = options.metrics_client_ca_file.as_deref();
+        let authorities = authorities.map(Authorities::from_file).transpose()?;
+        let server = server.with_tls_for(&certificates, authorities.as_ref())?;
+        let server = server.with_reviews(reviews);
         #[cfg(feature = "log")]
         let server = match &self.level {
             Some(level) => server.with_log_level(level.clone()),

@@ -169,7 +169,7 @@ impl Webhooks {
     pub async fn bind(self, address: SocketAddr, certificates: &Certificates) -> Result<Server, Error> {
         Ok(Server {
             listener: {
-                let wire = Wire::Tls(certificates.acceptor()?);
+                let wire = Wire::Tls(certificates.acceptor(None)?);
                 Listener::bind(address, listener::webhooks())?.with_wire(wire)
             },
             bodies: Bodies::new(BodyLimits::default()),
