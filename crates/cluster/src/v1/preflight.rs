@@ -96,7 +96,7 @@ pub(super) fn namespace(seen: &ExtensionState) -> Option<Cause> {
     }
 }
 
-/// A ClusterExtension that does not install into the given namespace. `way_out` is the remedy beside another `-n`.
+/// A ClusterExtension that does not install into the given namespace. `way_out` is the remedy if `-n` does not help.
 pub(super) fn other_namespace(seen: &ExtensionState, wanted: &str, way_out: &str) -> Option<Cause> {
     let (said, remedy) = match seen.text("/spec/namespace") {
         // OLM v1 rejects a namespace that is added later.

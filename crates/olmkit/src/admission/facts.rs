@@ -34,8 +34,8 @@ pub(super) enum Fact {
     Most(usize),
     /// Must be absent or empty.
     Never,
-    /// A list whose items have unique values of these fields, some of which have defaults, and the first release of OLM whose
-    /// schema says so, if older ones do not.
+    /// A list whose items have unique values of these fields, some of which have defaults, and the first release of OLM with
+    /// this schema, if older ones lack it.
     Keys(Vec<(&'static str, Option<&'static str>)>, Option<&'static str>),
     /// A list of different items.
     Set,
