@@ -5,13 +5,17 @@
     dev/csv-schema.py --check
 
 Reads the CRD of the pinned OLM release from Go's module cache and compares it with crates/go/src/structs/structs*.txt. The facts of
-one Go type must be equal wherever the schema uses the type.
+one Go type must be equal wherever the schema uses the type. A fact that older releases lack ends with the first release that has it:
+`keys:name@0.29`. Fields that older releases lack count as equal, because the API server drops them there.
 """
 import json, os, subprocess, sys
 
 import yaml
 
 OLM = "v0.46.0"
+# Older releases, each with the version of github.com/operator-framework/api in its go.mod, which has the CRD. The schemas from 0.22
+# to 0.28 reject the same values, and so do those from 0.29 on.
+OLDER = [("0.28", "v0.23.0"), ("0.29", "v0.27.0")]
 here = os.path.dirname(os.path.abspath(__file__))
 root = os.path.join(here, "..", "crates", "olmkit", "src")
 
@@ -40,17 +44,18 @@ def structs():
     return {key: flat(key) for key in raw}
 
 
-def walk(schema, kind, types, facts):
+def walk(schema, kind, types, facts, known):
     """Notes the facts of a schema node whose Go type is `kind`."""
     kind = kind.lstrip("*")
     if schema.get("x-kubernetes-preserve-unknown-fields"):
         return
     if kind.startswith("["):
-        walk(schema["items"], kind.split("]", 1)[1], types, facts)
+        walk(schema["items"], kind.split("]", 1)[1], types, facts, known)
     elif kind.startswith("{"):
-        walk(schema["additionalProperties"], kind.split("}", 1)[1], types, facts)
+        walk(schema["additionalProperties"], kind.split("}", 1)[1], types, facts, known)
     elif kind in types and "properties" in schema:
         properties = schema["properties"]
+        known.update((kind, name) for name in properties)
         defaulted = {name for name, node in properties.items() if "default" in node}
         required = sorted(set(schema.get("required", [])) - defaulted)
         fields = {name: field_facts(node, types[kind].get(name)) for name, node in properties.items()}
@@ -60,7 +65,7 @@ def walk(schema, kind, types, facts):
             sys.exit(f"{kind} has two schemas: {facts[kind]} and {block}")
         for name, node in properties.items():
             if name in types[kind] and not (kind == "ClusterServiceVersion" and name in ("metadata", "status")):
-                walk(node, types[kind][name], types, facts)
+                walk(node, types[kind][name], types, facts, known)
 
 
 def field_facts(node, kind):
@@ -89,18 +94,53 @@ def field_facts(node, kind):
     return " ".join(words)
 
 
-def text():
-    module = f"github.com/operator-framework/operator-lifecycle-manager@{OLM}"
+def directory(module):
     found = subprocess.run(["go", "mod", "download", "-json", module], capture_output=True, text=True, check=True, cwd="/")
-    path = os.path.join(json.loads(found.stdout)["Dir"], "deploy/chart/crds/0000_50_olm_00-clusterserviceversions.crd.yaml")
+    return json.loads(found.stdout)["Dir"]
+
+
+def facts_of(path):
+    """The facts of a CRD, and its fields: (type, field)."""
     crd = yaml.load(open(path), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    facts = {}
-    walk(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"], "ClusterServiceVersion", structs(), facts)
+    facts, fields = {}, set()
+    walk(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"], "ClusterServiceVersion", structs(), facts, fields)
+    return facts, fields
+
+
+def since(kind, name, word, older):
+    """The first release that has a fact of a field, empty for all."""
+    first = ""
+    for (release, _), (facts, fields) in zip(OLDER, older):
+        has = (kind, name) not in fields or word in facts[kind][1].get(name, "").split(" ")
+        if not has and first:
+            sys.exit(f"OLM {release} lacks a fact of {first}: {kind} {name} {word}")
+        if not has:
+            first = None
+        elif first is None:
+            first = release
+    if first is None:
+        sys.exit(f"no older release has this fact, add one to OLDER: {kind} {name} {word}")
+    return first
+
+
+def text():
+    olm = directory(f"github.com/operator-framework/operator-lifecycle-manager@{OLM}")
+    facts, _ = facts_of(os.path.join(olm, "deploy/chart/crds/0000_50_olm_00-clusterserviceversions.crd.yaml"))
+    api = [directory(f"github.com/operator-framework/api@{version}") for _, version in OLDER]
+    older = [facts_of(os.path.join(path, "crds/operators.coreos.com_clusterserviceversions.yaml")) for path in api]
     lines = []
     for kind, (required, fields) in sorted(facts.items()):
+        for (release, _), (before, known) in zip(OLDER, older):
+            kept = sorted(name for name in required if (kind, name) in known)
+            if kind in before and [name for name in before[kind][0] if (name not in fields or "default" not in fields[name])] != kept:
+                sys.exit(f"OLM {release} requires other fields of {kind}: {before[kind][0]}, not {kept}")
         if required or fields:
             lines.append(" ".join([kind] + ["!" + name for name in required]))
-            lines += [f" {name} {fact}" for name, fact in sorted(fields.items())]
+        for name, words in sorted(fields.items()):
+            # `default` rejects nothing.
+            first = {word: since(kind, name, word, older) for word in words.split(" ") if word != "default"}
+            marked = [word + (f"@{first[word]}" if first.get(word) else "") for word in words.split(" ")]
+            lines.append(f" {name} {' '.join(marked)}")
     return f"# OLM {OLM}. Printed by dev/csv-schema.py.\n" + "\n".join(lines) + "\n"
 
 

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use olmkit::diagnostics::{Family, Rule};
 use olmkit::rules::{self, Origin};
 
 // Show the documentation of a validation rule.
@@ -32,7 +33,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         rule.severity,
         rule.summary,
         rule.why,
-        standing(rule.origin),
+        standing(rule),
         olmkit::fix::flags(rule.id).unwrap_or("no"),
         rule.since,
         rule.page()
@@ -60,9 +61,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The effect of a rule of this origin.
-pub fn standing(origin: Origin) -> &'static str {
-    match origin {
+/// The effect of a rule and of the others of its family.
+pub fn standing(rule: &Rule) -> &'static str {
+    match rule.origin {
         Origin::OperatorSdk(_) => "operator-sdk rule, decides the result",
         Origin::OptionalValidator(_) => "rule in an optional validator (see `bundle validate --list-optional`)",
         Origin::Scorecard(_) => "scorecard rule, decides the state of its test",
@@ -72,6 +73,12 @@ pub fn standing(origin: Origin) -> &'static str {
         }
         Origin::Pipeline("preflight") => "preflight rule, decides the result of `repo check --suite preflight`",
         Origin::Pipeline(_) => "hosted pipeline rule, decides the result of `repo check`",
-        _ => "olmkit lint, never changes the result (except OPM-1)",
+        _ => match rule.family() {
+            Family::CatalogLints => "olmkit lint, never changes the result unless you pass `--fail-on warning`",
+            Family::OlmV1 => "olmkit lint, decides the result only with `--profile olmv1`",
+            _ => {
+                "olmkit lint, never changes the result unless you pass `--strict` or `--fail-on warning` (except OPM-1, which is an error)"
+            }
+        },
     }
 }

@@ -118,7 +118,12 @@ pub fn json(result: &(impl Serialize + ?Sized)) -> anyhow::Result<()> {
 /// Standard output for text with our styles. The caller wraps untrusted parts in [`UntrustedText`], because colors pass
 /// through. They are removed if the output is not a terminal.
 pub fn styled_output() -> Text<impl Write> {
-    Text::new(Output(anstream::AutoStream::auto(io::stdout().lock())), Styles::Kept).shortened(limits::quoted)
+    let output = anstream::AutoStream::auto(io::stdout().lock());
+    let styles = match output.current_choice() {
+        anstream::ColorChoice::Never => Styles::Removed,
+        _ => Styles::Kept,
+    };
+    Text::new(Output(output), styles).shortened(limits::quoted)
 }
 
 /// Standard output for machine-readable documents: YAML, Mermaid, SVG, scripts. Their writers escape untrusted parts,
@@ -205,6 +210,9 @@ macro_rules! examples {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Styles {
     Kept,
+    /// Read as those that are kept, and not written: one write for each text, where [`anstream::AutoStream`] needs one for each
+    /// piece between two styles.
+    Removed,
     Refused,
 }
 
@@ -244,6 +252,9 @@ impl<W: Write> Text<W> {
         for line in text.split_inclusive('\n') {
             self.add_line(&(self.shorten)(line), &mut safe);
         }
+        if self.styles == Styles::Removed {
+            safe = anstream::adapter::strip_str(&safe).to_string();
+        }
         self.inner.write_all(safe.as_bytes())
     }
 
@@ -263,7 +274,7 @@ impl<W: Write> Text<W> {
     /// Number of bytes at the start of a line that the runner ignores: spaces, and styles, which may be removed later.
     fn indentation(&self, line: &str) -> usize {
         let mut rest = line.trim_start();
-        while self.styles == Styles::Kept
+        while self.styles != Styles::Refused
             && let Some(after) = rest.strip_prefix("\u{1b}[")
             && let Some(after) = after.trim_start_matches(is_of_style).strip_prefix('m')
         {
@@ -274,7 +285,7 @@ impl<W: Write> Text<W> {
 
     fn add(&self, text: &str, safe: &mut String) {
         let mut rest = text;
-        while self.styles == Styles::Kept
+        while self.styles != Styles::Refused
             && let Some((before, after)) = rest.split_once("\u{1b}[")
             && let Some(end) = after.find(|c| !is_of_style(c))
         {

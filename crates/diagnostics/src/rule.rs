@@ -15,7 +15,7 @@ pub enum Origin {
     Opm,
     /// The pipeline of an operator repository checks it, in this suite. It affects the result of `repo check`.
     Pipeline(&'static str),
-    /// A lint: only olmkit has it, and it never changes the result.
+    /// A lint: only olmkit has it, and it never changes the result unless the user asks for that.
     Lint,
 }
 

@@ -1,4 +1,15 @@
 //! The order of an operator's bundles and its upgrade graph, as the hosted pipeline computes them.
+//!
+//! This is no model of OLM's graph. `repo check` must pass and fail the same pull requests as the pipeline, whose
+//! `Operator.update_graph` (`operatorcert/operator_repo/core.py` of
+//! <https://github.com/redhat-openshift-ecosystem/operator-pipelines>, read at 422dfd6e of 2026-08-20) differs from OLM's resolver:
+//!
+//! - An edge goes from a bundle to each bundle that replaces or skips it. Skipped bundles keep their edges.
+//! - Names are reduced to the part after the first dot, so only versions are compared. Names of absent bundles are dropped.
+//! - `olm.skipRange` is an npm range, not one of blang/semver. A range that does not parse is ignored.
+//! - `semver-mode` joins each bundle with the next higher version.
+//!
+//! All other parts of this crate use `olmkit_catalog`: `repo onboard` its index, `repo release` its editor, check and summary.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};

@@ -84,12 +84,12 @@ pub struct Object {
 impl Object {
     /// The kind. Empty when there is none.
     pub fn kind(&self) -> &str {
-        self.text("/kind")
+        self.value.get("kind").and_then(Value::as_str).unwrap_or_default()
     }
 
     /// The apiVersion. Empty when there is none or it is not a string.
     pub fn api_version(&self) -> &str {
-        self.text("/apiVersion")
+        self.value.get("apiVersion").and_then(Value::as_str).unwrap_or_default()
     }
 
     /// The group of the apiVersion. Empty for the core group.

@@ -238,7 +238,7 @@ impl Reader<'_> {
 
     fn file(&mut self, path: &Path) -> Result<Entry, TreeError> {
         // Opening a named pipe or a device would hang or never end.
-        match self.directory.metadata(path) {
+        let size = match self.directory.metadata(path) {
             Err(error) if leads_out(&error) => {
                 let path = self.directory.path().join(path);
                 return Err(TreeError::Link { path, error });
@@ -246,10 +246,11 @@ impl Reader<'_> {
             Err(error) => return Ok(Entry::Unreadable(error.to_string())),
             Ok(metadata) if metadata.is_dir() => return Ok(Entry::LinkedDirectory),
             Ok(metadata) if !metadata.is_file() => return Ok(Entry::Unreadable("is not a regular file".to_string())),
-            Ok(_) => {}
-        }
+            Ok(metadata) => metadata.len(),
+        };
         let left = self.limits.bytes.saturating_sub(self.bytes);
-        let mut bytes = Vec::new();
+        // With room for the usual file, reading it takes two calls.
+        let mut bytes = Vec::with_capacity(usize::try_from(size.min(left)).unwrap_or_default().min(1 << 20) + 1);
         let read = self
             .directory
             .file(path)

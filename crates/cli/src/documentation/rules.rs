@@ -19,7 +19,7 @@ fn the_reference_of_rules_is_current() {
             format!(
                 "# {}\n\nType: {}. `olmkit explain RULE` prints one rule. This page is generated.\n",
                 family.title(),
-                standing(rule.origin)
+                standing(rule)
             )
         });
         describe(rule, page);

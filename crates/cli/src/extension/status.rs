@@ -52,9 +52,13 @@ fn print(one: &Status) {
         (Some(bundle), wanted) => format!("{bundle} is installed, {wanted} is requested"),
         (None, _) => "nothing is installed".to_owned(),
     };
+    let namespace = match one.namespace.as_str() {
+        "" => "no namespace yet".to_owned(),
+        name => format!("namespace {name}"),
+    };
     println!(
-        "ClusterExtension {} (package {}, namespace {}): {installed}",
-        one.name, one.package, one.namespace
+        "ClusterExtension {} (package {}, {namespace}): {installed}",
+        one.name, one.package
     );
     // Deprecation conditions that are not True contain no information.
     let is_news = |condition: &&ConditionStatus| {

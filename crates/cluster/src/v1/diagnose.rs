@@ -2,7 +2,7 @@
 
 use super::explain;
 use super::preflight::selected_name;
-use super::seen::ExtensionState;
+use super::seen::{ExtensionState, namespace_of};
 use crate::base::cause::{Cause, Code};
 use crate::base::error::Error;
 use crate::base::finding::Finding;
@@ -14,7 +14,7 @@ use crate::kube::conditions::all;
 use crate::kube::logs::with_logs;
 use olmkit::diagnostics::Severity;
 
-/// The ClusterExtensions of a package or of the cluster's namespace, and unhealthy ClusterCatalogs. Empty if the
+/// The ClusterExtensions of a package or of the cluster's namespace, those without a namespace, and unhealthy ClusterCatalogs. Empty if the
 /// credentials cannot list them.
 ///
 /// # Errors
@@ -35,7 +35,10 @@ pub(crate) async fn findings(cluster: &Cluster, package: Option<&str>) -> Result
         let of = text(&extension, "/spec/source/catalog/packageName");
         let is_meant = match package {
             Some(package) => of == package || name == package,
-            None => text(&extension, "/spec/namespace") == cluster.namespace,
+            // OLM v1 has not chosen its namespace yet, so it is reported for each.
+            None => namespace_of(cluster, &extension)
+                .await?
+                .is_none_or(|namespace| namespace == cluster.namespace),
         };
         if is_meant {
             let seen = ExtensionState::gather(cluster, &name, Some(extension), catalogs.clone()).await?;

@@ -222,18 +222,8 @@ fn standing(options: &InstallOptions, cluster: &Cluster, seen: &ExtensionState) 
     if !ownership::is_ours(extension, &names::labels(&options.package)) {
         return vec![preflight::not_ours(extension, seen.object(), &options.package)];
     }
-    let at = seen.text("/spec/namespace");
-    if at != cluster.namespace {
-        return vec![
-            Cause::lasting(
-                Code::OtherVersionInstalled,
-                format!("installs into namespace {at}, which cannot be changed"),
-                format!("pass -n {}, or another --name", names::word(at)),
-            )
-            .on(seen.object()),
-        ];
-    }
-    Vec::new()
+    let in_other = preflight::other_namespace(seen, &cluster.namespace, "pass another --name");
+    in_other.into_iter().collect()
 }
 
 #[cfg(test)]

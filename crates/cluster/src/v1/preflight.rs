@@ -96,6 +96,23 @@ pub(super) fn namespace(seen: &ExtensionState) -> Option<Cause> {
     }
 }
 
+/// A ClusterExtension that does not install into the given namespace. `way_out` is the remedy if `-n` does not help.
+pub(super) fn other_namespace(seen: &ExtensionState, wanted: &str, way_out: &str) -> Option<Cause> {
+    let (said, remedy) = match seen.text("/spec/namespace") {
+        // OLM v1 rejects a namespace that is added later.
+        "" => (
+            "has no spec.namespace: OLM v1 chooses its namespace, which cannot be changed".to_owned(),
+            way_out.to_owned(),
+        ),
+        at if at == wanted => return None,
+        at => (
+            format!("installs into namespace {at}, which cannot be changed"),
+            format!("pass -n {}, or {way_out}", names::word(at)),
+        ),
+    };
+    Some(Cause::lasting(Code::OtherVersionInstalled, said, remedy).on(seen.object()))
+}
+
 /// `spec.config.inline` for an install mode. Null where none is needed.
 ///
 /// # Errors

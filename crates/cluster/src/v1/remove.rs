@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::conditions::condition;
 use super::objects::catalog_name;
-use super::seen::ExtensionState;
+use super::seen::{ExtensionState, namespace_of};
 use crate::base::cause::{Cause, Code};
 use crate::base::error::Error;
 use crate::base::json::text;
@@ -116,7 +116,11 @@ pub async fn remove(
 async fn in_its_namespace(cluster: &Cluster, name: &str) -> Result<Cluster, Error> {
     let mut cluster = cluster.clone();
     match cluster.get(&ObjectRef::cluster(kinds::cluster_extension(), name)).await {
-        Ok(Some(found)) => text(&found, "/spec/namespace").clone_into(&mut cluster.namespace),
+        Ok(Some(found)) => {
+            if let Some(namespace) = namespace_of(&cluster, &found).await? {
+                cluster.namespace = namespace;
+            }
+        }
         Ok(None) => {}
         Err(error) if error.code() == Some(403) => {}
         Err(error) => return Err(error),

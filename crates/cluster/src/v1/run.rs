@@ -251,19 +251,9 @@ fn earlier(facts: &BundleFacts, cluster: &Cluster, seen: &ExtensionState, is_upg
             .on(seen.object()),
         );
     }
-    let at = seen.text("/spec/namespace");
-    if at != cluster.namespace {
-        return Some(
-            Cause::lasting(
-                Code::OtherVersionInstalled,
-                format!("installs into namespace {at}, which cannot be changed"),
-                format!(
-                    "pass -n {}, or remove it first: olmkit cleanup {package} --olm v1",
-                    names::word(at)
-                ),
-            )
-            .on(seen.object()),
-        );
+    let way_out = format!("remove it first: olmkit cleanup {package} --olm v1");
+    if let Some(cause) = preflight::other_namespace(seen, &cluster.namespace, &way_out) {
+        return Some(cause);
     }
     let (installed, _) = seen.installed()?;
     (!is_upgrade && installed != facts.csv_name()).then(|| {

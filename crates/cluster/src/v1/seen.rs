@@ -51,11 +51,11 @@ impl ExtensionState {
         extension: Option<Value>,
         catalogs: Vec<Value>,
     ) -> Result<Self, Error> {
-        let of_extension = extension.as_ref().map(|found| text(found, "/spec/namespace"));
-        let namespace = of_extension
-            .filter(|namespace| !namespace.is_empty())
-            .unwrap_or(&cluster.namespace)
-            .to_owned();
+        let of_extension = match &extension {
+            Some(found) => namespace_of(cluster, found).await?,
+            None => None,
+        };
+        let namespace = of_extension.unwrap_or_else(|| cluster.namespace.clone());
         let mut place = Observation::none(cluster);
         place.namespace.clone_from(&namespace);
         let selector = owned_by(name);
@@ -92,6 +92,13 @@ impl ExtensionState {
         self.text("/spec/source/catalog/packageName")
     }
 
+    /// Its namespace, if it is known.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        let is_known = !self.text("/spec/namespace").is_empty() || !self.place.deployments.is_empty();
+        is_known.then_some(self.place.namespace.as_str())
+    }
+
     /// Name and version of the installed bundle, if any.
     #[must_use]
     pub fn installed(&self) -> Option<(&str, &str)> {
@@ -123,6 +130,25 @@ impl ExtensionState {
     /// The ClusterExtension as the objects of a cause name it.
     pub(super) fn object(&self) -> ObjectRef {
         ObjectRef::cluster(kinds::cluster_extension(), &self.name)
+    }
+}
+
+/// The namespace of a ClusterExtension. From OLM v1 1.12 on, `spec.namespace` is optional: OLM v1 then derives a namespace
+/// from the bundle and creates it, and no status field names it. `None` until the operator's Deployment is in it, and
+/// for credentials that cannot list Deployments.
+///
+/// # Errors
+/// [`Error::Request`].
+pub(super) async fn namespace_of(cluster: &Cluster, extension: &Value) -> Result<Option<String>, Error> {
+    let stated = text(extension, "/spec/namespace");
+    if !stated.is_empty() {
+        return Ok(Some(stated.to_owned()));
+    }
+    let selector = owned_by(text(extension, "/metadata/name"));
+    match cluster.list(kinds::deployment(), None, Some(&selector)).await {
+        Ok(found) => Ok(found.first().map(|one| text(one, "/metadata/namespace").to_owned())),
+        Err(error) if error.code() == Some(403) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

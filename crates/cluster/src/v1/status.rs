@@ -68,7 +68,7 @@ pub struct Status {
     pub name: String,
     /// The package.
     pub package: String,
-    /// The namespace.
+    /// The namespace, empty if OLM v1 has not created it yet.
     pub namespace: String,
     /// The bundle that is installed.
     pub bundle: Option<String>,
@@ -125,7 +125,7 @@ fn summarize(seen: &ExtensionState, causes: Vec<Cause>) -> Status {
     Status {
         name: seen.name.clone(),
         package: seen.package().to_owned(),
-        namespace: seen.place.namespace.clone(),
+        namespace: seen.namespace().unwrap_or_default().to_owned(),
         bundle: bundle.map(str::to_owned),
         version: version.map(str::to_owned),
         requested: seen.text("/spec/source/catalog/version").to_owned(),

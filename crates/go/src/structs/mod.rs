@@ -109,7 +109,7 @@ pub struct Structs {
 }
 
 /// A struct in the table.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Head {
     key: &'static str,
     go_name: &'static str,
@@ -198,7 +198,7 @@ static STRUCTS: LazyLock<Structs> = LazyLock::new(|| Structs::parse(&[include_st
 /// Additions of Kubernetes 0.36, with which OLM v1 is built: a later struct of the same name replaces the earlier one.
 static NEWER: LazyLock<Structs> = LazyLock::new(|| Structs {
     omits_zero_times: true,
-    ..Structs::parse(&[include_str!("structs.txt"), include_str!("structs-0.36.txt")])
+    ..STRUCTS.with(include_str!("structs-0.36.txt"))
 });
 
 /// The table.
@@ -280,6 +280,20 @@ impl Structs {
     fn parse(tables: &[&'static str]) -> Self {
         let heads: Vec<Head> = tables.iter().flat_map(|table| parse_heads(table)).collect();
         let index = heads.iter().enumerate().map(|(at, head)| (head.key, at)).collect();
+        Self::of(heads, index)
+    }
+
+    /// These structs and those of a table.
+    fn with(&self, table: &'static str) -> Self {
+        let (mut heads, mut index) = (self.heads.clone(), self.index.clone());
+        for head in parse_heads(table) {
+            index.insert(head.key, heads.len());
+            heads.push(head);
+        }
+        Self::of(heads, index)
+    }
+
+    fn of(heads: Vec<Head>, index: HashMap<&'static str, usize>) -> Self {
         Self {
             structs: heads.iter().map(|_| OnceLock::new()).collect(),
             types: (0..heads.len()).map(Type::Struct).collect(),
@@ -300,7 +314,7 @@ impl Structs {
             .get(at)
             .map_or(("", "", ""), |head| (head.key, head.go_name, head.fields));
         let fields: Vec<Field> = lines.lines().map(|line| self.parse_field(line)).collect();
-        let mut by_name = HashMap::new();
+        let mut by_name = HashMap::with_capacity(fields.len());
         self.collect_names(&fields, &mut Vec::new(), &mut by_name);
         Struct {
             name: key.rsplit('.').next().unwrap_or(key),

@@ -34,8 +34,9 @@ pub(super) enum Fact {
     Most(usize),
     /// Must be absent or empty.
     Never,
-    /// A list whose items have unique values of these fields, some of which have defaults.
-    Keys(Vec<(&'static str, Option<&'static str>)>),
+    /// A list whose items have unique values of these fields, some of which have defaults, and the first release of OLM with
+    /// this schema, if older ones lack it.
+    Keys(Vec<(&'static str, Option<&'static str>)>, Option<&'static str>),
     /// A list of different items.
     Set,
     /// The schema ends here: everything below is accepted.
@@ -164,7 +165,13 @@ fn fact(word: &'static str) -> Option<Fact> {
         "labels" => Fact::Labels,
         "most" => Fact::Most(value.parse().ok()?),
         "never" => Fact::Never,
-        "keys" => Fact::Keys(value.split(',').map(key).collect()),
+        "keys" => {
+            let (keys, since) = match value.split_once('@') {
+                Some((keys, since)) => (keys, Some(since)),
+                None => (value, None),
+            };
+            Fact::Keys(keys.split(',').map(key).collect(), since)
+        }
         "set" => Fact::Set,
         "open" => Fact::Open,
         "string" => Fact::Text,

@@ -419,6 +419,33 @@ fn the_csv_schema_is_the_one_of_the_newest_olm() {
     assert!(modules.contains(&line), "dev/tools/cluster/go.mod builds another OLM");
 }
 
+/// `csv.txt` marks facts that the schemas of older OLM lack.
+#[test]
+fn values_that_older_olm_accepts_name_the_release() {
+    let two = |item: Value| json!([item, item]);
+    for (name, items, wanted) in [
+        (
+            "containers/0/env",
+            two(json!({"name": "A"})),
+            "repeats the name of an earlier item; the schema of OLM before 0.29 accepts this",
+        ),
+        (
+            "imagePullSecrets",
+            two(json!({"name": "a"})),
+            "repeats the name of an earlier item; the schema of OLM before 0.29 accepts this",
+        ),
+        (
+            "containers/0/ports",
+            two(json!({"containerPort": 80})),
+            "repeats the containerPort and protocol of an earlier item",
+        ),
+    ] {
+        let found = check_csv(&with(&format!("{POD}/{name}"), items));
+        let told: Vec<&str> = found.iter().map(|one| one.message.as_str()).collect();
+        assert_eq!(told, [wanted], "{name}");
+    }
+}
+
 #[test]
 fn rejections_of_one_object_are_limited() {
     let data: serde_json::Map<String, Value> = (0..10_000).map(|at| (format!("k{at}"), json!(1))).collect();

@@ -1,6 +1,7 @@
 //! Walks an object by the table of types.
 
 use std::collections::HashSet;
+use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use olmkit_go::quantity;
@@ -357,7 +358,7 @@ impl<'v> Walk<'v> {
     fn facts(&mut self, facts: &'static [Fact], value: &'v Value, later: bool) {
         for fact in facts {
             let items = match (fact, value) {
-                (Fact::Most(_) | Fact::Never | Fact::Keys(_) | Fact::Set | Fact::Text | Fact::Base64, _) => None,
+                (Fact::Most(_) | Fact::Never | Fact::Keys(..) | Fact::Set | Fact::Text | Fact::Base64, _) => None,
                 (_, Value::Array(items)) => Some(items),
                 _ => None,
             };
@@ -456,7 +457,13 @@ fn fact_problem(fact: &Fact, value: &Value) -> Option<(Option<String>, String)> 
             own(format!("must have at most {most} items"))
         }
         (Fact::Never, _) if !is_empty(Some(value)) || value.is_number() => own("is not allowed here".to_owned()),
-        (Fact::Keys(keys), Value::Array(items)) => repeated(keys, items),
+        (Fact::Keys(keys, since), Value::Array(items)) => {
+            let (key, mut problem) = repeated(keys, items)?;
+            if let Some(release) = since {
+                let _ = write!(problem, "; the schema of OLM before {release} accepts this");
+            }
+            Some((key, problem))
+        }
         (Fact::Set, Value::Array(items)) => {
             let mut seen = HashSet::new();
             let index = items.iter().position(|item| !seen.insert(item.to_string()))?;

@@ -61,7 +61,7 @@ static ALL: LazyLock<Vec<&'static Rule>> = LazyLock::new(|| {
         let next = families.len();
         families.entry(family(rule)).or_insert(next);
     }
-    all.sort_by_key(|rule| {
+    all.sort_by_cached_key(|rule| {
         let of_catalogs = is_of_catalogs(rule);
         (
             of_catalogs,

@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn only_versions_are_compared() {
-        assert!(is_4_17_or_later("v4.17") && is_4_17_or_later("v5.0"));
+        assert!(is_4_17_or_later("v4.17") && is_4_17_or_later("v4.23") && is_4_17_or_later("v5.0"));
         assert!(!is_4_17_or_later("v4.9") && !is_4_17_or_later("latest") && !is_4_17_or_later("v4.17.1"));
     }
 }

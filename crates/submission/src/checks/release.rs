@@ -1,8 +1,9 @@
 //! Adds a bundle to the templates of its catalogs, as far as the templates decide whether that is possible.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
 
+use olmkit::catalog::graph::heads;
+use olmkit::catalog::model::ChannelEntry;
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
 use super::schema::{RELEASE_CONFIG, errors};
@@ -27,14 +28,6 @@ static ADD: Rule = rule(
     "# the channel already has hello.v0.0.2 as its head\ncatalog_templates:\n- template_name: v4.20.yaml\n  channels: [stable]\n  replaces: hello.v0.0.1",
     "catalog_templates:\n- template_name: v4.20.yaml\n  channels: [stable]\n  replaces: hello.v0.0.2",
 );
-
-/// The fields of a channel entry that make edges.
-#[derive(Debug, Clone, PartialEq)]
-struct Entry {
-    name: String,
-    replaces: Option<String>,
-    skips: Vec<String>,
-}
 
 fn add(context: &BundleContext<'_>, found: &mut Findings) -> Result<(), Raise> {
     let path = context.bundle.path("release-config.yaml");
@@ -170,12 +163,10 @@ fn in_channel(
         return Ok(());
     }
     let replaces = wanted.get("replaces")?;
-    if let Some(replaced) = &new.replaces
-        && !entries.iter().any(|entry| entry.name == *replaced)
-    {
+    if !new.replaces.is_empty() && !entries.iter().any(|entry| entry.name == new.replaces) {
         let message = format!(
-            "the channel {channel_name} of {} does not contain the replaced {replaced}",
-            template.file
+            "the channel {channel_name} of {} does not contain the replaced {}",
+            template.file, new.replaces
         );
         let finding = at(Finding::new(&ADD, Severity::Warning, message), replaces);
         found.push(finding.hint("use the channel head, so that OLM offers its users the upgrade"));
@@ -188,7 +179,7 @@ fn in_channel(
             "with {name} the channel {channel_name} of {} has {} heads: {}",
             template.file,
             heads.len(),
-            heads.into_iter().collect::<Vec<_>>().join(", ")
+            heads.join(", ")
         );
         let place = if replaces.is_none() { channel } else { replaces };
         found.push(at(Finding::from_rule(&ADD, message), place).hint("set `replaces` to the current channel head"));
@@ -196,28 +187,20 @@ fn in_channel(
     Ok(())
 }
 
-fn entry(name: String, view: View<'_>) -> Result<Entry, Raise> {
+/// The fields of a channel entry that decide the heads.
+fn entry(name: String, view: View<'_>) -> Result<ChannelEntry, Raise> {
     let replaces = view.get("replaces")?;
     let mut skips = Vec::new();
     for skip in list(view, &[], "skips")? {
         skips.push(shown(skip.node));
     }
-    Ok(Entry {
+    let replaces = replaces.is_true().then(|| shown(replaces.node));
+    Ok(ChannelEntry {
         name,
-        replaces: replaces.is_true().then(|| shown(replaces.node)),
+        replaces: replaces.unwrap_or_default(),
         skips,
+        ..ChannelEntry::default()
     })
-}
-
-/// The entries that no other replaces or skips.
-fn heads(entries: &[Entry]) -> BTreeSet<&str> {
-    let mut heads: BTreeSet<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
-    for entry in entries {
-        for older in entry.skips.iter().chain(&entry.replaces) {
-            heads.remove(older.as_str());
-        }
-    }
-    heads
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub(super) fn check_name(name: &str, registry: Option<&str>, repository: &str) -
     }
 }
 
-fn is_registry(registry: &str) -> bool {
+pub(super) fn is_registry(registry: &str) -> bool {
     let (host, port) = match registry.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {
             Some((address, port)) => return is_ipv6(address) && (port.is_empty() || is_port(port.strip_prefix(':'))),
@@ -71,7 +71,7 @@ fn is_ipv6(address: &str) -> bool {
     !address.is_empty() && address.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b':')
 }
 
-fn is_component(component: &str) -> bool {
+pub(super) fn is_component(component: &str) -> bool {
     let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = component.as_bytes();
     if !bytes.first().copied().is_some_and(alphanumeric) || !bytes.last().copied().is_some_and(alphanumeric) {

@@ -47,10 +47,31 @@ pub async fn experimental(cluster: &Cluster) {
     }
 }
 
-/// Applies a CustomResourceDefinition and waits until it is served.
+/// ClusterExtensions without the obligation to state `spec.namespace`, as from OLM v1 1.12 on.
+pub async fn optional_namespace(cluster: &Cluster) {
+    let file = folder()
+        .unwrap()
+        .join("operator-controller/crd/standard/olm.operatorframework.io_clusterextensions.yaml");
+    let mut definition = read(&file);
+    let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let required = schema["properties"]["spec"]["required"].as_array_mut().unwrap();
+    let before = required.len();
+    required.retain(|name| name != "namespace");
+    assert_eq!(required.len() + 1, before, "{}", file.display());
+    apply(cluster, definition).await;
+}
+
+/// Applies the CustomResourceDefinition of a file and waits until it is served.
 pub async fn define(cluster: &Cluster, file: &Path) {
+    apply(cluster, read(file)).await;
+}
+
+fn read(file: &Path) -> Value {
     let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    let definition: Value = serde_yaml::from_str(&text).unwrap();
+    serde_yaml::from_str(&text).unwrap()
+}
+
+async fn apply(cluster: &Cluster, definition: Value) {
     let name = definition["metadata"]["name"].as_str().unwrap().to_owned();
     cluster.apply("customresourcedefinitions", definition).await;
     eventually("the definition is established", async || {

@@ -3,6 +3,7 @@
 mod causes;
 pub mod definitions;
 mod experimental;
+mod no_namespace;
 mod olm_v1;
 mod operator_controller;
 pub mod recorded;

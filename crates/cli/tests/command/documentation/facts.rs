@@ -92,3 +92,44 @@ fn every_published_crate_has_a_changelog_and_a_readme() {
     }
     assert!(checked > 15, "only {checked} crates found");
 }
+
+/// Hand-written pages say the same about lints and the result. `olmkit::rules` tests that no other lint is an error.
+#[test]
+fn pages_agree_on_what_lints_change() {
+    const EXCEPTION: &str = "The exception is OPM-1, which is an error.";
+    let root = test_support::repository("");
+    let mut told = Vec::new();
+    for file in files() {
+        let name = file.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+        let is_generated = name.starts_with("docs/reference/rules/") || name.starts_with("docs/reference/commands/");
+        let is_page = name.ends_with(".md") && (name.starts_with("docs/") || name == "README.md");
+        if !is_page || is_generated || name.contains("/evidence/") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&file).unwrap();
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for (at, found) in text.match_indices("change the result") {
+            let start = text[..at].rfind(". ").map_or(0, |end| end + 2);
+            let is_about_lints = text[start..at].contains("They ") || text[start..at].contains("ints ");
+            assert!(is_about_lints, "{name}: {}", &text[start..at + found.len()]);
+            let rest = &text[at + found.len()..];
+            let wanted = if name == "docs/guides/catalogs.md" {
+                " unless you pass `--fail-on warning`. ".to_owned()
+            } else {
+                format!(" unless you pass `--strict` or `--fail-on warning`. {EXCEPTION} ")
+            };
+            let shown: String = rest.chars().take(wanted.len()).collect();
+            assert_eq!(shown, wanted, "{name}");
+            told.push(name.clone());
+        }
+    }
+    assert_eq!(
+        told,
+        [
+            "docs/guides/catalogs.md",
+            "docs/guides/validate.md",
+            "docs/reference/compatibility.md",
+            "docs/start/faq.md",
+        ]
+    );
+}

@@ -228,17 +228,12 @@ impl InAnnotation {
         if annotation.style != Style::Literal {
             return Self(None);
         }
-        let source = context
-            .bundle
-            .tree
-            .file(&csv.path)
-            .map(String::from_utf8_lossy)
-            .unwrap_or_default();
+        let source = context.bundle.tree.file(&csv.path).unwrap_or_default();
         let first_line = usize::try_from(annotation.start.line).unwrap_or(usize::MAX);
         let indentation = source
-            .lines()
+            .split(|byte| *byte == b'\n')
             .nth(first_line)
-            .map_or(0, |line| line.len() - line.trim_start_matches(' ').len());
+            .map_or(0, |line| line.iter().take_while(|byte| **byte == b' ').count());
         // If a list starts with spaces, the block's own indentation is not visible.
         Self(Some((annotation.start.line, u32::try_from(indentation).unwrap_or(0))))
     }

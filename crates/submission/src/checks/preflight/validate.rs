@@ -95,6 +95,10 @@ mod tests {
             ("v4.12", Some((4, 22))),
             ("\"v4.30\"", Some((4, 30))),
             ("v4.8-v4.13", Some((4, 13))),
+            // preflight 1.21.0 does not know that these are one release, and has no Kubernetes version for 5.0.
+            ("=v4.23", Some((4, 23))),
+            ("v5.0", Some((5, 0))),
+            ("v4.14-v5.0", Some((5, 0))),
             ("v4.8-", None),
             ("latest", None),
             ("v4.5,v4.6", None),
