@@ -220,6 +220,31 @@ fn files_follow_one_style() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Manager, renderer and operators share the type of a permission.
+#[test]
+fn one_type_describes_permissions() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut folders = sources(root);
+    folders.push(root.join("examples"));
+    let is_definition = |line: &&str| {
+        let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub"));
+        let is_type = words
+            .next()
+            .is_some_and(|word| ["struct", "enum", "type"].contains(&word));
+        is_type
+            && words
+                .next()
+                .is_some_and(|word| word.split(['<', ';', '(']).next() == Some("Grant"))
+    };
+    let mut found = Vec::new();
+    for file in folders.iter().flat_map(|folder| files(folder)) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let count = text.lines().filter(is_definition).count();
+        found.extend(std::iter::repeat_n(file.strip_prefix(root).unwrap().to_owned(), count));
+    }
+    assert_eq!(found, [Path::new("crates/grants/src/lib.rs")]);
+}
+
 /// Nothing that packages or serves catalogs is in the operator's image.
 #[test]
 fn the_shipped_operator_holds_no_packaging_code_and_no_grpc() {

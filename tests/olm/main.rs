@@ -170,6 +170,11 @@ async fn start(lab: &Lab) -> Operator {
 
 /// As [`start`], where these variables must be among those of the Deployment.
 async fn start_with(lab: &Lab, expected: &[(&str, &str)]) -> Operator {
+    start_changed(lab, expected, &[]).await
+}
+
+/// As [`start_with`], but with other values of the variables `changed`.
+async fn start_changed(lab: &Lab, expected: &[(&str, &str)], changed: &[(&str, &str)]) -> Operator {
     let deployment = lab.api::<Deployment>().get(DEPLOYMENT).await.unwrap();
     let template = deployment.spec.unwrap().template;
     let annotations = template.metadata.unwrap().annotations.unwrap_or_default();
@@ -182,7 +187,7 @@ async fn start_with(lab: &Lab, expected: &[(&str, &str)]) -> Operator {
         "metadata.annotations['olm.targetNamespaces']" => annotations["olm.targetNamespaces"].clone(),
         other => panic!("a variable from {other}"),
     };
-    let variables: Vec<(String, String)> = container
+    let mut variables: Vec<(String, String)> = container
         .env
         .iter()
         .flatten()
@@ -198,6 +203,10 @@ async fn start_with(lab: &Lab, expected: &[(&str, &str)]) -> Operator {
     for (name, value) in expected {
         let variable = ((*name).to_owned(), (*value).to_owned());
         assert!(variables.contains(&variable), "no {name}={value} in {variables:?}");
+    }
+    for (name, value) in changed {
+        let known = variables.iter_mut().find(|(known, _)| known == name);
+        known.unwrap().1 = (*value).to_owned();
     }
     // The ports are the machine's here, not a pod's: any free ones.
     let mut arguments = container.args.clone().unwrap();

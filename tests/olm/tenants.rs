@@ -1,14 +1,16 @@
 //! The install modes of tenants: one namespace that is not the operator's, and several, with settings for the
 //! operator's pod in the Subscription.
 use k8s_openapi::api::apps::v1::Deployment;
+use kube_manager::conditions::PROGRESSING;
+use memcached_operator::api::v1alpha1::Memcached;
 use serde_json::{Value, json};
 
 use crate::{
     DEPLOYMENT,
-    lab::{Lab, create, eventually},
+    lab::{Lab, UNAVAILABLE, condition, create, eventually, image},
     olm, rights_match,
     scenario::live,
-    start, start_with, subscribe, subscribe_with, succeeded, uninstall,
+    start, start_changed, start_with, subscribe, subscribe_with, succeeded, uninstall,
 };
 
 /// Creates the OperatorGroup of `lab` with these targets.
@@ -45,6 +47,7 @@ pub async fn several(version: &str, address: &str) {
         ("HTTPS_PROXY", "http://proxy.example.com:3128"),
         ("NO_PROXY", "127.0.0.1,.svc,.cluster.local"),
         ("LOG_LEVEL", "debug"),
+        ("MAX_ROLLING", "1"),
     ];
     let environment: Vec<Value> = variables
         .iter()
@@ -76,16 +79,29 @@ pub async fn several(version: &str, address: &str) {
     live(&tenants[1]).await;
     rights_match(&platform, &operator).await;
     drop(operator);
+
+    // An upgrade to an image that cannot be pulled. With the default of MAX_ROLLING, both caches would get it.
+    let other = [("RELATED_IMAGE_MEMCACHED", UNAVAILABLE)];
+    let operator = start_changed(&platform, &variables, &other).await;
+    eventually("one cache has the image, and the other one waits", async || {
+        let (mut changed, mut waiting) = (0, 0);
+        for tenant in &tenants {
+            let served = tenant.api::<Memcached>().get("served").await.unwrap();
+            waiting += usize::from(condition(&served, PROGRESSING).reason == "RolloutQueued");
+            let deployment = tenant.api::<Deployment>().get("served").await.unwrap();
+            changed += usize::from(image(&deployment) == UNAVAILABLE);
+        }
+        assert!(changed <= 1, "the operator has changed both");
+        (changed == 1 && waiting == 1).then_some(())
+    })
+    .await;
+    drop(operator);
     uninstall(&platform, version).await;
 }
 
 /// No operator reconciles the Memcached `ignored`.
 async fn ignored(lab: &Lab) {
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
-    let object = lab
-        .api::<memcached_operator::api::v1alpha1::Memcached>()
-        .get("ignored")
-        .await
-        .unwrap();
+    let object = lab.api::<Memcached>().get("ignored").await.unwrap();
     assert_eq!((object.metadata.finalizers, object.status), (None, None));
 }

@@ -6,12 +6,13 @@ use k8s_openapi::{
     api::{
         apps::v1::{Deployment, StatefulSet},
         core::v1::{ConfigMap, Secret, Service},
+        events::v1::Event,
         policy::v1::PodDisruptionBudget,
     },
 };
 use kube::{
     Api, Resource,
-    api::{DeleteParams, DynamicObject, Patch, PatchParams, TypeMeta},
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, TypeMeta},
 };
 use kube_manager::drift::differs;
 use memcached_operator::operand;
@@ -246,6 +247,50 @@ async fn every_field_of_the_service_and_the_budget() {
         disturb(&lab, &operand::budget(&memcached, 0)).await,
         Vec::<String>::new()
     );
+}
+
+/// Another key in a selector removes all pods from it.
+#[tokio::test]
+async fn keys_that_others_add_to_selectors_are_removed() {
+    let lab = Lab::new("drift-selectors").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({ "size": 2 })).await;
+    lab.running("sample").await;
+    is_the_selector_again::<Service>(&lab, "/spec/selector").await;
+    is_the_selector_again::<PodDisruptionBudget>(&lab, "/spec/selector/matchLabels").await;
+}
+
+/// Adds a key to the selector at `path`, and waits until it is removed and reported.
+async fn is_the_selector_again<K>(lab: &Lab, path: &str)
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    let resource = kube::api::ApiResource::erase::<K>(&());
+    let api: Api<DynamicObject> = Api::namespaced_with(lab.client.clone(), &lab.namespace, &resource);
+    let selector = async || {
+        let object = value(&api.get("sample").await.unwrap());
+        object.pointer(path).unwrap().clone()
+    };
+    let before = selector().await;
+    let add = json!([{ "op": "add", "path": format!("{path}/by-hand"), "value": "yes" }]);
+    let add = Patch::Json::<()>(serde_json::from_value(add).unwrap());
+    let by_hand = PatchParams {
+        field_manager: Some("kubectl-edit".to_owned()),
+        ..PatchParams::default()
+    };
+    api.patch("sample", &by_hand, &add).await.unwrap();
+    eventually(&format!("the selector of the {}", K::kind(&())), async || {
+        (selector().await == before).then_some(())
+    })
+    .await;
+    let reverted = format!("{} sample: ", K::kind(&()));
+    eventually("an event about it", async || {
+        let events = lab.api::<Event>().list(&ListParams::default()).await.unwrap();
+        let is_reverted = |event: &&Event| event.reason.as_deref() == Some("Reverted");
+        let mut notes = events.iter().filter(is_reverted).filter_map(|event| event.note.clone());
+        notes.find(|note| note.starts_with(&reverted) && note.ends_with("changed by kubectl-edit"))
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use serde_json::json;
 
 use crate::lab::{IMAGE, Lab, UNAVAILABLE, condition, eventually, image, value};
 
-/// Each line about a reconcile says why it began.
+/// Each line about a reconcile names its cause.
 #[tokio::test]
 async fn the_log_says_why_a_reconcile_began() {
     let lab = Lab::new("causes").await;
@@ -187,6 +187,38 @@ async fn a_changed_image_rolls_out_without_surplus_servers() {
         lab.pods("sample").await
     );
     assert_eq!(status.replicas, Some(2));
+}
+
+/// Servers that are replaced one by one are no failure.
+#[tokio::test]
+async fn an_ordinary_rollout_publishes_no_warning() {
+    let lab = Lab::new("no-warning").await;
+    let operator = lab.operator().await;
+    for (name, workload) in [("sample", "Deployment"), ("stable", "StatefulSet")] {
+        let spec = json!({ "size": 3, "workload": workload });
+        lab.memcached(name, spec).await;
+        lab.running(name).await;
+        for change in [
+            json!({ "image": "memcached:1.6.40" }),
+            json!({ "maxConnections": 2048 }),
+        ] {
+            lab.change(name, change).await;
+            lab.running(name).await;
+        }
+    }
+    // Its last events are published before it ends.
+    let (status, log) = operator.terminate().await;
+    assert!(status.success(), "{log}");
+    let events = lab.api::<Event>().list(&ListParams::default()).await.unwrap();
+    let own = events.items.into_iter().filter(|event| {
+        let regarding = event.regarding.as_ref().and_then(|object| object.kind.as_deref());
+        regarding == Some("Memcached")
+    });
+    let (warnings, normal): (Vec<Event>, Vec<Event>) =
+        own.partition(|event| event.type_.as_deref() == Some("Warning") || event.reason.as_deref() == Some("Failed"));
+    assert_eq!(warnings, Vec::<Event>::new());
+    let updates = normal.iter().filter(|event| event.reason.as_deref() == Some("Updated"));
+    assert!(updates.count() >= 4, "{normal:?}");
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use memcached_operator::{
     api::v1alpha1::{Memcached, Phase},
     controller::grants,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     lab::{ACCOUNT, Lab, condition, create, eventually, in_namespaces},
@@ -107,11 +107,21 @@ async fn without_a_right_the_operator_says_what_it_lacks() {
         let memcached = lab.reaches("sample", Phase::Degraded).await;
         let degraded = condition(&memcached, DEGRADED);
         assert_eq!(degraded.reason, "Forbidden", "{name}: {}", degraded.message);
-        let missing = format!("\"missing\":\"{verb} {resource}");
-        eventually("the self-check speaks", async || {
-            operator.log().contains(&missing).then_some(())
+        let missing = format!("{verb} {resource}");
+        let reason = eventually("the self-check reports it", async || {
+            let log = operator.log();
+            let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            let is_about = |line: &Value| line["missing"].as_str().is_some_and(|text| text.starts_with(&missing));
+            lines.filter(is_about).map(|line| line["needed_because"].clone()).next()
         })
         .await;
+        let is_needed = |grant: &Grant| grant.resource == resource && grant.verbs.iter().any(|have| have == verb);
+        let all = grants();
+        let mut reasons = all.iter().filter(|grant| is_needed(grant)).map(|grant| &grant.why);
+        assert!(
+            reasons.any(|why| !why.is_empty() && reason == **why),
+            "{name}: {reason}"
+        );
     }
 }
 

@@ -421,6 +421,56 @@ async fn a_template_changed_by_hand_is_reverted_while_the_rollout_budget_is_used
     assert_eq!(image(&deployments.get("stuck").await.unwrap()), UNAVAILABLE);
 }
 
+/// The Deployment controller returns to the former ReplicaSet, and nothing replaces its servers again.
+#[tokio::test]
+async fn a_port_changed_by_hand_costs_one_server_once() {
+    let lab = Lab::new("hand-edited-port").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({ "size": 3 })).await;
+    let deployments = lab.api::<Deployment>();
+    let settled = async || {
+        lab.running("sample").await;
+        eventually("the rollout is complete", async || {
+            let now = deployments.get("sample").await.unwrap();
+            let status = now.status.clone()?;
+            let is_current = status.observed_generation == now.metadata.generation;
+            (is_current && status.updated_replicas == Some(3) && status.available_replicas == Some(3)).then_some(now)
+        })
+        .await
+    };
+    let before = settled().await;
+    let servers = lab.pods("sample").await;
+    // A pod of this template never starts, so the Deployment controller stops after one.
+    let container = "/spec/template/spec/containers/0";
+    let edit = json!([
+        { "op": "replace", "path": format!("{container}/ports/0/containerPort"), "value": 11222 },
+        { "op": "replace", "path": format!("{container}/image"), "value": UNAVAILABLE },
+    ]);
+    let edit = Patch::Json::<()>(serde_json::from_value(edit).unwrap());
+    let by_hand = PatchParams {
+        field_manager: Some("kubectl-edit".to_owned()),
+        ..PatchParams::default()
+    };
+    let edited = deployments.patch("sample", &by_hand, &edit).await.unwrap();
+    let generation = |deployment: &Deployment| deployment.metadata.generation.unwrap();
+    assert_eq!(generation(&edited), generation(&before) + 1);
+    eventually("the edit is reverted", async || {
+        let now = deployments.get("sample").await.unwrap();
+        (now.spec.as_ref()?.template == before.spec.as_ref()?.template).then_some(())
+    })
+    .await;
+    let after = settled().await;
+    let now = lab.pods("sample").await;
+    let kept = servers.iter().filter(|pod| now.contains(pod)).count();
+    assert!(kept >= 2, "{servers:?} {now:?}");
+    assert_eq!(generation(&after), generation(&before) + 2, "the edit and its reversal");
+    let template = |pod: &String| pod.rsplit_once('-').unwrap().0.to_owned();
+    let templates: BTreeSet<String> = servers.iter().chain(&now).map(template).collect();
+    assert_eq!(templates.len(), 1, "{servers:?} {now:?}");
+    let note = lab.event("sample", "Reverted").await.note.unwrap();
+    assert!(note.contains("changed by kubectl-edit"), "{note}");
+}
+
 /// Version 0.1.0 had other probes and no spread.
 #[tokio::test]
 async fn the_template_of_an_earlier_version_is_replaced_by_one_staged_rollout() {

@@ -124,20 +124,64 @@ async fn a_new_image_replaces_one_stable_server_at_a_time() {
     lab.running("sample").await;
     let least = Least::begin(&lab, 2);
     lab.change("sample", json!({ "image": "memcached:1.6.40" })).await;
-    eventually("all servers have the new image", async || {
+    all_run(&lab, "memcached:1.6.40").await;
+    assert_eq!(least.end(), 2, "one server at a time");
+}
+
+/// Waits until three servers have this image and are ready.
+async fn all_run(lab: &Lab, image: &str) {
+    eventually("all servers have the image", async || {
         let selector = ListParams::default().labels("memcached_cr=sample");
         let pods = lab.api::<Pod>().list(&selector).await.unwrap();
-        let image = |pod: &Pod| pod.spec.as_ref().unwrap().containers[0].image.clone();
-        let is_new = |pod: &Pod| image(pod).as_deref() == Some("memcached:1.6.40");
-        (pods.items.len() == 3 && pods.iter().all(is_new)).then_some(())
+        let of = |pod: &Pod| pod.spec.as_ref().unwrap().containers[0].image.clone();
+        let has_it = |pod: &Pod| of(pod).as_deref() == Some(image);
+        (pods.items.len() == 3 && pods.iter().all(has_it)).then_some(())
     })
     .await;
     eventually("all servers are ready", async || {
         let status = lab.running("sample").await.status.unwrap();
-        (status.image.as_deref() == Some("memcached:1.6.40") && status.ready_replicas == Some(3)).then_some(())
+        (status.image.as_deref() == Some(image) && status.ready_replicas == Some(3)).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_rollback_of_a_deployment_replaces_one_server_at_a_time() {
+    roll_back("Deployment").await;
+}
+
+#[tokio::test]
+async fn a_rollback_of_a_stateful_set_replaces_one_server_at_a_time() {
+    roll_back("StatefulSet").await;
+}
+
+/// Back to the former image, after an upgrade and in the middle of one that failed.
+async fn roll_back(workload: &str) {
+    let lab = Lab::new(&format!("rollback-{}", workload.to_lowercase())).await;
+    let _operator = lab.operator().await;
+    let spec = json!({ "size": 3, "workload": workload, "image": "memcached:1.6.39" });
+    lab.memcached("sample", spec).await;
+    lab.running("sample").await;
+    let least = Least::begin(&lab, 3);
+    lab.change("sample", json!({ "image": "memcached:1.6.40" })).await;
+    all_run(&lab, "memcached:1.6.40").await;
+    lab.change("sample", json!({ "image": "memcached:1.6.39" })).await;
+    all_run(&lab, "memcached:1.6.39").await;
     assert_eq!(least.end(), 2, "one server at a time");
+
+    let uids = async || -> Vec<String> {
+        let selector = ListParams::default().labels("memcached_cr=sample");
+        let pods = lab.api::<Pod>().list(&selector).await.unwrap();
+        pods.iter().filter_map(|pod| pod.metadata.uid.clone()).collect()
+    };
+    let before = uids().await;
+    lab.change("sample", json!({ "image": UNAVAILABLE })).await;
+    lab.reaches("sample", Phase::Degraded).await;
+    lab.change("sample", json!({ "image": "memcached:1.6.39" })).await;
+    all_run(&lab, "memcached:1.6.39").await;
+    let after = uids().await;
+    let kept = before.iter().filter(|uid| after.contains(uid)).count();
+    assert_eq!(kept, 2, "the other servers are not replaced");
 }
 
 /// The number of servers that clients found at the worst moment.

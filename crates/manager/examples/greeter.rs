@@ -24,7 +24,7 @@ pub struct GreetingSpec {
     pub name: String,
 }
 
-/// What the operator reports.
+/// The result, as the operator reports it.
 #[derive(KubeSchema, Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GreetingStatus {
@@ -38,7 +38,7 @@ pub struct GreetingStatus {
 
 pub struct Greeter;
 
-/// What the operator reconciles, and which objects it creates for that.
+/// The controller of Greetings. It owns their ConfigMaps.
 pub fn controller() -> Controller<Greeter> {
     Controller::new("greeting", Greeter).owns::<ConfigMap>("contains the greeting")
 }

@@ -61,7 +61,7 @@ pub trait Authority: Send + Sync + 'static {
     fn may(&self, user: UserInfo, verb: &str, path: &str) -> impl Future<Output = Result<bool, String>> + Send;
 }
 
-/// What says who a client is.
+/// The proof of a client's identity.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Proof {
     Token(String),
@@ -128,7 +128,7 @@ impl<A: Authority> Reviews<A> {
         self.verdict_of(authorization, None, verb, path).await
     }
 
-    /// As [`verdict`](Self::verdict). A request without a token may come from a user, with groups, whom a certificate proves.
+    /// As [`verdict`](Self::verdict). A request without a token may come from a user, with groups, whose certificate the server has verified.
     pub(crate) async fn verdict_of(
         &self,
         authorization: Option<&str>,

@@ -105,6 +105,8 @@ pub(crate) enum Slot {
     Queued {
         /// It is among the first, and should try again even if nothing wakes it.
         first: bool,
+        /// It was not in the queue before.
+        is_new: bool,
     },
 }
 
@@ -131,14 +133,17 @@ impl Slots {
         if state.holders.contains_key(key) {
             return Slot::Granted;
         }
-        state.enqueue(key, created);
+        let is_new = state.enqueue(key, created);
         let granted = state.open && state.has_slot(&self.budget, key);
         if granted {
             state.hold(key, false);
         }
         let first = state.queue.iter().take(WOKEN).any(|(.., queued)| queued == key);
         self.note(&state);
-        if granted { Slot::Granted } else { Slot::Queued { first } }
+        match granted {
+            true => Slot::Granted,
+            false => Slot::Queued { first, is_new },
+        }
     }
 
     /// The pods of the object are changing: a user asked for it, or the operator before a restart.
@@ -220,12 +225,14 @@ impl State {
         self.queue.iter().take(count).map(|(.., key)| key.clone()).collect()
     }
 
-    fn enqueue(&mut self, key: &ObjectKey, created: Timestamp) {
-        self.dequeue(key);
+    /// Returns true if the object was not in the queue.
+    fn enqueue(&mut self, key: &ObjectKey, created: Timestamp) -> bool {
+        let is_new = !self.dequeue(key);
         let attempts = self.attempts.get(key).copied().unwrap_or(0);
         let place = (attempts, created, key.clone());
         self.queue.insert(place.clone());
         self.places.insert(key.clone(), place);
+        is_new
     }
 
     fn dequeue(&mut self, key: &ObjectKey) -> bool {

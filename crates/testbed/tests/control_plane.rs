@@ -208,6 +208,153 @@ fn a_command_gets_signals_and_cleans_up() {
     assert_eq!(killed.unwrap().code(), Some(128 + 9));
 }
 
+/// The configurations name a Service in a cluster. The command serves instead of it.
+#[tokio::test]
+async fn webhooks_of_a_command_are_called() {
+    let directory = tempfile::tempdir().unwrap();
+    let service = |path: &str| json!({"service": {"name": "hooks", "namespace": "system", "path": path}});
+    let version = |name: &str, storage: bool| {
+        let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": schema}})
+    };
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.shop.example.com"},
+        "spec": {
+            "group": "shop.example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
+            "versions": [version("v1", true), version("v2", false)],
+            "conversion": {"strategy": "Webhook", "webhook": {
+                "conversionReviewVersions": ["v1"], "clientConfig": service("/convert"),
+            }},
+        },
+    });
+    let validating = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "widgets"},
+        "webhooks": [{
+            "name": "widgets.shop.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": service("/validate"),
+            "rules": [{
+                "apiGroups": ["shop.example.com"], "apiVersions": ["*"], "operations": ["DELETE"], "resources": ["widgets"],
+            }],
+        }],
+    });
+    for (path, object) in [
+        ("crd/bases/widgets.yaml", definition),
+        ("webhook/manifests.yaml", validating),
+    ] {
+        let path = directory.path().join("config").join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        // JSON is YAML.
+        std::fs::write(path, object.to_string()).unwrap();
+    }
+    let script = "echo $KUBECONFIG $WEBHOOK_BIND_ADDRESS $WEBHOOK_CERT_PATH; read _";
+    let mut run = Command::new(env!("CARGO_BIN_EXE_kube-testbed"))
+        .current_dir(directory.path())
+        .args([
+            "run",
+            "--no-controllers",
+            "--webhooks",
+            "config",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut output = std::io::BufReader::new(run.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut output, &mut line).unwrap();
+    let [kubeconfig, address, certificates] = line.split_whitespace().collect::<Vec<_>>()[..] else {
+        panic!("{line}");
+    };
+    let serving = tokio::spawn(serve_webhooks(address.to_owned(), certificates.into()));
+    let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default())
+        .await
+        .unwrap();
+    let client = Client::try_from(config).unwrap();
+    let widgets = |version: &str| {
+        let kind = GroupVersionKind::gvk("shop.example.com", version, "Widget");
+        let resource = ApiResource::from_gvk_with_plural(&kind, "widgets");
+        Api::<DynamicObject>::namespaced_with(client.clone(), "default", &resource)
+    };
+    let widget = json!({"apiVersion": "shop.example.com/v1", "kind": "Widget", "metadata": {"name": "one"}});
+    let widget: DynamicObject = serde_json::from_value(widget).unwrap();
+    widgets("v1").create(&PostParams::default(), &widget).await.unwrap();
+    let converted = widgets("v2").get("one").await.unwrap();
+    assert_eq!(converted.data["convertedBy"], "the command");
+    let denied = eventually("a deletion is denied", async || {
+        let deleted = widgets("v1").delete("one", &DeleteParams::default()).await;
+        match deleted {
+            Err(error) => Some(error.to_string()),
+            // The configuration is not in use yet.
+            Ok(_) => {
+                let _ = widgets("v1").create(&PostParams::default(), &widget).await;
+                None
+            }
+        }
+    })
+    .await;
+    assert!(denied.contains("the command keeps it"), "{denied}");
+    serving.abort();
+    drop(run.stdin.take());
+    run.wait().unwrap();
+}
+
+/// Serves conversions and admission reviews. Every object is denied.
+async fn serve_webhooks(address: String, certificates: std::path::PathBuf) {
+    use http_body_util::{BodyExt as _, Full};
+    use hyper::{Request, Response, body::Bytes, body::Incoming, server::conn::http1, service::service_fn};
+    use tokio_rustls::rustls::{
+        ServerConfig, crypto,
+        pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+    };
+    let certificate = CertificateDer::from_pem_file(certificates.join("tls.crt")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(certificates.join("tls.key")).unwrap();
+    let config = ServerConfig::builder_with_provider(crypto::ring::default_provider().into())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(std::sync::Arc::new(config));
+    let answer = async |request: Request<Incoming>| {
+        let path = request.uri().path().to_owned();
+        let body = request.into_body().collect().await.unwrap().to_bytes();
+        let mut review: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        let asked = review["request"].take();
+        review["response"] = match path.as_str() {
+            "/convert" => {
+                let mut objects = asked["objects"].clone();
+                for object in objects.as_array_mut().unwrap() {
+                    object["apiVersion"] = asked["desiredAPIVersion"].clone();
+                    object["convertedBy"] = "the command".into();
+                }
+                json!({"uid": asked["uid"], "result": {"status": "Success"}, "convertedObjects": objects})
+            }
+            "/validate" => json!({
+                "uid": asked["uid"], "allowed": false, "status": {"message": "the command keeps it"},
+            }),
+            other => panic!("{other}"),
+        };
+        Ok::<_, std::convert::Infallible>(Response::new(Full::new(Bytes::from(review.to_string()))))
+    };
+    let listener = tokio::net::TcpListener::bind(address).await.unwrap();
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        let Ok(stream) = acceptor.accept(stream).await else {
+            continue;
+        };
+        let stream = hyper_util::rt::TokioIo::new(stream);
+        let served = http1::Builder::new().serve_connection(stream, service_fn(answer));
+        tokio::spawn(async move { served.await.ok() });
+    }
+}
+
 /// The programs in `KUBEBUILDER_ASSETS` are enough, and go before those of other places.
 #[test]
 fn kubebuilder_assets_are_enough() {
@@ -313,6 +460,103 @@ async fn definitions_are_served_without_controllers() {
         None,
         "no controller has seen it"
     );
+}
+
+/// The page's commands rewrite all objects and the list of stored versions. Then the API server accepts a definition without the old
+/// version, and still reads all objects.
+#[tokio::test]
+async fn a_stored_version_is_removed_as_the_guide_describes() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/scaffold.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let section = guide.split("\n### Storage version\n").nth(1).unwrap();
+    let commands = section.lines().filter_map(|line| line.trim().strip_prefix("$ "));
+    let commands: Vec<&str> = commands.filter(|command| command.starts_with("kubectl ")).collect();
+    assert_eq!(commands.len(), 2, "{commands:?}");
+    let plane = ControlPlane::start(Options::default().without_controllers())
+        .await
+        .unwrap();
+    let client = plane.client().await.unwrap();
+    let definition = |stored: &str, versions: &[&str]| -> CustomResourceDefinition {
+        let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let version = |name: &&str| json!({"name": name, "served": true, "storage": *name == stored, "schema": {"openAPIV3Schema": schema}});
+        let versions: Vec<_> = versions.iter().map(version).collect();
+        serde_json::from_value(json!({
+            "metadata": {"name": "memcacheds.cache.example.com"},
+            "spec": {
+                "group": "cache.example.com", "scope": "Namespaced", "versions": versions,
+                "names": {"kind": "Memcached", "plural": "memcacheds", "singular": "memcached"},
+            },
+        }))
+        .unwrap()
+    };
+    plane.install([definition("v1alpha1", &["v1alpha1"])]).await.unwrap();
+    let memcacheds = |version: &str| {
+        let kind = GroupVersionKind::gvk("cache.example.com", version, "Memcached");
+        let resource = ApiResource::from_gvk_with_plural(&kind, "memcacheds");
+        Api::<DynamicObject>::namespaced_with(client.clone(), "default", &resource)
+    };
+    for name in ["a", "b"] {
+        let object = json!({
+            "apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached", "metadata": {"name": name},
+            "spec": {"size": 3},
+        });
+        let object = serde_json::from_value(object).unwrap();
+        let created = memcacheds("v1alpha1").create(&PostParams::default(), &object).await;
+        created.unwrap();
+    }
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let change = async |definition: CustomResourceDefinition| {
+        let params = PatchParams::default();
+        let patch = Patch::Merge(json!({"spec": {"versions": definition.spec.versions}}));
+        definitions.patch("memcacheds.cache.example.com", &params, &patch).await
+    };
+    // A hash of group, version and kind as objects are stored.
+    let stored = async || {
+        let resources = client
+            .list_api_group_resources("cache.example.com/v1alpha1")
+            .await
+            .unwrap();
+        resources
+            .resources
+            .iter()
+            .find_map(|resource| resource.storage_version_hash.clone())
+    };
+    let before = stored().await;
+    change(definition("v1", &["v1", "v1alpha1"])).await.unwrap();
+    eventually("the other storage version", async || {
+        (stored().await != before).then_some(())
+    })
+    .await;
+    let rejected = change(definition("v1", &["v1"])).await.unwrap_err().to_string();
+    assert!(rejected.contains("status.storedVersions"), "{rejected}");
+
+    let kubectl = kube_testbed::tools::program("kubectl").unwrap();
+    let path = format!(
+        "{}:{}",
+        kubectl.parent().unwrap().display(),
+        std::env::var("PATH").unwrap()
+    );
+    for command in commands {
+        let output = Command::new("sh")
+            .args(["-c", command])
+            .env("KUBECONFIG", plane.kubeconfig())
+            .env("PATH", &path)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    change(definition("v1", &["v1"])).await.unwrap();
+    eventually("the API server has stopped serving the old version", async || {
+        memcacheds("v1alpha1").get("a").await.err()
+    })
+    .await;
+    for name in ["a", "b"] {
+        assert_eq!(
+            memcacheds("v1").get(name).await.unwrap().data["spec"]["size"],
+            3,
+            "{name}"
+        );
+    }
 }
 
 #[tokio::test]

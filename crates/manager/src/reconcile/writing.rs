@@ -194,8 +194,10 @@ impl<K: Object> Context<K> {
                     }
                     report
                 }
-                Slot::Queued { first } => {
-                    tracing::debug!("the rollout waits for its turn");
+                Slot::Queued { first, is_new } => {
+                    if is_new {
+                        tracing::info!("the rollout waits for its turn");
+                    }
                     self.state().queued = Some(Queued { first });
                     self.write(child, &[TEMPLATE]).await
                 }

@@ -191,7 +191,7 @@ async fn a_standby_takes_over_when_the_leader_stops() {
     drop(stop_second);
 }
 
-/// A reconcile that blocks the only thread for longer than the lease: nobody could renew it, and nobody could tell the reconcile.
+/// A reconcile blocks the only thread for longer than the lease. In that time no other code can renew the lease or stop the reconcile.
 #[tokio::test]
 async fn a_reconcile_that_blocked_its_thread_past_the_lease_writes_nothing() {
     let client = namespace("blocked").await;

@@ -2,6 +2,8 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 mod behaviors;
+mod conflicts;
+mod declaration;
 mod reports;
 mod rollouts;
 mod shop;
@@ -13,7 +15,6 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use kube_manager::conditions;
-use kube_testbed::faults::Verb;
 use serde_json::json;
 use shop::{Shop, ShopSpec};
 use world::World;
@@ -255,27 +256,4 @@ async fn a_secret_of_the_user_is_read_again_when_it_changes() {
         .filter(|request| request.starts_with("Get secrets"));
     assert_eq!(reads.count(), 0, "its content is kept");
     running.stop().await;
-}
-
-/// Two operators with different ideas: a few writes, one report, and quiet.
-#[tokio::test]
-async fn two_operators_that_fight_slow_down_and_report_it() {
-    let world = World::new("fight").await;
-    let one = world.operator(1).await;
-    world.create("web", ShopSpec::default()).await;
-    world.is_available("web").await;
-    let two = world.operator_as(2, "other").await;
-    let field = world.event("Conflict").await;
-    assert!(field.contains("also set by"), "{field}");
-    one.is_quiet().await;
-    two.is_quiet().await;
-    let writes = |verb: Verb| {
-        let requests = one.proxy.requests().into_iter().chain(two.proxy.requests());
-        requests
-            .filter(|request| request.verb == verb && request.resource.starts_with("configmaps"))
-            .count()
-    };
-    assert!(writes(Verb::Patch) <= 12, "{} writes", writes(Verb::Patch));
-    one.stop().await;
-    two.stop().await;
 }

@@ -1,19 +1,25 @@
 //! Further situations from public reports about controller-runtime, Java Operator SDK, kopf and kube-rs.
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use k8s_openapi::api::{
+    core::v1::{ConfigMap, Namespace, Secret},
+    rbac::v1::RoleBinding,
+};
 use kube::{
     Api, ResourceExt as _,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use kube_manager::conditions;
+use kube_manager::{
+    conditions,
+    reconcile::{Context, Controller, Error, Outcome, Reconciler, object},
+};
 use kube_testbed::faults::{Fault, Rule, Verb};
 use serde_json::{Value, json};
 
 use crate::{
     behaviors::writes,
-    shop::{Shop, ShopSpec},
-    world::{World, eventually},
+    shop::{Knobs, Shop, ShopSpec},
+    world::{Log, World, eventually},
 };
 
 fn by(manager: &str) -> PatchParams {
@@ -330,12 +336,7 @@ async fn short_failures_are_tried_again_without_a_warning() {
 /// Neither of both may delete the children of the other.
 #[tokio::test]
 async fn two_controllers_of_one_kind_keep_their_children_apart() {
-    use kube_manager::{
-        Manager,
-        options::Options,
-        reconcile::{Context, Controller, Error, Outcome, Reconciler, object},
-        shutdown::CancellationToken,
-    };
+    use kube_manager::{Manager, options::Options, shutdown::CancellationToken};
     struct Maps(&'static str);
     impl Reconciler for Maps {
         type Object = Shop;
@@ -391,4 +392,102 @@ async fn two_controllers_of_one_kind_keep_their_children_apart() {
     }
     stop.cancel();
     running.await.unwrap().unwrap();
+}
+
+/// Neither the event nor the log contains the old or the new value of a field in a Secret.
+#[tokio::test]
+async fn a_reverted_secret_is_reported_without_its_values() {
+    const OWN: [&str; 2] = ["correct horse", "Y29ycmVjdCBob3JzZQ=="];
+    const OTHER: [&str; 2] = ["battery staple", "YmF0dGVyeSBzdGFwbGU="];
+    struct Logins;
+    impl Reconciler for Logins {
+        type Object = Shop;
+        async fn reconcile(&self, shop: &Shop, context: &Context<Shop>) -> Result<Outcome, Error> {
+            let login = json!({ "metadata": { "name": shop.name_any() }, "data": { "password": OWN[1] } });
+            context.apply::<Secret>(object(login)?).await?;
+            Ok(Outcome::ready())
+        }
+    }
+    let world = World::new("logins").await;
+    let log = Log::start();
+    let controller = Controller::new("logins", Logins).owns::<Secret>("contains the login");
+    let running = world
+        .run("logins", world.proxy().await, Knobs::default(), controller)
+        .await;
+    world.create("web", ShopSpec::default()).await;
+    world.is_available("web").await;
+    running.is_quiet().await;
+    let secrets = world.api::<Secret>();
+    // The second reversal is a conflict.
+    for _ in 0..2 {
+        let change = Patch::Merge(json!({ "data": { "password": OTHER[1] } }));
+        secrets.patch("web", &by("kubectl-edit"), &change).await.unwrap();
+        eventually("the former password", async || {
+            let password = secrets.get("web").await.unwrap().data?["password"].clone();
+            (password.0 == OWN[0].as_bytes()).then_some(())
+        })
+        .await;
+    }
+    let reverted = world.event("Reverted").await;
+    assert_eq!(reverted, "Secret web: .data.password; changed by kubectl-edit");
+    let conflict = world.event("Conflict").await;
+    assert_eq!(conflict, "Secret web: .data.password is also set by kubectl-edit");
+    running.stop().await;
+    let events = world.api::<k8s_openapi::api::events::v1::Event>();
+    let events = events.list(&Default::default()).await.unwrap();
+    let shops = world.api::<Shop>().list(&Default::default()).await.unwrap();
+    let log = log.text();
+    assert!(log.contains("Secret web"), "{log}");
+    let published = [json!(events).to_string(), json!(shops.items).to_string(), log];
+    for value in OWN.iter().chain(&OTHER) {
+        assert!(!published.iter().any(|text| text.contains(value)), "{value}");
+    }
+}
+
+/// The number of writes in a log line is that of the changes: an apply can leave an object as it was.
+#[tokio::test]
+async fn log_lines_count_changes() {
+    struct Readers;
+    impl Reconciler for Readers {
+        type Object = Shop;
+        async fn reconcile(&self, shop: &Shop, context: &Context<Shop>) -> Result<Outcome, Error> {
+            let binding = object(json!({
+                "metadata": { "name": shop.name_any() },
+                "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader" },
+                // The API server fills in the group, which its schema does not tell.
+                "subjects": [{ "kind": "User", "name": "reader" }],
+            }))?;
+            context.apply::<RoleBinding>(binding).await?;
+            Ok(Outcome::ready())
+        }
+    }
+    let world = World::new("counted").await;
+    let log = Log::start();
+    let run = async |proxy| {
+        let controller = Controller::new("readers", Readers).owns::<RoleBinding>("lets users read");
+        world.run("readers", proxy, Knobs::default(), controller).await
+    };
+    let counts = || -> Vec<Value> {
+        let lines = log.lines("reconciled");
+        lines.iter().map(|line| line["writes"].clone()).collect()
+    };
+    world.create("web", ShopSpec::default()).await;
+    let running = run(world.proxy().await).await;
+    world.is_available("web").await;
+    running.is_quiet().await;
+    running.stop().await;
+    let total: u64 = counts().iter().filter_map(Value::as_u64).sum();
+    assert_eq!(total, 2, "the binding and the status: {:?}", counts());
+    let known = counts().len();
+    let proxy = world.proxy().await;
+    // The dry run fails, so the operator cannot tell if the apply would change something.
+    let dry_run = Rule::new(Fault::status(400)).verb(Verb::Patch);
+    proxy.add(dry_run.resource("rolebindings").times(1));
+    let running = run(proxy).await;
+    eventually("a reconcile", async || (counts().len() > known).then_some(())).await;
+    running.is_quiet().await;
+    let sent = writes(&running, 0, "rolebindings");
+    assert_eq!(sent, ["Patch rolebindings web 400", "Patch rolebindings web 200"]);
+    assert_eq!(counts()[known..], [json!(0)]);
+    running.stop().await;
 }

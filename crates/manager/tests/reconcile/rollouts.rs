@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 
 use crate::{
     shop::{Shop, ShopSpec},
-    world::{World, eventually},
+    world::{Log, World, eventually},
 };
 
 /// Runs a Deployment with this image.
@@ -165,6 +165,7 @@ async fn a_template_of_another_client_is_reverted_at_once_after_a_restart() {
 #[tokio::test]
 async fn a_new_version_rolls_out_object_by_object() {
     let world = World::new("rollouts").await;
+    let log = Log::start();
     two_shops_run(&world).await;
     let (running, stop, metrics) = run(&world, "shop:2").await;
     let first = eventually("the first", async || {
@@ -183,6 +184,9 @@ async fn a_new_version_rolls_out_object_by_object() {
         "{}",
         metrics.render()
     );
+    let waiting = log.lines("the rollout waits for its turn");
+    let is_second = |line: &serde_json::Value| line["span"]["object"] == format!("rollouts/{second}");
+    assert!(waiting.iter().any(is_second), "{}", log.text());
     // Other fields need no turn.
     world.set(second, json!({ "size": 2 })).await;
     eventually("two replicas", async || {

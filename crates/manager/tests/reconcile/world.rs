@@ -1,5 +1,8 @@
 //! A namespace in a control plane, and operators in it.
-use std::{sync::atomic::Ordering::SeqCst, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering::SeqCst},
+    time::Duration,
+};
 
 use k8s_openapi::{
     NamespaceResourceScope,
@@ -9,13 +12,23 @@ use kube::{
     Api, Client, CustomResourceExt as _, Resource,
     api::{ListParams, Patch, PatchParams, PostParams},
 };
-use kube_manager::{Manager, manager::Error, options::Options, shutdown::CancellationToken};
+use kube_manager::{
+    Manager,
+    log::without_content,
+    manager::Error,
+    options::Options,
+    reconcile::{Controller, Reconciler},
+    shutdown::CancellationToken,
+};
 use kube_testbed::{
     ControlPlane,
     faults::{FaultProxy, Verb},
 };
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 use tokio::{sync::OnceCell, task::JoinHandle};
+use tracing::subscriber::DefaultGuard;
+use tracing_subscriber::{filter::Targets, fmt, layer::SubscriberExt as _};
 
 use crate::shop::{Knobs, Shop, ShopSpec, controller};
 
@@ -77,6 +90,22 @@ impl World {
     }
 
     pub async fn operator_through(&self, factor: u32, manager: &'static str, proxy: FaultProxy) -> Operator {
+        let knobs = Knobs {
+            factor,
+            ..Knobs::default()
+        };
+        // Both operators see the same children.
+        self.run(manager, proxy, knobs.clone(), controller(knobs)).await
+    }
+
+    /// The operator `manager` with this controller.
+    pub async fn run<R: Reconciler>(
+        &self,
+        manager: &'static str,
+        proxy: FaultProxy,
+        knobs: Knobs,
+        controller: Controller<R>,
+    ) -> Operator {
         let plane = control_plane().await;
         let options = Options {
             health_probe_bind_address: None,
@@ -91,12 +120,7 @@ impl World {
             .options(options)
             .stop(stop.clone());
         let manager = builder.start().await.unwrap();
-        let knobs = Knobs {
-            factor,
-            ..Knobs::default()
-        };
-        // Both operators see the same children.
-        manager.add(controller(knobs.clone()));
+        manager.add(controller);
         Operator {
             proxy,
             knobs,
@@ -154,6 +178,35 @@ impl World {
     }
 }
 
+/// The log of the operators on the test's thread, at the level debug.
+pub struct Log {
+    file: NamedTempFile,
+    _guard: DefaultGuard,
+}
+
+impl Log {
+    pub fn start() -> Self {
+        let file = NamedTempFile::new().unwrap();
+        let lines = fmt::layer().json().flatten_event(true).with_span_list(false);
+        let lines = tracing_subscriber::registry()
+            .with(without_content("debug".parse::<Targets>().unwrap()))
+            .with(lines.with_writer(Arc::new(file.reopen().unwrap())));
+        let _guard = tracing::subscriber::set_default(lines);
+        Self { file, _guard }
+    }
+
+    pub fn text(&self) -> String {
+        std::fs::read_to_string(self.file.path()).unwrap()
+    }
+
+    /// The lines with this message.
+    pub fn lines(&self, message: &str) -> Vec<Value> {
+        let text = self.text();
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter(|line| line["message"] == message).collect()
+    }
+}
+
 impl Operator {
     pub fn runs(&self) -> usize {
         self.knobs.runs.load(SeqCst)
@@ -204,11 +257,12 @@ impl Operator {
 }
 
 pub async fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
-    for _ in 0..600 {
+    // Operators that fight wait for 15 seconds, and a busy machine takes its time.
+    for _ in 0..2400 {
         if let Some(found) = probe().await {
             return found;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    panic!("not within 30 seconds: {what}");
+    panic!("not within two minutes: {what}");
 }

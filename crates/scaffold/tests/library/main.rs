@@ -148,6 +148,23 @@ fn a_kind_is_wired_in_everywhere() {
     }
 }
 
+/// kube-manager computes conditions, and its permissions are those that olmkit renders.
+#[test]
+fn conditions_and_permissions_are_left_to_the_libraries() {
+    let folder = started(&options());
+    create_api(folder.path(), &api("cache", "v1alpha1", "Memcached")).unwrap();
+    let written = files(&folder.path().join("src"));
+    for (path, content) in &written {
+        assert!(!path.ends_with("conditions.rs"), "{}", path.display());
+        let text = String::from_utf8_lossy(content);
+        for own in ["fn grant", "Grant {", "Grant::"] {
+            assert!(!text.contains(own), "{own} in {}", path.display());
+        }
+    }
+    let packaging = read(&folder, "src/packaging.rs");
+    assert!(packaging.contains("kube_manager::Manager::grants();"), "{packaging}");
+}
+
 #[test]
 fn hand_edited_sources_keep_their_edits() {
     let folder = started(&options());

@@ -28,6 +28,12 @@ pub fn caches(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
     checks.check("a server that moves keeps its name, and the others their keys", || {
         server_moves(space)
     });
+    checks.check("a change of the memory in place loses no key", || {
+        memory_changes_in_place(space)
+    });
+    checks.check("a rollout never leaves more than one server without keys", || {
+        servers_roll_out(space)
+    });
     checks.check("a changed Secret replaces the certificate without a restart", || {
         certificate_changes(space)
     });
@@ -69,6 +75,41 @@ fn server_moves(space: &Namespace) -> anyhow::Result<()> {
         *moved = 0;
     }
     ensure!(counts.found == expected, "lost keys of other servers: {counts:?}");
+    cache.delete()
+}
+
+fn memory_changes_in_place(space: &Namespace) -> anyhow::Result<()> {
+    let more = r#", "warmCache": "ResizeInPlace", "memoryLimitMegabytes": 64"#;
+    let cache = Cache::create(space, "resized", KEYS, more)?;
+    cache.store()?;
+    let before = cache.containers()?;
+    for memory in [128, 64] {
+        cache.change(&format!("{{\"memoryLimitMegabytes\":{memory}}}"))?;
+        cache.ready()?;
+        let counts = cache.counts()?;
+        ensure!(counts.found == counts.stored, "lost keys: {counts:?}");
+    }
+    is(&cache.containers()?, &before)?;
+    cache.delete()
+}
+
+/// A client stores missing keys again while the servers warm up. A key also counts as missing while its server restarts.
+fn servers_roll_out(space: &Namespace) -> anyhow::Result<()> {
+    let cache = Cache::create(space, "rolling", KEYS, r#", "warmUpSeconds": 20"#)?;
+    cache.store()?;
+    let before = cache.containers()?;
+    let watched = cache.watched(true, || {
+        cache.change("{\"memoryLimitMegabytes\":128}")?;
+        cache.ready()
+    })?;
+    ensure!(cache.containers()? != before, "no server was replaced");
+    let counts = cache.counts()?;
+    let most = counts.stored.iter().max().copied().unwrap_or_default();
+    ensure!(
+        (1..=most).contains(&watched.most_missing),
+        "{} keys were missing at a moment: {counts:?}",
+        watched.most_missing
+    );
     cache.delete()
 }
 
