@@ -36,6 +36,7 @@ pub struct GreetingStatus {
     pub observed_generation: Option<i64>,
 }
 
+/// Reconciles Greetings.
 pub struct Greeter;
 
 /// The controller of Greetings. It owns their ConfigMaps.
