@@ -434,7 +434,8 @@ async fn a_port_changed_by_hand_costs_one_server_once() {
             let now = deployments.get("sample").await.unwrap();
             let status = now.status.clone()?;
             let is_current = status.observed_generation == now.metadata.generation;
-            (is_current && status.updated_replicas == Some(3) && status.available_replicas == Some(3)).then_some(now)
+            let counts = [status.replicas, status.updated_replicas, status.available_replicas];
+            (is_current && counts == [Some(3); 3]).then_some(now)
         })
         .await
     };
