@@ -69,6 +69,12 @@ pub fn check(root: &Path, advisories: Option<&str>) -> anyhow::Result<()> {
     }
 }
 
+/// Returns true if [`check`] need not compile cargo-deny first.
+pub fn is_built() -> bool {
+    command::is_installed("cargo-deny")
+        || command::cached_programs().is_ok_and(|programs| programs.join("cargo-deny").is_file())
+}
+
 /// The installed cargo-deny, or one that is built once into the cache (a few minutes).
 fn program() -> anyhow::Result<PathBuf> {
     if command::is_installed("cargo-deny") {
