@@ -57,7 +57,7 @@ async fn renewals(lab: &Lab, count: usize) -> Vec<AuditEvent> {
     requests
 }
 
-/// Also where the API server has defaults that its schema does not tell.
+/// Also where the API server has defaults that its schema does not contain.
 #[tokio::test]
 async fn a_restarted_operator_leaves_settled_objects_alone() {
     let lab = Lab::new("restarted").await;

@@ -21,7 +21,7 @@ pub(crate) fn retry(failures: u32) -> Cause {
     Cow::Owned(format!("retry {failures}"))
 }
 
-/// The parts of an object that tell how it changed.
+/// The parts of an object that show its change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) generation: i64,

@@ -122,7 +122,7 @@ fn keys<'a>(entries: &[Value], key: &'a str) -> Option<(&'a str, Vec<String>)> {
     (distinct.len() == found.len()).then_some((key, found))
 }
 
-/// A port is told from another by its protocol too, which is TCP where none is given, and a spread constraint by what it does.
+/// The key of a port includes its protocol, which is TCP by default, and the key of a spread constraint includes its action.
 fn key_of(entry: &Value, key: &str) -> Option<String> {
     let text = |field: &str| entry.get(field).and_then(Value::as_str);
     match key {

@@ -128,7 +128,8 @@ impl<A: Authority> Reviews<A> {
         self.verdict_of(authorization, None, verb, path).await
     }
 
-    /// As [`verdict`](Self::verdict). A request without a token may come from a user, with groups, whose certificate the server has verified.
+    /// As [`verdict`](Self::verdict). A request without a token may come from a user, with groups, whose certificate the server has
+    /// verified.
     pub(crate) async fn verdict_of(
         &self,
         authorization: Option<&str>,

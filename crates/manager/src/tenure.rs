@@ -1,8 +1,8 @@
 //! How long this replica may act as the leader.
 //!
 //! Another replica may lead from when the deadline of the lease has passed. A process that was stopped or blocked for that long
-//! finds out late: its timers and tasks go on where they were. So nothing relies on being told. Each reconcile asks before it
-//! begins, and each request and each connection before something is sent.
+//! notices this late: its timers and tasks continue where they were. Therefore each reconcile checks the deadline before it begins,
+//! and each request and each connection before it sends.
 use std::{
     io,
     pin::Pin,

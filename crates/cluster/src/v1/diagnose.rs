@@ -14,8 +14,8 @@ use crate::kube::conditions::all;
 use crate::kube::logs::with_logs;
 use olmkit::diagnostics::Severity;
 
-/// The ClusterExtensions of a package or of the cluster's namespace, those without a namespace, and unhealthy ClusterCatalogs. Empty if the
-/// credentials cannot list them.
+/// The ClusterExtensions of a package or of the cluster's namespace, those without a namespace, and unhealthy ClusterCatalogs. Empty
+/// if the credentials cannot list them.
 ///
 /// # Errors
 /// [`Error::Request`], [`Error::Unreadable`].

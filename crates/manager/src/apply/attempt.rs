@@ -189,7 +189,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// Before the first apply of this process: sends a dry run, and keeps only the differences that it would change. The others are
-    /// defaults that the schema does not tell. Some applies make a new revision although they change nothing.
+    /// defaults that the schema does not contain. Some applies make a new revision although they change nothing.
     ///
     /// # Errors
     /// When the API server rejects the object.

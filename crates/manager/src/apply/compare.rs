@@ -389,7 +389,7 @@ fn maps_equal(
             let default = schema.field(node, name).and_then(|node| node.default.as_ref());
             match is_declared(name) && default == Some(value) {
                 true => Equality::Equal,
-                // It may be a default that the schema does not tell, also if it is empty. But the empty selector of a peer means
+                // It may be a default that the schema does not contain, also if it is empty. But the empty selector of a peer means
                 // all namespaces, and none means its own.
                 false => Equality::More,
             }

@@ -24,7 +24,11 @@ use revision::CachedObject;
 pub use revision::version;
 pub(crate) use revision::{Revision, digest};
 
-use crate::{ObjectKey, explain};
+use crate::{
+    ObjectKey,
+    cause::{self, Cause, Seen},
+    explain,
+};
 
 /// Objects of one kind, projected to `T`. Clones share the same objects.
 pub struct Cache<T> {
@@ -94,6 +98,22 @@ pub struct Change<T> {
     pub after: Option<Arc<T>>,
     /// The object is part of a list.
     pub listed: bool,
+}
+
+impl<T> Change<T> {
+    /// Why the object itself is reconciled.
+    pub(crate) fn cause(&self, seen: impl Fn(&T) -> Seen) -> Cause {
+        let side = |side: &Option<Arc<T>>| side.as_deref().map(&seen);
+        cause::object(side(&self.before), side(&self.after), self.listed)
+    }
+
+    /// Why objects that depend on this one, of `kind` and with `key`, are reconciled.
+    pub(crate) fn cause_for_others(&self, kind: &str, key: &ObjectKey) -> Cause {
+        match self.listed {
+            true => cause::LISTED,
+            false => cause::other(kind, key, self.before.is_none(), self.after.is_none()),
+        }
+    }
 }
 
 impl<T> Cache<T> {

@@ -433,7 +433,7 @@ async fn pauses_stay_short_while_the_kind_is_not_served() {
     let gate = Readiness::default().gate("maps");
     let mut feeder = Feeder::new(Follow { gate, source }, "configmaps".to_owned());
     let failure = |code| {
-        let status = kube::core::Status::failure("the server does not say why", "Reason").with_code(code);
+        let status = kube::core::Status::failure("the server gives no reason", "Reason").with_code(code);
         Error::InitialListFailed(kube::Error::Api(status.boxed()))
     };
     for _ in 0..50 {

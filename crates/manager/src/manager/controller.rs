@@ -10,7 +10,7 @@ use crate::{
     ObjectKey,
     backoff::Backoff,
     cache::{Cache, Change},
-    cause::{self, Cause, Seen},
+    cause::{Cause, Seen},
     follow::{guarded, metadata},
     queue::WorkQueue,
     worker::{Done, Failure, Limits},
@@ -185,9 +185,9 @@ where
     {
         let queue = Arc::clone(&self.queue);
         let changed = move |changed: &ObjectKey, change: Change<Related>| {
-            let cause = || cause::other(&C::kind(&()), changed, change.before.is_none(), change.after.is_none());
             for key in affected(&change) {
-                add(&queue, key, change.listed, cause());
+                let cause = change.cause_for_others(&C::kind(&()), changed);
+                add(&queue, key, change.listed, cause);
             }
         };
         // Objects that concern no other object need no memory. The cache keeps the previously concerned objects.
@@ -219,8 +219,7 @@ where
         let keys = Arc::clone(&queue);
         let changed = move |key: &ObjectKey, change: Change<K>| {
             if relevant(&change) {
-                let seen = |side: &Option<Arc<K>>| side.as_ref().map(|object| Seen::of(object.meta()));
-                let cause = cause::object(seen(&change.before), seen(&change.after), change.listed);
+                let cause = change.cause(|object| Seen::of(object.meta()));
                 add(&keys, key.clone(), change.listed, cause);
             }
         };

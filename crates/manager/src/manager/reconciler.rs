@@ -86,7 +86,7 @@ impl Manager {
                 if change.after.is_none() {
                     read.forget(key);
                 }
-                let cause = || cause::other("Secret", key, change.before.is_none(), change.after.is_none());
+                let cause = || change.cause_for_others("Secret", key);
                 if change.before != change.after {
                     by_secret
                         .keys(key)
@@ -159,9 +159,7 @@ impl Manager {
                 None => reconcile::is_relevant(&change),
             };
             if is_relevant || !is_own && reconcile::lost_status(&change) {
-                let seen = |side: &Option<Arc<CachedObject<_>>>| side.as_ref().map(|object| object.seen);
-                let cause = cause::object(seen(&change.before), seen(&change.after), change.listed);
-                add(&keys, key.clone(), change.listed, cause);
+                add(&keys, key.clone(), change.listed, change.cause(|object| object.seen));
             }
         };
         objects.count_unreadable(self.metrics().unreadable(&R::Object::plural(&())));
@@ -236,7 +234,7 @@ impl Manager {
         };
         let queue = Arc::clone(queue);
         let changed = move |changed: &ObjectKey, change: Change<Related>| {
-            let cause = || cause::other(&C::kind(&()), changed, change.before.is_none(), change.after.is_none());
+            let cause = || change.cause_for_others(&C::kind(&()), changed);
             affected(&change)
                 .into_iter()
                 .for_each(|key| add(&queue, key, change.listed, cause()));

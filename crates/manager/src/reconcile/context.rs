@@ -26,12 +26,7 @@ use super::{
     shared::Shared,
     store::{ChildKind, Store},
 };
-use crate::{
-    ObjectKey,
-    drift::fingerprint,
-    events::{Event, Severity},
-    manager::Scope as _,
-};
+use crate::{ObjectKey, drift::fingerprint, events::Severity, manager::Scope as _};
 
 /// One reconcile of one object: applies, reads and deletes its children.
 pub struct Context<K: Object> {
@@ -331,13 +326,7 @@ impl<K: Object> Context<K> {
     /// Publishes an event about the object. `reason` is in CamelCase.
     pub fn event(&self, severity: Severity, reason: &'static str, note: impl Into<String>) {
         if let Backend::Cluster(shared) = &self.backend {
-            let event = Event {
-                severity,
-                reason,
-                action: "Reconcile",
-                note: note.into(),
-            };
-            shared.events.queue(self.object.as_ref(), event);
+            shared.event(&self.object, severity, reason, note.into());
         }
     }
 

@@ -18,7 +18,6 @@ use super::{
 use crate::{
     Manager, ObjectKey,
     cache::Change,
-    cause,
     follow::guarded,
     manager::{Scope as _, add_owner, paged},
     queue::WorkQueue,
@@ -243,7 +242,7 @@ impl<R: Reconciler> Controller<R> {
                 let mut objects: Vec<ObjectKey> = sides.map(|entry| entry.0.clone()).collect();
                 objects.dedup();
                 for object in objects {
-                    let cause = cause::other(&C::kind(&()), changed, change.before.is_none(), change.after.is_none());
+                    let cause = change.cause_for_others(&C::kind(&()), changed);
                     add_owner(&queue, object, change.listed, cause);
                 }
             };

@@ -20,7 +20,6 @@ use super::{Error, Object, written::OwnWrites};
 use crate::{
     ObjectKey,
     cache::{Cache, Change, Index, digest},
-    cause,
     compressed::{Compressed, Dictionary},
     manager::{Scope as _, add_owner},
     queue::WorkQueue,
@@ -212,12 +211,7 @@ impl Store {
             .collect();
         owners.dedup();
         for owner in owners {
-            let cause = cause::other(
-                &self.resource.kind,
-                key,
-                change.before.is_none(),
-                change.after.is_none(),
-            );
+            let cause = change.cause_for_others(&self.resource.kind, key);
             add_owner(queue, owner, change.listed, cause);
         }
     }

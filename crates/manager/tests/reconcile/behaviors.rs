@@ -503,7 +503,7 @@ async fn a_corrected_object_that_is_not_available_has_no_recovery() {
 async fn an_apply_that_changes_nothing_is_not_repeated() {
     let world = World::new("revision").await;
     let applier = Applier::new(world.client.clone(), "op");
-    // The API server fills in the group of a subject, which its schema does not tell.
+    // The API server fills in the group of a subject, which its schema does not contain.
     let desired = json!({
         "metadata": { "name": "reader", "namespace": "revision" },
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader" },

@@ -454,7 +454,7 @@ async fn log_lines_count_changes() {
             let binding = object(json!({
                 "metadata": { "name": shop.name_any() },
                 "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader" },
-                // The API server fills in the group, which its schema does not tell.
+                // The API server fills in the group, which its schema does not contain.
                 "subjects": [{ "kind": "User", "name": "reader" }],
             }))?;
             context.apply::<RoleBinding>(binding).await?;
@@ -480,7 +480,7 @@ async fn log_lines_count_changes() {
     assert_eq!(total, 2, "the binding and the status: {:?}", counts());
     let known = counts().len();
     let proxy = world.proxy().await;
-    // The dry run fails, so the operator cannot tell if the apply would change something.
+    // The dry run fails, so the operator cannot know if the apply would change something.
     let dry_run = Rule::new(Fault::status(400)).verb(Verb::Patch);
     proxy.add(dry_run.resource("rolebindings").times(1));
     let running = run(proxy).await;

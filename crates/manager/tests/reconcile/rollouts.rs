@@ -40,7 +40,7 @@ impl Reconciler for Pods {
                     "metadata": { "labels": labels },
                     "spec": { "containers": [{
                         "name": "shop", "image": self.0,
-                        // The API server adds a version that its schema does not tell.
+                        // The API server adds a version that its schema does not contain.
                         "env": [{ "name": "POD", "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } }],
                     }] },
                 },

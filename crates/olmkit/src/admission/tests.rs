@@ -441,8 +441,8 @@ fn values_that_older_olm_accepts_name_the_release() {
         ),
     ] {
         let found = check_csv(&with(&format!("{POD}/{name}"), items));
-        let told: Vec<&str> = found.iter().map(|one| one.message.as_str()).collect();
-        assert_eq!(told, [wanted], "{name}");
+        let messages: Vec<&str> = found.iter().map(|one| one.message.as_str()).collect();
+        assert_eq!(messages, [wanted], "{name}");
     }
 }
 

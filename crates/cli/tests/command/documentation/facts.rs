@@ -93,12 +93,12 @@ fn every_published_crate_has_a_changelog_and_a_readme() {
     assert!(checked > 15, "only {checked} crates found");
 }
 
-/// Hand-written pages say the same about lints and the result. `olmkit::rules` tests that no other lint is an error.
+/// Hand-written pages agree about lints and the result. `olmkit::rules` tests that no other lint is an error.
 #[test]
 fn pages_agree_on_what_lints_change() {
     const EXCEPTION: &str = "The exception is OPM-1, which is an error.";
     let root = test_support::repository("");
-    let mut told = Vec::new();
+    let mut pages = Vec::new();
     for file in files() {
         let name = file.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
         let is_generated = name.starts_with("docs/reference/rules/") || name.starts_with("docs/reference/commands/");
@@ -120,11 +120,11 @@ fn pages_agree_on_what_lints_change() {
             };
             let shown: String = rest.chars().take(wanted.len()).collect();
             assert_eq!(shown, wanted, "{name}");
-            told.push(name.clone());
+            pages.push(name.clone());
         }
     }
     assert_eq!(
-        told,
+        pages,
         [
             "docs/guides/catalogs.md",
             "docs/guides/validate.md",
