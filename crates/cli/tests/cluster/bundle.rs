@@ -88,6 +88,14 @@ impl Bundle {
         csv
     }
 
+    /// The operator's Deployment, without a namespace, for the default service account.
+    pub fn deployment(&self) -> Value {
+        let deployment = &self.csv()["spec"]["install"]["spec"]["deployments"][0];
+        let mut spec = deployment["spec"].clone();
+        spec["template"]["spec"]["serviceAccountName"] = json!("default");
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": deployment["name"]}, "spec": spec})
+    }
+
     fn plain_csv(&self) -> Value {
         let modes: Vec<Value> = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
             .iter()

@@ -1,6 +1,8 @@
 //! Snapshot of a ClusterExtension.
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use olmkit::object::selector::selects;
 use serde_json::Value;
 
@@ -69,7 +71,14 @@ impl ExtensionState {
             cluster.list_as::<Event>(kinds::event(), within, None),
         )?;
         place.namespace_phase = found.map(|found| text(&found, "/status/phase").to_owned());
-        (place.deployments, place.pods) = (deployments, pods);
+        let is_its = |one: &Deployment| {
+            let owners = one.metadata.owner_references.iter().flatten();
+            owners
+                .into_iter()
+                .any(|owner| made_for(owner, name, extension.as_ref()))
+        };
+        place.deployments = deployments.into_iter().filter(is_its).collect();
+        place.pods = pods;
         let is_warning = |event: &Event| event.type_.as_deref() == Some("Warning");
         place.events = events.into_iter().filter(is_warning).collect();
         Ok(Self {
@@ -144,11 +153,40 @@ pub(super) async fn namespace_of(cluster: &Cluster, extension: &Value) -> Result
     if !stated.is_empty() {
         return Ok(Some(stated.to_owned()));
     }
-    let selector = owned_by(text(extension, "/metadata/name"));
-    match cluster.list(kinds::deployment(), None, Some(&selector)).await {
-        Ok(found) => Ok(found.first().map(|one| text(one, "/metadata/namespace").to_owned())),
+    let name = text(extension, "/metadata/name");
+    let selector = owned_by(name);
+    match cluster
+        .list_as::<Deployment>(kinds::deployment(), None, Some(&selector))
+        .await
+    {
+        Ok(found) => Ok(found.into_iter().find_map(|one| {
+            let owners = one.metadata.owner_references.unwrap_or_default();
+            let is_its = owners.iter().any(|owner| made_for(owner, name, Some(extension)));
+            one.metadata.namespace.filter(|_| is_its)
+        })),
         Err(error) if error.code() == Some(403) => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+/// Returns true if OLM v1 made the object with this owner for a ClusterExtension. The labels do not show this: tenants can
+/// set them in their namespaces. By Helm the owner is the ClusterExtension, by ClusterObjectSets (in OLM v1 1.10 and before
+/// ClusterExtensionRevisions) one that is called as the ClusterExtension with a number. The garbage collector deletes
+/// objects with the name of an owner and another UID.
+fn made_for(owner: &OwnerReference, name: &str, extension: Option<&Value>) -> bool {
+    if !owner.api_version.starts_with("olm.operatorframework.io/") || owner.controller != Some(true) {
+        return false;
+    }
+    match owner.kind.as_str() {
+        "ClusterExtension" => {
+            owner.name == name && extension.is_none_or(|found| text(found, "/metadata/uid") == owner.uid)
+        }
+        "ClusterObjectSet" | "ClusterExtensionRevision" => owner
+            .name
+            .strip_prefix(name)
+            .and_then(|rest| rest.strip_prefix('-'))
+            .is_some_and(|number| number.parse::<u64>().is_ok()),
+        _ => false,
     }
 }
 
@@ -174,5 +212,32 @@ mod tests {
         assert_eq!(seen("False", installed).installed_image(), None);
         assert_eq!(seen("True", "fine").installed_image(), None);
         assert_eq!(ExtensionState::default().installed_image(), None);
+    }
+
+    #[test]
+    fn labels_do_not_show_who_made_an_object() {
+        let extension = json!({"metadata": {"name": "shop", "uid": "1"}});
+        let owner = |kind: &str, name: &str, uid: &str| OwnerReference {
+            api_version: "olm.operatorframework.io/v1".into(),
+            kind: kind.into(),
+            name: name.into(),
+            uid: uid.into(),
+            controller: Some(true),
+            block_owner_deletion: None,
+        };
+        let is_its = |owner: &OwnerReference| made_for(owner, "shop", Some(&extension));
+        assert!(is_its(&owner("ClusterExtension", "shop", "1")));
+        assert!(!is_its(&owner("ClusterExtension", "shop", "2")));
+        assert!(made_for(&owner("ClusterExtension", "shop", "2"), "shop", None));
+        assert!(is_its(&owner("ClusterObjectSet", "shop-12", "3")));
+        assert!(is_its(&owner("ClusterExtensionRevision", "shop-1", "3")));
+        assert!(!is_its(&owner("ClusterObjectSet", "shop-too-1", "3")));
+        assert!(!is_its(&owner("ClusterCatalog", "shop", "1")));
+        let mut other = owner("ClusterExtension", "shop", "1");
+        other.api_version = "apps/v1".into();
+        assert!(!is_its(&other));
+        other = owner("ClusterExtension", "shop", "1");
+        other.controller = None;
+        assert!(!is_its(&other));
     }
 }

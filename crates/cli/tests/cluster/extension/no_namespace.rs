@@ -5,12 +5,14 @@ use kube_testbed::Options;
 use serde_json::{Value, json};
 
 use super::definitions;
-use super::recorded::{EXTENSIONS, GROUP, get, make_objects, succeed};
+use super::recorded::{EXTENSIONS, GROUP, get, make_objects, owner_labels, succeed};
 use crate::bundle::Bundle;
 use crate::harness::{Cluster, eventually};
 
 /// Another namespace, in which nothing is installed.
 const OTHER: &str = "shop";
+/// A namespace before all others, in which a user may create Deployments.
+const TENANT: &str = "a-tenant";
 /// The namespace that OLM v1 derives from the bundle.
 const CHOSEN: &str = "first-system";
 
@@ -46,8 +48,16 @@ async fn a_namespace_that_olm_v1_chooses_is_found_and_kept() {
         assert_eq!(diagnosed.json[0]["causes"][0]["code"], "olm-idle");
     }
 
-    cluster.scene("OLM v1 has installed the operator into the namespace that it chose");
+    cluster.scene("a tenant labels a Deployment as one of the ClusterExtension");
+    cluster.namespace(TENANT).await;
     let bundle = Bundle::new("first", "0.0.1");
+    let mut forged = bundle.deployment();
+    forged["metadata"] = json!({"name": "forged", "namespace": TENANT, "labels": owner_labels("first")});
+    cluster.apply("deployments", forged).await;
+    let status = answer(&["extension", "status", "first"]).await;
+    assert_eq!(status.json[0]["namespace"], "", "{}", status.stdout);
+
+    cluster.scene("OLM v1 has installed the operator into the namespace that it chose");
     make_objects(&cluster, "first", CHOSEN, &bundle).await;
     succeed(&cluster, "first", &bundle, "registry.test/first@sha256:1").await;
     eventually("the operator runs", async || {

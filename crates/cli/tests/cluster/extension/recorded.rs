@@ -62,11 +62,16 @@ pub async fn succeed(cluster: &Cluster, name: &str, bundle: &Bundle, image: &str
     write_status(cluster, EXTENSIONS, name, status).await;
 }
 
+/// The labels of the objects of a ClusterExtension.
+pub fn owner_labels(name: &str) -> Value {
+    json!({"olm.operatorframework.io/owner-kind": "ClusterExtension", "olm.operatorframework.io/owner-name": name})
+}
+
 /// Makes the CRD and the Deployment of a bundle as operator-controller makes them: labelled, and owned by the ClusterExtension.
 pub async fn make_objects(cluster: &Cluster, name: &str, namespace: &str, bundle: &Bundle) {
     let extension = get(cluster, EXTENSIONS, name).await.unwrap();
     let metadata = json!({
-        "labels": {"olm.operatorframework.io/owner-kind": "ClusterExtension", "olm.operatorframework.io/owner-name": name},
+        "labels": owner_labels(name),
         "ownerReferences": [{"apiVersion": GROUP, "kind": "ClusterExtension", "name": name, "uid": extension["metadata"]["uid"],
             "controller": true, "blockOwnerDeletion": true}],
     });
@@ -81,16 +86,9 @@ pub async fn make_objects(cluster: &Cluster, name: &str, namespace: &str, bundle
     cluster
         .apply("customresourcedefinitions", merged(bundle.crd(), json!({})))
         .await;
-    let deployment = &bundle.csv()["spec"]["install"]["spec"]["deployments"][0];
-    let mut spec = deployment["spec"].clone();
-    spec["template"]["spec"]["serviceAccountName"] = json!("default");
-    let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {}, "spec": spec});
-    cluster
-        .apply(
-            "deployments",
-            merged(object, json!({"name": deployment["name"], "namespace": namespace})),
-        )
-        .await;
+    let object = bundle.deployment();
+    let place = json!({"name": object["metadata"]["name"], "namespace": namespace});
+    cluster.apply("deployments", merged(object, place)).await;
 }
 
 /// Waits until an object exists and satisfies `is_ready`, and returns it.
