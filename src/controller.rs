@@ -11,7 +11,7 @@ use k8s_openapi::api::{
 use kube::{ResourceExt as _, runtime::watcher};
 use kube_manager::{
     events::Severity,
-    reconcile::{Context, Controller, Error, Grant, Object, Outcome, Reconciler, Scope, State},
+    reconcile::{Context, Controller, Error, Grant, Outcome, Reconciler, Scope, State},
     rollout::RolloutBudget,
 };
 use serde_json::{Value, json};
@@ -121,8 +121,8 @@ impl Reconciler for MemcachedReconciler {
         let is_set = memcached.spec.workload == Workload::StatefulSet;
         let name = memcached.name_any();
         let kept = resize::keep_memory(memcached, &json!([image, asked]), || match is_set {
-            true => Some(child::<StatefulSet>(context, &name)?.spec?.template),
-            false => Some(child::<Deployment>(context, &name)?.spec?.template),
+            true => Some(context.get::<StatefulSet>(&name)?.spec?.template),
+            false => Some(context.get::<Deployment>(&name)?.spec?.template),
         });
         if is_set {
             let set = operand::stateful_set(&kept, &image);
@@ -145,8 +145,8 @@ impl Reconciler for MemcachedReconciler {
             context.apply(policy).await?;
         }
         let has_former = match is_set {
-            true => child::<Deployment>(context, &name).is_some(),
-            false => child::<StatefulSet>(context, &name).is_some(),
+            true => context.read::<Deployment>(&name).await?.is_some(),
+            false => context.read::<StatefulSet>(&name).await?.is_some(),
         };
         let is_migrating = has_former && seen(memcached, context).is_migrating(memcached);
         // Clients get the stable names when the StatefulSet serves, and lose them when it no longer does.
@@ -203,13 +203,13 @@ impl Reconciler for MemcachedReconciler {
 /// The children, servers and endpoints of a Memcached.
 fn seen(memcached: &Memcached, context: &Context<Memcached>) -> Observation {
     let name = memcached.name_any();
-    let deployment = child::<Deployment>(context, &name).map(Replicas::from);
-    let set = child::<StatefulSet>(context, &name).map(Replicas::from);
+    let deployment = context.get::<Deployment>(&name).map(Replicas::from);
+    let set = context.get::<StatefulSet>(&name).map(Replicas::from);
     let (replicas, former) = match memcached.spec.workload {
         Workload::Deployment => (deployment, set),
         Workload::StatefulSet => (set, deployment),
     };
-    let list = child::<ConfigMap>(context, &operand::list_name(memcached));
+    let list = context.get::<ConfigMap>(&operand::list_name(memcached));
     let list = list.and_then(|list| list.data?.remove("servers")).unwrap_or_default();
     let addresses = list.split(',').filter(|address| !address.is_empty());
     Observation {
@@ -218,15 +218,9 @@ fn seen(memcached: &Memcached, context: &Context<Memcached>) -> Observation {
         servers: context.observed::<Server>(),
         endpoints: context.observed::<Endpoints>(),
         addresses: addresses.map(str::to_owned).collect(),
-        is_bound: child::<Secret>(context, &operand::binding_name(memcached)).is_some(),
+        is_bound: context.get::<Secret>(&operand::binding_name(memcached)).is_some(),
         now: k8s_openapi::jiff::Timestamp::now(),
     }
-}
-
-/// The child `name`. An object of another owner may have this name.
-fn child<C: Object>(context: &Context<Memcached>, name: &str) -> Option<C> {
-    let mut children = context.list::<C>().into_iter();
-    children.find(|child| child.meta().name.as_deref() == Some(name))
 }
 
 /// The operator's default image of the servers.
@@ -362,7 +356,7 @@ mod tests {
     }
 
     /// A workload of two servers. `serving` of them are ready.
-    fn serving<C: Object>(serving: i32) -> C {
+    fn serving<C: kube_manager::reconcile::Object>(serving: i32) -> C {
         let status = json!({ "observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": serving,
             "availableReplicas": serving, "currentRevision": "a", "updateRevision": "a" });
         let template = json!({ "spec": { "containers": [] } });

@@ -12,7 +12,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, Resource,
-    api::{DeleteParams, Patch, PatchParams, Preconditions},
+    api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions},
     core::Request,
 };
 use serde::Serialize;
@@ -211,17 +211,45 @@ impl<K: Object> Context<K> {
         self.state().kept.insert((TypeId::of::<C>(), self.key::<C>(name)));
     }
 
-    /// The child `name`, or another object of an owned kind that carries the operator's label, as it was seen last. Own writes
-    /// are seen at once.
+    /// The child `name`, as it was seen last. Own writes are seen at once. Children above 64 KiB of JSON are not cached:
+    /// [`read`](Self::read) finds them too.
     pub fn get<C: Object>(&self, name: &str) -> Option<C> {
         let key = self.key::<C>(name);
         match &self.backend {
             Backend::Recording(recording) => recording.get(&key),
-            Backend::Cluster(shared) => shared.store::<C>()?.read(&key),
+            Backend::Cluster(shared) => {
+                let store = shared.store::<C>()?;
+                self.has_child(store, &key).then(|| store.read(&key))?
+            }
         }
     }
 
-    /// The children of kind `C`.
+    /// The child `name`, from the API server if it is too large for the cache.
+    ///
+    /// # Errors
+    /// When the request fails.
+    pub async fn read<C: Object>(&self, name: &str) -> Result<Option<C>, Error> {
+        let cached = self.get(name);
+        let Backend::Cluster(shared) = &self.backend else {
+            return Ok(cached);
+        };
+        let key = self.key::<C>(name);
+        let exists = shared.store::<C>().is_some_and(|store| self.has_child(store, &key));
+        if cached.is_some() || !exists {
+            return Ok(cached);
+        }
+        let url = C::url_path(&(), C::Scope::NAMESPACED.then_some(&*key.namespace));
+        let failed = |error| Error::request(format!("get {} {key}", C::kind(&())), error);
+        let request = Request::new(url).get(name, &GetParams::default());
+        let request = request.map_err(|error| failed(kube::Error::BuildRequest(error)))?;
+        match shared.client.request(request).await {
+            Ok(child) => Ok(Some(child)),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// The children of kind `C`, as [`get`](Self::get) returns them.
     pub fn list<C: Object>(&self) -> Vec<C> {
         match &self.backend {
             Backend::Recording(recording) => recording.all(),
@@ -277,8 +305,7 @@ impl<K: Object> Context<K> {
             Backend::Recording(recording) => Ok(recording.delete::<C>(&key)),
             Backend::Cluster(shared) => {
                 let store = self.prepare(shared, &ChildKind::of::<C>(), &key)?;
-                let is_child = store.children(self.uid()).contains(&key);
-                if is_child {
+                if self.has_child(store, &key) {
                     self.remove(shared, store, &key).await
                 } else {
                     Ok(false)
@@ -386,6 +413,12 @@ impl<K: Object> Context<K> {
 
     pub(super) fn object(&self) -> &K {
         &self.object
+    }
+
+    /// Returns true if the object `key` is a child of this one.
+    fn has_child(&self, store: &Store, key: &ObjectKey) -> bool {
+        let child = store.cache.get(key);
+        child.is_some_and(|child| child.owner.as_ref().is_some_and(|owner| owner.has(Some(self.uid()))))
     }
 
     pub(super) fn uid(&self) -> &str {

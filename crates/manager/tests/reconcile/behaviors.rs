@@ -132,6 +132,8 @@ async fn two_replicas_agree_on_a_generated_secret() {
     let owners = secret.metadata.managed_fields.as_ref().unwrap();
     assert_eq!(owners.len(), 1, "created once and never changed: {owners:?}");
     assert!(secret.annotations().is_empty(), "no annotation has data");
+    let map = world.api::<ConfigMap>().get("web").await.unwrap();
+    assert_eq!(map.data.unwrap()["login"], "300000 bytes, cached: false");
     let created = |running: &Operator| {
         writes(running, 0, "secrets")
             .iter()

@@ -111,9 +111,11 @@ impl Reconciler for Shops {
             data["password"] = secret.data.as_ref().unwrap()["password"].0.len().to_string().into();
         }
         if spec.bytes > 0 {
-            context
-                .create_once(&format!("{name}-login"), || password(spec.bytes))
-                .await?;
+            let login = format!("{name}-login");
+            context.create_once(&login, || password(spec.bytes)).await?;
+            let is_cached = context.get::<Secret>(&login).is_some();
+            let login = context.read::<Secret>(&login).await?.unwrap();
+            data["login"] = format!("{} bytes, cached: {is_cached}", login.data.unwrap()["password"].0.len()).into();
         }
         let labels = json!({ "shop": spec.label.clone().unwrap_or_else(|| "none".to_owned()) });
         context.apply(map(&name, &data)).await?;
