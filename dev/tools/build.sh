@@ -5,7 +5,7 @@
 #
 #   build.sh control-plane    etcd, kube-apiserver, kube-controller-manager, kubectl, OLM's two operators
 #   build.sh node             the above, and the programs of a node: kubelet, kube-proxy, scheduler, CoreDNS, OLM's images
-#   build.sh upstream         operator-sdk, opm and kuttl, which the end-to-end test and the comparisons run
+#   build.sh upstream         operator-sdk with its scorecard tests, opm and kuttl, which the end-to-end test and the comparisons run
 #   build.sh images           other image tools and a registry, which dev/oci compares olmkit with
 #   build.sh catalogd         the catalog server of OLM v1, and its definition
 #   build.sh all              everything
@@ -55,6 +55,7 @@ recipe() {
       module=operator-sdk main=github.com/operator-framework/operator-sdk package=$main/cmd/operator-sdk tags=$image_tags
       local v=$main/internal/version
       variables="-X $v.Version=$sdk_version -X $v.GitVersion=$sdk_version -X $v.ImageVersion=$sdk_version" ;;
+    scorecard-test) module=operator-sdk main=github.com/operator-framework/operator-sdk package=$main/images/scorecard-test tags=$image_tags ;;
     catalogd) module=cluster main=github.com/operator-framework/operator-controller package=$main/cmd/catalogd tags=$image_tags ;;
     coredns) module=cluster main=github.com/coredns/coredns package=./coredns ;;
     grpc_health_probe) module=cluster main=github.com/grpc-ecosystem/grpc-health-probe package=$main ;;
@@ -158,7 +159,7 @@ catalogd_crd() {
 
 control_plane="etcd kube-apiserver kube-controller-manager kubectl olm catalog"
 node="kube-scheduler kubelet kube-proxy coredns package-server copy-content cpb opm grpc_health_probe"
-upstream="operator-sdk opm kubectl-kuttl"
+upstream="operator-sdk scorecard-test opm kubectl-kuttl"
 images="skopeo crane regctl oras registry"
 wanted=
 for argument in "${@:-all}"; do

@@ -1,24 +1,30 @@
 //! An operator with webhooks, scaffolded and built as its author would, is installed from its image. It answers the API server with
 //! the certificate that OLM gives it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
+use serde_json::Value;
 
 use crate::checks::Checks;
-use crate::package::{executable, publish, reach};
+use crate::package::{executable, publish, push, reach};
 use crate::run::{Namespace, Run, contains, is};
 use crate::world::World;
 
 const IMAGE: &str = "registry.example.com/scaffolded:v0.0.1";
 const BUNDLE_IMAGE: &str = "registry.example.com/scaffolded-bundle:v0.0.1";
+/// Upstream's scorecard tests, with the tar that unpacks the bundle for them.
+const SCORECARD_IMAGE: &str = "localhost:5000/olmkit/scorecard-test:e2e";
 
 pub fn scaffold(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
     let run = world.run;
     let space = &run.namespace("scaffolded");
     run.title("an operator with webhooks that was just scaffolded");
-    checks.check("it is built, packaged and pushed", || build(run));
+    // Outside this repository, or cargo would look for the project in its workspace.
+    let folder = tempfile::tempdir()?;
+    let project = &folder.path().join("scaffolded");
+    checks.check("it is built, packaged and pushed", || build(run, project));
     checks.check("its bundle is installed from its image", || {
         space.create_restricted()?;
         world.push_helper()?;
@@ -27,6 +33,9 @@ pub fn scaffold(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
             .kit(&format!("run bundle {image} --helper-image {}", World::HELPER))
             .run()?;
         run.until(180, "Succeeded", || space.csv_phase("scaffolded.v0.0.1"))
+    });
+    checks.check("upstream's scorecard has the same results for it in pods", || {
+        scorecards_agree(space, project)
     });
     checks.check("its webhooks complete and reject objects", || webhooks_answer(space));
     checks.check("nothing is left of it", || {
@@ -37,14 +46,11 @@ pub fn scaffold(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn build(run: &Run) -> anyhow::Result<()> {
-    // Outside this repository, or cargo would look for the project in its workspace.
-    let folder = tempfile::tempdir()?;
-    let project = folder.path().join("scaffolded");
-    fs::create_dir(&project)?;
+fn build(run: &Run, project: &Path) -> anyhow::Result<()> {
+    fs::create_dir(project)?;
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| run.root.join("target"), PathBuf::from);
     let step = |program: &str, words: &str| {
-        let step = run.program(program).directory(&project).words(words);
+        let step = run.program(program).directory(project).words(words);
         step.env("OLMKIT_SOURCE", format!("path:{}", run.root.display()))
             .env("CARGO_TARGET_DIR", &target)
     };
@@ -53,7 +59,7 @@ fn build(run: &Run) -> anyhow::Result<()> {
     step(&olmkit, "create api --group cache --version v1 --kind Widget").run()?;
     let webhook = "create webhook --group cache --version v1 --kind Widget --defaulting --programmatic-validation";
     step(&olmkit, webhook).run()?;
-    share_compiled_crates(run, &project)?;
+    share_compiled_crates(run, project)?;
     let built = step("cargo", "build --quiet --bin scaffolded --message-format=json").run()?;
     step("make", "-s bundle")
         .arg(format!("OLMKIT={olmkit}"))
@@ -65,7 +71,6 @@ fn build(run: &Run) -> anyhow::Result<()> {
         "version",
         "bundle validate bundle",
         "generate bundle --input-dir config --version 0.0.1 --output-dir upstream",
-        "scorecard bundle --list",
     ] {
         step(&upstream.to_string_lossy(), words).run()?;
     }
@@ -101,6 +106,55 @@ fn without_tables(document: &str, removed: impl Fn(&str) -> bool) -> String {
         }
     }
     text
+}
+
+/// `operator-sdk scorecard` runs upstream's tests in pods of a restricted namespace. olmkit runs the same tests in its own process.
+fn scorecards_agree(space: &Namespace, project: &Path) -> anyhow::Result<()> {
+    let run = space.run;
+    let program = run.cache.join("bin/scorecard-test");
+    run.kit("image build files --base localhost:5000/dev/busybox:1 --user 1001 --add")
+        .arg(format!("{}:/bin/scorecard-test", program.display()))
+        .args(["--tag", SCORECARD_IMAGE])
+        .run()?;
+    push(run, SCORECARD_IMAGE)?;
+    let config = fs::read_to_string(project.join("bundle/tests/scorecard/config.yaml"))?;
+    let of_upstream = |line: &str| line.contains("image: quay.io/operator-framework/scorecard-test:");
+    ensure!(config.lines().any(of_upstream), "the bundle has other tests");
+    let config: Vec<String> = config
+        .lines()
+        .map(|line| match line.split_once("quay.io/") {
+            Some((start, _)) if of_upstream(line) => format!("{start}{SCORECARD_IMAGE}"),
+            _ => line.to_owned(),
+        })
+        .collect();
+    let path = project.join("scorecard.yaml");
+    fs::write(&path, config.join("\n"))?;
+    let theirs = run
+        .inside("operator-sdk")
+        .directory(project)
+        .words("scorecard bundle -o json --pod-security restricted --config scorecard.yaml --wait-time 180s")
+        .args(["--untar-image", SCORECARD_IMAGE, "-n", &space.name])
+        .finish()?;
+    let ours = run.olmkit("scorecard bundle -o json").directory(project).finish()?;
+    let (theirs, ours) = (states(&theirs.stdout)?, states(&ours.stdout)?);
+    ensure!(
+        theirs.len() == 6 && theirs == ours,
+        "upstream: {theirs:?}, olmkit: {ours:?}"
+    );
+    Ok(())
+}
+
+/// Name and state of each result, sorted.
+fn states(output: &str) -> anyhow::Result<Vec<(String, String)>> {
+    let list: Value = serde_json::from_str(output).context("standard output is not JSON")?;
+    let items = list["items"].as_array().into_iter().flatten();
+    let results = items.flat_map(|test| test["status"]["results"].as_array().into_iter().flatten());
+    let text = |result: &Value, field: &str| result[field].as_str().unwrap_or_default().to_owned();
+    let mut states: Vec<_> = results
+        .map(|result| (text(result, "name"), text(result, "state")))
+        .collect();
+    states.sort();
+    Ok(states)
 }
 
 fn widget(name: &str) -> String {
