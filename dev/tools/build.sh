@@ -66,6 +66,7 @@ recipe() {
     regctl) module=images main=github.com/regclient/regclient package=$main/cmd/regctl ;;
     oras) module=images main=oras.land/oras package=$main/cmd/oras ;;
     registry) module=images main=github.com/distribution/distribution/v3 package=$main/cmd/registry ;;
+    kube-router) module=network main=github.com/cloudnativelabs/kube-router/v2 package=$main/cmd/kube-router ;;
     actionlint) module=actionlint main=github.com/rhysd/actionlint package=$main/cmd/actionlint ;;
     *) die "no program named '$1'; see the head of $0" ;;
   esac

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
 use crate::run::{Run, colored};
@@ -106,11 +106,23 @@ impl<'a> Checks<'a> {
 }
 
 /// Stops the node when it is dropped and when a signal ends this program, unless `KEEP` is set.
-pub struct NodeUp<'a>(&'a Run);
+pub struct NodeUp<'a> {
+    run: &'a Run,
+    /// Held until the node has stopped.
+    _lock: File,
+}
 
 impl<'a> NodeUp<'a> {
     /// Starts the node.
+    ///
+    /// # Errors
+    /// If another process runs checks on the node, or the node does not start.
     pub fn start(run: &'a Run) -> anyhow::Result<Self> {
+        let state = run.root.join("dev/.state");
+        fs::create_dir_all(&state)?;
+        let lock = File::create(state.join("checks.lock"))?;
+        lock.try_lock()
+            .context("another process runs checks on the node: wait until it has ended")?;
         let mut signals =
             signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])?;
         let script = run.root.join("dev/cluster/cluster");
@@ -120,7 +132,7 @@ impl<'a> NodeUp<'a> {
                 std::process::exit(128 + signal);
             }
         });
-        let node = Self(run);
+        let node = Self { run, _lock: lock };
         // The servers run for half an hour. Fewer garbage collections save CPU time.
         run.script("dev/cluster/cluster").arg("up").env("GOGC", "400").show()?;
         Ok(node)
@@ -129,7 +141,7 @@ impl<'a> NodeUp<'a> {
 
 impl Drop for NodeUp<'_> {
     fn drop(&mut self) {
-        stop(&self.0.root.join("dev/cluster/cluster"));
+        stop(&self.run.root.join("dev/cluster/cluster"));
     }
 }
 

@@ -45,7 +45,8 @@ enum Task {
     },
     /// Cause failures, check the causes that olmkit reports, and apply its fixes. KEEP=1 leaves the cluster up
     Drills {
-        /// Run only these: failures, catalogs, or upstream, which prints the output of operator-sdk for the same failures
+        /// Run only these: failures, catalogs, network (a network that enforces policies), or upstream, which prints the output of
+        /// operator-sdk for the same failures
         drills: Vec<String>,
     },
     /// Compare the times of installation, upgrade and removal with operator-sdk. KEEP=1 leaves the cluster up

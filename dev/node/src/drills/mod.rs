@@ -3,6 +3,7 @@
 
 mod catalogs;
 mod failures;
+mod network;
 mod registry;
 mod upstream;
 
@@ -12,8 +13,9 @@ use crate::checks::{Checks, NodeUp};
 use crate::run::{Cluster, Run};
 use crate::world::World;
 
-/// The drills by name. `upstream` causes the failures with upstream's operator-sdk and prints its output. It checks nothing.
-const DRILLS: [&str; 3] = ["failures", "catalogs", "upstream"];
+/// The drills by name. `upstream` causes the failures with upstream's operator-sdk and prints its output. It checks nothing. `network`
+/// needs one more program.
+const DRILLS: [&str; 4] = ["failures", "catalogs", "network", "upstream"];
 
 /// Runs the named drills or, without names, `failures` and `catalogs`. Returns true if all checks passed.
 pub fn drills(run: &Run, names: &[String]) -> anyhow::Result<bool> {
@@ -23,7 +25,11 @@ pub fn drills(run: &Run, names: &[String]) -> anyhow::Result<bool> {
     if let Some(name) = names.iter().find(|name| !DRILLS.contains(&name.as_str())) {
         bail!("no drills '{name}'. Drills: {}", DRILLS.join(", "));
     }
-    run.build(&["node", "upstream"])?;
+    let mut programs = vec!["node", "upstream"];
+    if names.iter().any(|name| name == "network") {
+        programs.push(network::PROGRAM);
+    }
+    run.build(&programs)?;
     let node = NodeUp::start(run)?;
     let world = World::new(run)?;
     world.publish_once()?;
@@ -36,6 +42,7 @@ pub fn drills(run: &Run, names: &[String]) -> anyhow::Result<bool> {
         match name.as_str() {
             "failures" => failures::failures(&world, &mut checks, &space),
             "catalogs" => catalogs::catalogs(&world, &mut checks, &space),
+            "network" => network::network(&world, &mut checks, &space)?,
             _ => {
                 upstream::upstream(&world, &space)?;
                 space.delete()?;
