@@ -16,6 +16,10 @@ use rustls::{
     },
     sign::CertifiedKey,
 };
+use x509_cert::{
+    der::{Decode as _, oid::db::rfc4519},
+    ext::pkix::name::DirectoryString,
+};
 
 /// Where Secrets with certificates are mounted, in the order in which [`Certificates::find`] looks. The first is where
 /// controller-runtime expects them: scaffolded projects mount cert-manager's and OpenShift's Secrets there, and OLM
@@ -214,12 +218,18 @@ impl Authorities {
 /// The user that a certificate of a client belongs to, as the API server reads it: the common name of the subject, and the
 /// organizations as groups. `None` without a name.
 pub(crate) fn user(certificate: &[u8]) -> Option<(String, Vec<String>)> {
-    let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
-    let subject = certificate.subject();
-    let name = subject.iter_common_name().last()?.as_str().ok()?;
-    let groups = subject.iter_organization();
-    let groups = groups.map(|group| group.as_str().ok().map(str::to_owned));
-    Some((name.to_owned(), groups.collect::<Option<_>>()?)).filter(|(name, _)| !name.is_empty())
+    let certificate = x509_cert::Certificate::from_der(certificate).ok()?;
+    let all = |kind| {
+        let of_kind = certificate.tbs_certificate().subject().iter();
+        let of_kind = of_kind.filter(move |attribute| attribute.oid == kind);
+        let texts = of_kind.map(|attribute| DirectoryString::try_from(&attribute.value));
+        texts
+            .map(|text| Some(text.ok()?.value().into_owned()))
+            .collect::<Option<Vec<String>>>()
+    };
+    let (names, groups) = (all(rfc4519::COMMON_NAME)?, all(rfc4519::ORGANIZATION_NAME)?);
+    let name = names.into_iter().next_back().filter(|name| !name.is_empty())?;
+    Some((name, groups))
 }
 
 impl ResolvesServerCert for Certificates {

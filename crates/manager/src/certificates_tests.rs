@@ -1,6 +1,7 @@
 //! Tests with mounted files.
 use std::os::unix::fs::symlink;
 
+use rcgen::{CertificateParams, DistinguishedName, DnType, DnValue, KeyPair};
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, ServerName},
@@ -52,6 +53,33 @@ fn a_key_must_be_that_of_the_certificate() {
         error.starts_with(&format!("cannot read {}: ", absent.display())),
         "{error}"
     );
+}
+
+#[test]
+fn the_subject_of_a_certificate_is_its_user() {
+    let user_of = |names: &[(DnType, DnValue)]| {
+        let mut parameters = CertificateParams::default();
+        parameters.distinguished_name = DistinguishedName::new();
+        for (kind, name) in names {
+            parameters.distinguished_name.push(kind.clone(), name.clone());
+        }
+        let certificate = parameters.self_signed(&KeyPair::generate().unwrap()).unwrap();
+        user(certificate.der())
+    };
+    let (name, group) = (DnType::CommonName, DnType::OrganizationName);
+    let text = |text: &str| DnValue::Utf8String(text.to_owned());
+    assert_eq!(
+        user_of(&[(name.clone(), text("prometheus")), (group.clone(), text("monitoring"))]),
+        Some(("prometheus".to_owned(), vec!["monitoring".to_owned()]))
+    );
+    let printable = DnValue::PrintableString("prometheus".try_into().unwrap());
+    assert_eq!(
+        user_of(&[(name.clone(), printable)]),
+        Some(("prometheus".to_owned(), Vec::new()))
+    );
+    assert_eq!(user_of(&[(group, text("monitoring"))]), None, "no name");
+    assert_eq!(user_of(&[(name, text(""))]), None);
+    assert_eq!(user(b"no certificate"), None);
 }
 
 fn shown(certificates: &Certificates) -> Vec<CertificateDer<'static>> {
