@@ -1,5 +1,5 @@
 //! One apply of one object: the comparison and the requests.
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kube::api::{ApiResource, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -20,14 +20,17 @@ use super::{
 use crate::ObjectKey;
 
 /// One apply of one object.
-pub(super) struct Attempt<'a> {
+pub(crate) struct Attempt<'a> {
     applier: &'a Applier,
     resource: &'a ApiResource,
-    key: &'a ObjectKey,
+    key: ObjectKey,
     schema: Arc<Schema>,
     desired: Desired,
-    pub(super) live: Option<Value>,
-    owners: Vec<Owner>,
+    pub(super) live: Option<Arc<Value>>,
+    /// The fields that the field manager owns by applying.
+    own: Option<Owner>,
+    /// All owners of fields, once they are asked for.
+    owners: OnceLock<Vec<Owner>>,
     /// The memory of the object.
     memory: Memory,
     /// The fields that differ and are not known to be as the API server wants them.
@@ -42,7 +45,7 @@ impl<'a> Attempt<'a> {
     pub(super) fn new(
         applier: &'a Applier,
         resource: &'a ApiResource,
-        key: &'a ObjectKey,
+        key: &ObjectKey,
         schema: &Arc<Schema>,
         desired: Value,
         live: Option<Value>,
@@ -53,9 +56,10 @@ impl<'a> Attempt<'a> {
         let mut attempt = Self {
             applier,
             resource,
-            key,
+            key: key.clone(),
             schema: Arc::clone(schema),
-            owners: live.as_ref().map(Owner::all).unwrap_or_default(),
+            own: live.as_ref().and_then(|live| Owner::applied(live, &applier.manager)),
+            owners: OnceLock::new(),
             desired: Desired::default(),
             live: None,
             memory,
@@ -67,13 +71,13 @@ impl<'a> Attempt<'a> {
             if live.pointer("/metadata/deletionTimestamp").is_some() {
                 return Err(being_deleted(resource, key));
             }
-            let applied = attempt.own().is_some() || attempt.memory.is_about(&live);
+            let applied = attempt.own.is_some() || attempt.memory.is_about(&live);
             desired
                 .check_owner(&live, applied)
                 .map_err(|owner| taken(resource, key, &owner))?;
             desired.keep(schema, &live, keep);
             attempt.compare(&desired, &live);
-            attempt.live = Some(live);
+            attempt.live = Some(Arc::new(live));
         }
         attempt.desired = desired;
         let open = attempt.open.iter();
@@ -82,20 +86,17 @@ impl<'a> Attempt<'a> {
         Ok(attempt)
     }
 
-    /// The fields that the field manager owns by applying.
-    fn own(&self) -> Option<&Owner> {
-        let manager = &self.applier.manager;
-        self.owners
-            .iter()
-            .find(|owner| owner.applies && owner.subresource.is_empty() && owner.manager == *manager)
+    fn owners(&self, live: &Value) -> &[Owner] {
+        self.owners.get_or_init(|| Owner::all(live))
     }
 
-    fn owned(&self) -> Option<Fields> {
-        match self.own() {
-            Some(own) => Some(own.fields.clone()),
+    fn owned(&self, live: &Value) -> Option<&Fields> {
+        static NONE: Fields = Fields::none();
+        match &self.own {
+            Some(own) => Some(&own.fields),
             // Cleared: what it owned is not known.
-            None if self.owners.is_empty() || self.memory.desired_hash.is_some() => None,
-            None => Some(Fields::default()),
+            None if Owner::are_unknown(live) || self.memory.desired_hash.is_some() => None,
+            None => Some(&NONE),
         }
     }
 
@@ -103,8 +104,7 @@ impl<'a> Attempt<'a> {
         let is_about = self.memory.is_about(live);
         let same = self.memory.desired_hash == Some(desired.hash) && is_about;
         let last = if is_about && !same { self.memory.desired() } else { None };
-        let owned = self.owned();
-        let found = differences(&self.schema, &desired.body, live, owned.as_ref());
+        let found = differences(&self.schema, &desired.body, live, self.owned(live));
         let is_still_desired = |found: &Difference| {
             let value = |object| found.path.value_in(&self.schema, object);
             same || last.as_ref().is_some_and(|last| value(last) == value(&desired.body))
@@ -122,10 +122,10 @@ impl<'a> Attempt<'a> {
         let fields = prepare::fields(&self.schema, &last);
         let dropped = differences(&self.schema, &desired.body, live, Some(&fields)).into_iter();
         let lost = dropped.filter(|found| {
-            let is_owned = self.own().is_some_and(|own| own.fields.contains(&found.path));
+            let own = self.own.as_ref();
             found.kind == DifferenceKind::Dropped
-                && !is_owned
-                && !is_owned_by_others(&self.owners, self.own(), &self.applier.manager, &found.path)
+                && !own.is_some_and(|own| own.fields.contains(&found.path))
+                && !is_owned_by_others(self.owners(live), own, &self.applier.manager, &found.path)
         });
         let lost: Vec<Difference> = lost.collect();
         self.lost = lost.iter().map(|found| found.path.clone()).collect();
@@ -154,7 +154,7 @@ impl<'a> Attempt<'a> {
             retry_after,
         });
         Report {
-            object: self.live.unwrap_or_default(),
+            object: self.live.map(Arc::unwrap_or_clone).unwrap_or_default(),
             change: Change::Unchanged,
             conflict,
             writes: 0,
@@ -162,16 +162,16 @@ impl<'a> Attempt<'a> {
     }
 
     fn describe(&self) -> String {
-        describe(self.resource, self.key)
+        describe(self.resource, &self.key)
     }
 
-    pub(super) async fn write(self) -> Result<Report, Error> {
+    pub(crate) async fn write(self) -> Result<Report, Error> {
         if let Some(error) = self.memory.rejection(self.situation) {
             return Err(error);
         }
         match self.live.clone() {
             None => self.create().await,
-            Some(live) => self.update(live).await,
+            Some(live) => self.update(&live).await,
         }
     }
 
@@ -205,8 +205,8 @@ impl<'a> Attempt<'a> {
             return Ok(DryRun::Unknown);
         }
         let params = PatchParams::apply(&self.applier.manager).force().dry_run();
-        let patch = Patch::Apply(self.desired.body.clone());
-        let answer = match self.applier.patch(self.resource, self.key, &params, &patch).await {
+        let patch = Patch::Apply(&self.desired.body);
+        let answer = match self.applier.patch(self.resource, &self.key, &params, &patch).await {
             Ok(answer) => answer,
             Err(error) if is_invalid(&error) && collisions(&error).is_none() && self.in_the_way().is_empty() => {
                 return Err(self.failed(error));
@@ -229,7 +229,7 @@ impl<'a> Attempt<'a> {
         })
     }
 
-    async fn update(mut self, live: Value) -> Result<Report, Error> {
+    async fn update(mut self, live: &Value) -> Result<Report, Error> {
         if self.dry_run().await? == DryRun::Same {
             return Ok(self.accept());
         }
@@ -246,7 +246,7 @@ impl<'a> Attempt<'a> {
                 retry_after: wait,
             };
             return Ok(Report {
-                object: live,
+                object: live.clone(),
                 change: Change::Unchanged,
                 conflict: Some(conflict),
                 writes: 0,
@@ -261,7 +261,7 @@ impl<'a> Attempt<'a> {
         }
         let params = PatchParams::apply(&self.applier.manager).force();
         let mut writes = 1;
-        let mut object = if self.has_stale_owner(&live) {
+        let mut object = if self.has_stale_owner(live) {
             self.repair(&[], &[]).await?
         } else {
             match self.send_or_collide(&params, &body).await {
@@ -284,7 +284,7 @@ impl<'a> Attempt<'a> {
             object = self.repair(&[], &left).await?;
             writes += 1;
         }
-        if version(&object) == version(&live) {
+        if version(&object) == version(live) {
             writes -= 1;
         }
         let overridden = self.learn(&object);
@@ -292,7 +292,7 @@ impl<'a> Attempt<'a> {
         let fields = fields.map(|found| self.describe_change(found, self.changed_by(found)));
         let change = match &by_another {
             // Perhaps only the owners of fields have changed.
-            _ if prepare::is_same_content(&self.schema, &live, &object) => Change::Unchanged,
+            _ if prepare::is_same_content(&self.schema, live, &object) => Change::Unchanged,
             Some(_) => Change::Reverted(fields.collect()),
             None => Change::Updated(fields.collect()),
         };
@@ -301,7 +301,7 @@ impl<'a> Attempt<'a> {
             (None, Some(manager)) if writes > 0 => {
                 let reported = self
                     .applier
-                    .remember(self.resource, self.key, |memory| memory.reverted(&field, &manager));
+                    .remember(self.resource, &self.key, |memory| memory.reverted(&field, &manager));
                 reported.map(|retry_after| Conflict {
                     field,
                     manager,
@@ -325,10 +325,10 @@ impl<'a> Attempt<'a> {
         if found.kind == DifferenceKind::Dropped {
             return None;
         }
-        let own = self.own();
+        let own = self.own.as_ref();
+        let owners = self.owners(live);
         let is_own = |owner: &&Owner| own == Some(*owner);
-        let others = self
-            .owners
+        let others = owners
             .iter()
             .filter(|owner| !is_own(owner) && owner.fields.contains(&found.path));
         let last = others.max_by_key(|owner| owner.time.clone());
@@ -337,8 +337,7 @@ impl<'a> Attempt<'a> {
             let unnamed = || {
                 // A removed field has no owner. The client that wrote last is the best guess.
                 let since = own.map(|own| own.time.as_str()).unwrap_or_default();
-                let writers = self
-                    .owners
+                let writers = owners
                     .iter()
                     .filter(|owner| !is_own(owner) && owner.time.as_str() >= since);
                 writers
@@ -374,19 +373,16 @@ impl<'a> Attempt<'a> {
 
     /// Remembers what the API server made of the desired object. Returns a conflict if it has another value somewhere.
     fn learn(&self, answer: &Value) -> Option<Conflict> {
-        let manager = &self.applier.manager;
-        let owners = Owner::all(answer);
-        let own = owners
-            .iter()
-            .find(|owner| owner.applies && owner.subresource.is_empty() && owner.manager == *manager);
-        let found = differences(&self.schema, &self.desired.body, answer, own.map(|own| &own.fields));
+        let own = Owner::applied(answer, &self.applier.manager);
+        let own = own.as_ref().map(|own| &own.fields);
+        let found = differences(&self.schema, &self.desired.body, answer, own);
         let overridden = found.iter().find(|found| found.kind == DifferenceKind::Value);
         let field = overridden.map(|found| found.path.to_string());
         let compressed = self
             .applier
             .memories
             .compress(&kind_of(self.resource), &self.desired.body);
-        let wait = self.applier.remember(self.resource, self.key, |memory| {
+        let wait = self.applier.remember(self.resource, &self.key, |memory| {
             memory.applied(&self.desired, compressed, answer, &found, field.as_deref())
         });
         let (field, retry_after) = (field?, wait?);
@@ -432,7 +428,7 @@ impl<'a> Attempt<'a> {
     /// Owners of the same name that are gone, and that an apply would not remove.
     fn has_stale_owner(&self, live: &Value) -> bool {
         let stale = self.desired.stale_owners(live);
-        let own = self.own();
+        let own = self.own.as_ref();
         stale.into_iter().any(|uid| {
             let key = json!({ "uid": uid });
             let path = prepare::owner_path(key.as_object());
@@ -456,7 +452,7 @@ impl<'a> Attempt<'a> {
     async fn send_or_collide(&self, params: &PatchParams, body: &Value) -> Result<Sent, Error> {
         let error = match self
             .applier
-            .patch(self.resource, self.key, params, &Patch::Apply(body.clone()))
+            .patch(self.resource, &self.key, params, &Patch::Apply(body))
             .await
         {
             Ok(object) => return Ok(Sent::Answer(object)),
@@ -476,7 +472,7 @@ impl<'a> Attempt<'a> {
             error = error.into_rejected();
         }
         if error.kind() == ErrorKind::Rejected {
-            self.applier.remember(self.resource, self.key, |memory| {
+            self.applier.remember(self.resource, &self.key, |memory| {
                 memory.reject(self.situation, error.clone())
             });
         }
@@ -488,7 +484,7 @@ impl<'a> Attempt<'a> {
     /// does not own.
     async fn repair(&self, names: &[String], left: &[Path]) -> Result<Value, Error> {
         let gone = || Error::transient("Conflict", format!("another client deleted {}", self.describe()));
-        let mut live = self.applier.read(self.resource, self.key).await?.ok_or_else(gone)?;
+        let mut live = self.applier.read(self.resource, &self.key).await?.ok_or_else(gone)?;
         if let Some(metadata) = live.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
         }
@@ -516,7 +512,7 @@ impl<'a> Attempt<'a> {
         };
         let answer = self
             .applier
-            .patch(self.resource, self.key, &params, &Patch::Json(patch))
+            .patch(self.resource, &self.key, &params, &Patch::<Value>::Json(patch))
             .await;
         answer.map_err(|error| Error::request(format!("update {}", self.describe()), error))
     }

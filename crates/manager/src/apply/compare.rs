@@ -97,8 +97,8 @@ impl<'s> Comparison<'s> {
                 continue;
             }
             let node = self.schema.field(root, name);
-            let part = owned.part(&Path::field_key(name));
             self.path.push_field(name);
+            let part = owned.part(self.path.last());
             if name == "metadata" {
                 let given = ["name", "namespace", "generateName", "uid", "resourceVersion"];
                 let fields = value.as_object().into_iter().flatten();
@@ -118,7 +118,7 @@ impl<'s> Comparison<'s> {
         let part = match self.schema.rejects(parent, name) {
             // Also an empty value is sent, so that the API server can name the unknown field.
             true => Owned::No,
-            false => owned.part(&Path::field_key(name)),
+            false => owned.part(self.path.last()),
         };
         self.value(self.schema.field(parent, name), desired, live, part);
         self.path.pop();
@@ -205,7 +205,7 @@ impl<'s> Comparison<'s> {
             self.path.push_key(&key);
             match (same.next(), same.next()) {
                 (Some(live), None) => {
-                    let part = owned.part(&Path::item_key(&key));
+                    let part = owned.part(self.path.last());
                     self.value(item, entry, Some(live), part);
                 }
                 (None, _) => self.note(Some(entry), None, DifferenceKind::Value),
@@ -548,37 +548,51 @@ pub fn keep(schema: &Schema, node: Option<&Node>, desired: &mut Value, live: &Va
 }
 
 /// Removes null values, which mean the same as absent ones unless the schema allows them. Adds their paths to `nulls`, except
-/// those in lists without keys, where `path` is `None`.
-pub fn strip_nulls(schema: &Schema, node: Option<&Node>, value: &mut Value, path: Option<Path>, nulls: &mut Vec<Path>) {
-    let inner = |push: &dyn Fn(&mut Path)| {
-        let mut path = path.clone()?;
-        push(&mut path);
-        Some(path)
-    };
+/// those in lists without keys. `path` is that of `value`, or `None` in such a list.
+pub fn strip_nulls(
+    schema: &Schema,
+    node: Option<&Node>,
+    value: &mut Value,
+    mut path: Option<&mut Path>,
+    nulls: &mut Vec<Path>,
+) {
     match value {
         Value::Object(map) => map.retain(|name, value| {
-            let (field, path) = (
-                schema.field(node, name),
-                inner(&|path: &mut Path| path.push_field(name)),
-            );
+            let field = schema.field(node, name);
             let is_null = value.is_null() && !field.is_some_and(|field| field.nullable);
+            if !is_null && !value.is_object() && !value.is_array() {
+                return true;
+            }
+            if let Some(path) = &mut path {
+                path.push_field(name);
+            }
             match is_null {
-                true => nulls.extend(path),
-                false => strip_nulls(schema, field, value, path, nulls),
+                true => nulls.extend(path.as_deref().cloned()),
+                false => strip_nulls(schema, field, value, path.as_deref_mut(), nulls),
+            }
+            if let Some(path) = &mut path {
+                path.pop();
             }
             !is_null
         }),
         Value::Array(list) => {
             let item = schema.item(node);
-            for entry in list {
-                let path = match node.map(|node| &node.kind) {
+            for entry in list.iter_mut().filter(|entry| entry.is_object() || entry.is_array()) {
+                let keys = match node.map(|node| &node.kind) {
                     Some(Kind::List {
                         merge: Merge::Keyed(keys),
                         ..
-                    }) => inner(&|path: &mut Path| path.push_key(&schema.key(item, keys, entry))),
+                    }) => Some(keys),
                     _ => None,
                 };
-                strip_nulls(schema, item, entry, path, nulls);
+                let mut path = path.as_deref_mut().filter(|_| keys.is_some());
+                if let (Some(path), Some(keys)) = (&mut path, keys) {
+                    path.push_key(&schema.key(item, keys, entry));
+                }
+                strip_nulls(schema, item, entry, path.as_deref_mut(), nulls);
+                if let Some(path) = path {
+                    path.pop();
+                }
             }
         }
         _ => {}

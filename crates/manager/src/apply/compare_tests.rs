@@ -149,7 +149,13 @@ fn null_means_absent_unless_the_schema_allows_it() {
     let schema = schema(&json!({ "note": { "type": "string", "nullable": true }, "size": { "type": "integer" } }));
     let mut value = json!({ "note": null, "size": null, "inner": { "time": null } });
     let mut nulls = Vec::new();
-    strip_nulls(&schema, schema.root(), &mut value, Some(Path::default()), &mut nulls);
+    strip_nulls(
+        &schema,
+        schema.root(),
+        &mut value,
+        Some(&mut Path::default()),
+        &mut nulls,
+    );
     assert_eq!(value, json!({ "note": null, "inner": {} }));
     let nulls: Vec<String> = nulls.iter().map(ToString::to_string).collect();
     assert_eq!(nulls, [".inner.time", ".size"]);

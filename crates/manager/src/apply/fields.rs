@@ -13,6 +13,11 @@ pub struct Fields(BTreeMap<String, Fields>);
 const MAX_DEPTH: usize = 64;
 
 impl Fields {
+    /// No fields.
+    pub const fn none() -> Self {
+        Self(BTreeMap::new())
+    }
+
     /// Reads a `FieldsV1`.
     pub fn parse(value: &Value) -> Self {
         Self::parse_within(value, MAX_DEPTH)
@@ -82,6 +87,11 @@ impl Path {
 
     pub fn pop(&mut self) {
         self.keys.pop();
+    }
+
+    /// The key of the last part, as [`Fields`] has it. Empty for the object itself.
+    pub fn last(&self) -> &str {
+        self.keys.last().map_or("", String::as_str)
     }
 
     pub fn field_key(name: &str) -> String {
@@ -216,28 +226,51 @@ pub struct Owner {
     pub fields: Fields,
 }
 
+/// The entries of `metadata.managedFields`. Clearing the list leaves one empty entry.
+fn entries(object: &Value) -> impl Iterator<Item = &Value> {
+    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let entries = entries.into_iter().flatten();
+    entries.filter(|entry| entry.get("fieldsV1").is_some())
+}
+
 impl Owner {
-    /// The entries of `object`. Their fields may be JSON text.
+    /// The entries of `object`.
     pub fn all(object: &Value) -> Vec<Self> {
-        let fields = |entry: &Value| match entry.get("fieldsV1") {
+        entries(object).map(Self::read).collect()
+    }
+
+    /// The entry of the fields that `manager` owns by applying the object.
+    pub fn applied(object: &Value, manager: &str) -> Option<Self> {
+        fn text<'v>(entry: &'v Value, name: &str) -> &'v str {
+            entry.get(name).and_then(Value::as_str).unwrap_or_default()
+        }
+        let mut own = entries(object).filter(|entry| {
+            text(entry, "manager") == manager
+                && text(entry, "operation") == "Apply"
+                && text(entry, "subresource").is_empty()
+        });
+        own.next().map(Self::read)
+    }
+
+    /// Returns true if `object` has no entries. The API server then does not report owners.
+    pub fn are_unknown(object: &Value) -> bool {
+        entries(object).next().is_none()
+    }
+
+    /// Reads an entry. Its fields may be JSON text.
+    fn read(entry: &Value) -> Self {
+        let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let fields = match entry.get("fieldsV1") {
             Some(Value::String(text)) => serde_json::from_str(text).map(|tree| Fields::parse(&tree)).ok(),
             tree => tree.map(Fields::parse),
         };
-        let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
-        let text = |entry: &Value, name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        entries
-            .into_iter()
-            .flatten()
-            // Clearing the list leaves one empty entry.
-            .filter(|entry| entry.get("fieldsV1").is_some())
-            .map(|entry| Self {
-                manager: text(entry, "manager"),
-                applies: entry.get("operation").and_then(Value::as_str) == Some("Apply"),
-                subresource: text(entry, "subresource"),
-                time: text(entry, "time"),
-                fields: fields(entry).unwrap_or_default(),
-            })
-            .collect()
+        Self {
+            manager: text("manager"),
+            applies: entry.get("operation").and_then(Value::as_str) == Some("Apply"),
+            subresource: text("subresource"),
+            time: text("time"),
+            fields: fields.unwrap_or_default(),
+        }
     }
 
     /// Returns true for the fields that `manager` owns by requests other than applies.

@@ -18,15 +18,17 @@ mod report;
 mod schema;
 mod status;
 
-use std::sync::Arc;
+use std::{fmt::Debug, sync::Arc};
 
 use kube::{
     Client, Resource,
     api::{ApiResource, DeleteParams, DynamicObject, GetParams, Patch, PatchParams, PostParams, Request},
 };
+use serde::Serialize;
 use serde_json::Value;
 
-use attempt::{Attempt, DryRun};
+pub(crate) use attempt::Attempt;
+use attempt::DryRun;
 use compare::{Difference, DifferenceKind};
 pub use error::{Error, ErrorKind};
 use fields::Owner;
@@ -48,9 +50,11 @@ pub struct Applier {
 }
 
 /// The result of a comparison without an apply.
-pub(crate) enum Compared {
+pub(crate) enum Compared<'a> {
     /// The object is as desired.
     Settled(Report),
+    /// Only fields differ that do not matter to the caller.
+    Elsewhere(Box<Attempt<'a>>),
     /// An apply would change other fields than those that matter to the caller.
     Same,
     /// An apply would change fields that matter to the caller.
@@ -103,45 +107,90 @@ impl Applier {
         keep: &[&str],
     ) -> Result<Report, Error> {
         let key = identity(resource, &desired)?;
-        let live = match live {
+        let mut live = match live {
             Some(live) => Some(live),
             None => self.read(resource, &key).await?,
         };
+        let wish = prepare::hash(&(&desired, keep));
+        if let Some(live) = live.take_if(|live| self.was_settled(resource, &key, wish, live)) {
+            return Ok(Report::settled(live));
+        }
+        let attempt = self.attempt(resource, &key, desired, live, keep).await?;
+        let report = match attempt.is_settled() {
+            true => attempt.unchanged(),
+            false => attempt.write().await?,
+        };
+        self.settled(resource, &key, wish, &report);
+        Ok(report)
+    }
+
+    /// Returns true if the same wish was compared with the same version before, and found fulfilled.
+    fn was_settled(&self, resource: &ApiResource, key: &ObjectKey, wish: u64, live: &Value) -> bool {
+        memory::situation(wish, live)
+            .is_some_and(|situation| self.memories.is_settled(&kind_of(resource), key, situation))
+    }
+
+    /// The object of the report is as desired, unless another client overrides a field.
+    fn settled(&self, resource: &ApiResource, key: &ObjectKey, wish: u64, report: &Report) {
+        let situation = memory::situation(wish, &report.object).filter(|_| report.conflict.is_none());
+        if let Some(situation) = situation {
+            self.memories.settle(&kind_of(resource), key, situation);
+        }
+    }
+
+    /// Compares the objects.
+    async fn attempt<'a>(
+        &'a self,
+        resource: &'a ApiResource,
+        key: &ObjectKey,
+        desired: Value,
+        live: Option<Value>,
+        keep: &[&str],
+    ) -> Result<Attempt<'a>, Error> {
         let schema = self.schemas.get(resource).await?;
-        let mut attempt = Attempt::new(self, resource, &key, &schema, desired.clone(), live, keep)?;
+        let again = (!self.schemas.is_fresh(resource)).then(|| desired.clone());
+        let attempt = Attempt::new(self, resource, key, &schema, desired, live, keep)?;
         if attempt.is_settled() {
-            return Ok(attempt.unchanged());
+            return Ok(attempt);
         }
         // A write is due: list keys and atomic fields of a custom resource may be others by now.
         let fresh = self.schemas.fresh(resource).await?;
-        if !Arc::ptr_eq(&schema, &fresh) {
-            attempt = Attempt::new(self, resource, &key, &fresh, desired, attempt.live, keep)?;
-            if attempt.is_settled() {
-                return Ok(attempt.unchanged());
+        match again.filter(|_| !Arc::ptr_eq(&schema, &fresh)) {
+            Some(desired) => {
+                let live = attempt.live.map(Arc::unwrap_or_clone);
+                Attempt::new(self, resource, key, &fresh, desired, live, keep)
             }
+            None => Ok(attempt),
         }
-        attempt.write().await
     }
 
     /// Compares the objects. The fields that matter to the caller are those whose paths begin with `field`.
-    pub(crate) async fn compare(
-        &self,
-        resource: &ApiResource,
+    pub(crate) async fn compare<'a>(
+        &'a self,
+        resource: &'a ApiResource,
         desired: Value,
         live: Value,
         field: &str,
-    ) -> Result<Compared, Error> {
+    ) -> Result<Compared<'a>, Error> {
         let key = identity(resource, &desired)?;
-        let schema = self.schemas.get(resource).await?;
-        let mut attempt = Attempt::new(self, resource, &key, &schema, desired, Some(live), &[])?;
+        let wish = prepare::hash(&(&desired, [""; 0]));
+        if self.was_settled(resource, &key, wish, &live) {
+            return Ok(Compared::Settled(Report::settled(live)));
+        }
+        let mut attempt = self.attempt(resource, &key, desired, Some(live), &[]).await?;
         if attempt.is_settled() {
-            return Ok(Compared::Settled(attempt.unchanged()));
+            let report = attempt.unchanged();
+            self.settled(resource, &key, wish, &report);
+            return Ok(Compared::Settled(report));
         }
         let certain = |found: &Difference| matches!(found.kind, DifferenceKind::Value | DifferenceKind::Dropped);
         let matters = |found: &Difference| found.path.to_string().starts_with(field);
+        if !attempt.open.iter().any(matters) {
+            return Ok(Compared::Elsewhere(Box::new(attempt)));
+        }
         if attempt.open.iter().any(|found| matters(found) && certain(found)) {
             attempt.open.retain(certain);
-        } else if attempt.open.iter().any(matters) {
+        } else {
             match attempt.dry_run().await? {
                 DryRun::Same => return Ok(Compared::Settled(attempt.accept())),
                 DryRun::Different => {}
@@ -221,12 +270,7 @@ impl Applier {
         desired
             .check_owner(&live, created)
             .map_err(|owner| taken(resource, key, &owner))?;
-        Ok(Report {
-            object: live,
-            change: Change::Unchanged,
-            conflict: None,
-            writes: 0,
-        })
+        Ok(Report::settled(live))
     }
 
     /// The object was deleted.
@@ -260,12 +304,12 @@ impl Applier {
         Ok(answer.get("kind").and_then(Value::as_str) == Some("Status"))
     }
 
-    async fn patch(
+    async fn patch<P: Serialize + Debug>(
         &self,
         resource: &ApiResource,
         key: &ObjectKey,
         params: &PatchParams,
-        patch: &Patch<Value>,
+        patch: &Patch<P>,
     ) -> Result<Value, kube::Error> {
         let request = Request::new(DynamicObject::url_path(resource, namespace(key)));
         let request = request

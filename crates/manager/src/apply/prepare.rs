@@ -1,11 +1,13 @@
 //! The desired object in the form that is sent.
 use std::{
     collections::BTreeMap,
-    hash::{DefaultHasher, Hash, Hasher},
+    hash::{DefaultHasher, Hasher},
+    io,
 };
 
 use k8s_openapi::ByteString;
 use kube::api::ApiResource;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
@@ -60,7 +62,8 @@ impl Desired {
             names_version = metadata.contains_key("uid") || metadata.contains_key("resourceVersion");
         }
         let (hash, mut nulls) = (hash(&body), Vec::new());
-        compare::strip_nulls(schema, schema.root(), &mut body, Some(Path::default()), &mut nulls);
+        let mut path = Path::default();
+        compare::strip_nulls(schema, schema.root(), &mut body, Some(&mut path), &mut nulls);
         Ok(Self {
             hash,
             body,
@@ -284,10 +287,22 @@ pub fn is_same_content(schema: &Schema, left: &Value, right: &Value) -> bool {
     metadata(left) == metadata(right) && parts(left, without) == parts(right, without)
 }
 
-pub fn hash(value: &Value) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.to_string().hash(&mut hasher);
-    hasher.finish()
+/// A hash of the value's JSON.
+pub fn hash(value: &impl Serialize) -> u64 {
+    struct Written(DefaultHasher);
+    impl io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.write(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut written = Written(DefaultHasher::new());
+    // A value with text keys is always JSON, and the hasher accepts all bytes.
+    let _ = serde_json::to_writer(&mut written, value);
+    written.0.finish()
 }
 
 #[cfg(test)]

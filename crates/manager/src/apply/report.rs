@@ -16,6 +16,18 @@ pub struct Report {
     pub writes: u32,
 }
 
+impl Report {
+    /// `object` is as desired.
+    pub(super) fn settled(object: Value) -> Self {
+        Self {
+            object,
+            change: Change::Unchanged,
+            conflict: None,
+            writes: 0,
+        }
+    }
+}
+
 /// The change that an apply made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

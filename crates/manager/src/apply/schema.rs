@@ -434,13 +434,23 @@ impl Schemas {
 
     /// As [`get`](Self::get), but no older than a minute.
     pub async fn fresh(&self, resource: &ApiResource) -> Result<Arc<Schema>, Error> {
-        match self.known(resource) {
-            Some(known) if known.at.elapsed() < MAX_AGE => Ok(known.schema),
-            known => {
-                let _one = self.loading.lock().await;
-                self.load(resource, known).await
-            }
+        if let Some(known) = self.recent(resource) {
+            return Ok(known.schema);
         }
+        let _one = self.loading.lock().await;
+        match self.recent(resource) {
+            Some(known) => Ok(known.schema),
+            None => self.load(resource, self.known(resource)).await,
+        }
+    }
+
+    /// Returns true if [`fresh`](Self::fresh) has the answer without a request.
+    pub fn is_fresh(&self, resource: &ApiResource) -> bool {
+        self.recent(resource).is_some()
+    }
+
+    fn recent(&self, resource: &ApiResource) -> Option<CachedSchema> {
+        self.known(resource).filter(|known| known.at.elapsed() < MAX_AGE)
     }
 
     fn known(&self, resource: &ApiResource) -> Option<CachedSchema> {

@@ -126,13 +126,24 @@ impl<K: Object> Context<K> {
                 .applier
                 .apply_keeping(&store.resource, value, store.get(&key), immutable)
                 .await;
-            if report.as_ref().is_err_and(|error| error.kind() == ErrorKind::Taken) {
-                let owner = ObjectKey::of(self.object.as_ref());
-                let (client, queue) = (&shared.client, &shared.queue);
-                shared.taken.watch(client, queue, &store.resource, &key, owner);
-            }
-            Ok(self.wrote(store, &key, report?))
+            self.finish(shared, store, &key, report)
         })
+    }
+
+    /// Notes the result of an apply. An object of another owner is watched, so that the name can be used when it is free.
+    fn finish(
+        &self,
+        shared: &Shared<K>,
+        store: &Store,
+        key: &ObjectKey,
+        report: Result<Report, Error>,
+    ) -> Result<Report, Error> {
+        if report.as_ref().is_err_and(|error| error.kind() == ErrorKind::Taken) {
+            let owner = ObjectKey::of(self.object.as_ref());
+            let (client, queue) = (&shared.client, &shared.queue);
+            shared.taken.watch(client, queue, &store.resource, key, owner);
+        }
+        Ok(self.wrote(store, key, report?))
     }
 
     /// As [`write`](Self::write), but a change of the pod template waits for its turn unless a user asked for it. `asked` is the
@@ -170,6 +181,10 @@ impl<K: Object> Context<K> {
                 }
                 return match compared {
                     Compared::Settled(report) => Ok(self.wrote(store, &child.key, report)),
+                    Compared::Elsewhere(attempt) => {
+                        adopt::check(shared, self.object.as_ref(), store.cache.get(&child.key).as_deref()).await?;
+                        self.finish(shared, store, &child.key, attempt.write().await)
+                    }
                     _ => self.write(child, &[]).await,
                 };
             };
