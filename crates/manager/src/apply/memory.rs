@@ -57,20 +57,11 @@ impl Memories {
         change(of_kind.objects.entry(key.clone()).or_default())
     }
 
-    /// Returns true if the object was as desired in this [`situation`].
-    pub fn is_settled(&self, kind: &str, key: &ObjectKey, situation: u64) -> bool {
+    /// Returns true if the API server stores the object as desired, and no other client fights over it.
+    pub fn is_calm(&self, kind: &str, key: &ObjectKey) -> bool {
         let all = self.lock();
         let memory = all.get(kind).and_then(|of_kind| of_kind.objects.get(key));
-        memory.is_some_and(|memory| memory.settled == Some(situation) && memory.troubles.is_none())
-    }
-
-    /// The object is as desired in this [`situation`]. Objects that this process did not apply are compared each time.
-    pub fn settle(&self, kind: &str, key: &ObjectKey, situation: u64) {
-        let mut all = self.lock();
-        let memory = all.get_mut(kind).and_then(|of_kind| of_kind.objects.get_mut(key));
-        if let Some(memory) = memory {
-            memory.settled = Some(situation);
-        }
+        memory.is_none_or(|memory| memory.troubles.is_none())
     }
 
     /// Compresses a desired object of a kind.
@@ -110,8 +101,6 @@ impl Memories {
 #[derive(Clone, Default)]
 pub struct Memory {
     pub desired_hash: Option<u64>,
-    /// The last situation in which the object was as desired.
-    settled: Option<u64>,
     /// The last desired object.
     desired: Option<Compressed>,
     uid: u64,
@@ -148,12 +137,6 @@ impl Contest {
     fn is_over(&self) -> bool {
         self.last.elapsed() > CALM.max(self.pause() * 2)
     }
-}
-
-/// A hash of a wish and the version of the live object. An equal one needs no comparison.
-pub fn situation(wish: u64, live: &Value) -> Option<u64> {
-    let version = live.pointer("/metadata/resourceVersion")?;
-    Some(hash(&(wish, version)))
 }
 
 fn uid(object: &Value) -> u64 {
@@ -322,28 +305,6 @@ mod tests {
         assert_eq!(memory.contest_delay(".spec.replicas"), Some(OVERRIDDEN), "at most");
         tokio::time::advance(OVERRIDDEN * 3).await;
         assert_eq!(memory.reverted(".spec.replicas", "hpa"), None);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_settled_object_is_known_by_wish_and_version() {
-        let (memories, kind, key) = (Memories::default(), "/ConfigMap", ObjectKey::new("a", "b"));
-        let at = |wish: u64, version: &str| {
-            let live = serde_json::json!({ "metadata": { "resourceVersion": version } });
-            situation(wish, &live).unwrap()
-        };
-        memories.settle(kind, &key, at(1, "7"));
-        assert!(!memories.is_settled(kind, &key, at(1, "7")), "not applied");
-        memories.change(kind, &key, |memory| memory.desired_hash = Some(1));
-        memories.settle(kind, &key, at(1, "7"));
-        assert!(memories.is_settled(kind, &key, at(1, "7")));
-        assert!(!memories.is_settled(kind, &key, at(2, "7")));
-        assert!(!memories.is_settled(kind, &key, at(1, "8")));
-        memories.change(kind, &key, |memory| memory.reverted(".spec.replicas", "hpa"));
-        assert!(
-            !memories.is_settled(kind, &key, at(1, "7")),
-            "another client sets it too"
-        );
-        assert_eq!(situation(1, &Value::Null), None);
     }
 
     #[tokio::test(start_paused = true)]

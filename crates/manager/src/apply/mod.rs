@@ -34,7 +34,7 @@ pub use error::{Error, ErrorKind};
 use fields::Owner;
 use memory::{Memories, Memory};
 use prepare::Desired;
-pub(crate) use prepare::controller;
+pub(crate) use prepare::{controller, hash};
 pub use report::{ADMISSION, Change, Conflict, FieldChange, Report};
 use schema::Schemas;
 pub(crate) use status::{StatusChange, StatusFields};
@@ -107,35 +107,20 @@ impl Applier {
         keep: &[&str],
     ) -> Result<Report, Error> {
         let key = identity(resource, &desired)?;
-        let mut live = match live {
+        let live = match live {
             Some(live) => Some(live),
             None => self.read(resource, &key).await?,
         };
-        let wish = prepare::hash(&(&desired, keep));
-        if let Some(live) = live.take_if(|live| self.was_settled(resource, &key, wish, live)) {
-            return Ok(Report::settled(live));
-        }
         let attempt = self.attempt(resource, &key, desired, live, keep).await?;
-        let report = match attempt.is_settled() {
-            true => attempt.unchanged(),
-            false => attempt.write().await?,
-        };
-        self.settled(resource, &key, wish, &report);
-        Ok(report)
-    }
-
-    /// Returns true if the same wish was compared with the same version before, and found fulfilled.
-    fn was_settled(&self, resource: &ApiResource, key: &ObjectKey, wish: u64, live: &Value) -> bool {
-        memory::situation(wish, live)
-            .is_some_and(|situation| self.memories.is_settled(&kind_of(resource), key, situation))
-    }
-
-    /// The object of the report is as desired, unless another client overrides a field.
-    fn settled(&self, resource: &ApiResource, key: &ObjectKey, wish: u64, report: &Report) {
-        let situation = memory::situation(wish, &report.object).filter(|_| report.conflict.is_none());
-        if let Some(situation) = situation {
-            self.memories.settle(&kind_of(resource), key, situation);
+        match attempt.is_settled() {
+            true => Ok(attempt.unchanged()),
+            false => attempt.write().await,
         }
+    }
+
+    /// Returns true if the object of a report is as desired. It then needs no comparison until it or the wish changes.
+    pub(crate) fn has_settled(&self, resource: &ApiResource, key: &ObjectKey, report: &Report) -> bool {
+        report.conflict.is_none() && self.memories.is_calm(&kind_of(resource), key)
     }
 
     /// Compares the objects.
@@ -173,15 +158,9 @@ impl Applier {
         field: &str,
     ) -> Result<Compared<'a>, Error> {
         let key = identity(resource, &desired)?;
-        let wish = prepare::hash(&(&desired, [""; 0]));
-        if self.was_settled(resource, &key, wish, &live) {
-            return Ok(Compared::Settled(Report::settled(live)));
-        }
         let mut attempt = self.attempt(resource, &key, desired, Some(live), &[]).await?;
         if attempt.is_settled() {
-            let report = attempt.unchanged();
-            self.settled(resource, &key, wish, &report);
-            return Ok(Compared::Settled(report));
+            return Ok(Compared::Settled(attempt.unchanged()));
         }
         let certain = |found: &Difference| matches!(found.kind, DifferenceKind::Value | DifferenceKind::Dropped);
         let matters = |found: &Difference| found.path.to_string().starts_with(field);

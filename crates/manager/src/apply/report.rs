@@ -18,7 +18,7 @@ pub struct Report {
 
 impl Report {
     /// `object` is as desired.
-    pub(super) fn settled(object: Value) -> Self {
+    pub(crate) fn settled(object: Value) -> Self {
         Self {
             object,
             change: Change::Unchanged,

@@ -4,7 +4,10 @@ use std::{
     borrow::Cow,
     collections::HashMap,
     marker::PhantomData,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -63,6 +66,8 @@ pub struct Child {
     /// A digest of its resource version.
     version: u64,
     pub deleting: bool,
+    /// The wish that this version of the child fulfills. Zero if it was not compared.
+    settled: AtomicU64,
     /// Absent for an object that is too large, or that no object of the controller owns.
     content: Option<Compressed>,
 }
@@ -130,6 +135,7 @@ impl Store {
             uid,
             version,
             deleting,
+            settled: AtomicU64::new(0),
             content,
         }
     }
@@ -167,6 +173,21 @@ impl Store {
         self.cache.get(key)?.content.as_ref()?.read()
     }
 
+    /// Returns true if the cached version of the child was compared with the same wish, and is as desired.
+    pub fn is_settled(&self, key: &ObjectKey, wish: u64) -> bool {
+        let child = self.cache.get(key);
+        child.is_some_and(|child| child.settled.load(Relaxed) == wish && !child.deleting)
+    }
+
+    /// `object` was compared with this wish, and is as desired.
+    pub fn settle(&self, key: &ObjectKey, wish: u64, object: &Value) {
+        let version = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+        let child = self.cache.get(key).filter(|child| child.version == digest(version));
+        if let Some(child) = child {
+            child.settled.store(wish, Relaxed);
+        }
+    }
+
     /// The children of the object `uid`.
     pub fn children(&self, uid: &str) -> Vec<ObjectKey> {
         self.by_owner.keys(&digest(Some(uid)))
@@ -198,6 +219,11 @@ impl Store {
         forget: &(dyn Fn(&ApiResource, &ObjectKey) + Send + Sync),
     ) {
         let version = |side: &Option<Arc<Child>>| side.as_ref().map(|child| child.version);
+        if let (Some(before), Some(after)) = (&change.before, &change.after)
+            && before.version == after.version
+        {
+            after.settled.store(before.settled.load(Relaxed), Relaxed);
+        }
         match version(&change.after) {
             None => forget(&self.resource, key),
             Some(after) if self.written.is_own(after) => return,
@@ -336,5 +362,24 @@ mod tests {
         assert!(others.content.is_none() && others.owner.is_none());
         let forged = owned_by("Deployment", &"x".repeat(1 << 20), 100);
         assert!(forged.content.is_none() && forged.owner.is_none(), "no such owner");
+    }
+
+    #[test]
+    fn a_settled_child_is_not_compared_until_it_or_the_wish_changes() {
+        let store = Store::new::<ReplicaSet>("test");
+        let (key, wish) = (ObjectKey::new("b", "a"), 7);
+        let at = |version: &str| {
+            let metadata = json!({ "name": "a", "namespace": "b", "uid": "2", "resourceVersion": version });
+            json!({ "metadata": metadata })
+        };
+        store.settle(&key, wish, &at("3"));
+        assert!(!store.is_settled(&key, wish), "not cached");
+        store.wrote::<Deployment>(&at("3"));
+        assert!(!store.is_settled(&key, wish));
+        store.settle(&key, wish, &at("3"));
+        assert!(store.is_settled(&key, wish) && !store.is_settled(&key, 8));
+        store.wrote::<Deployment>(&at("4"));
+        store.settle(&key, wish, &at("3"));
+        assert!(!store.is_settled(&key, wish), "another version was compared");
     }
 }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     ObjectKey,
-    apply::{Compared, Origin, Report, set},
+    apply::{Compared, Origin, Report, hash, set},
     events::Severity,
     health::{Rollout, rollout},
     manager::Scope as _,
@@ -121,12 +121,19 @@ impl<K: Object> Context<K> {
                 Backend::Cluster(shared) => shared,
             };
             let store = self.prepare(shared, &kind, &key)?;
+            let wish = hash(&(&value, immutable));
+            let live = match store.get(&key) {
+                Some(live) if store.is_settled(&key, wish) => {
+                    return Ok(self.wrote(store, &key, Report::settled(live)));
+                }
+                live => live,
+            };
             adopt::check(shared, self.object.as_ref(), store.cache.get(&key).as_deref()).await?;
             let report = shared
                 .applier
-                .apply_keeping(&store.resource, value, store.get(&key), immutable)
+                .apply_keeping(&store.resource, value, live, immutable)
                 .await;
-            self.finish(shared, store, &key, report)
+            self.finish(shared, store, &key, wish, report)
         })
     }
 
@@ -136,6 +143,7 @@ impl<K: Object> Context<K> {
         shared: &Shared<K>,
         store: &Store,
         key: &ObjectKey,
+        wish: u64,
         report: Result<Report, Error>,
     ) -> Result<Report, Error> {
         if report.as_ref().is_err_and(|error| error.kind() == ErrorKind::Taken) {
@@ -143,7 +151,11 @@ impl<K: Object> Context<K> {
             let (client, queue) = (&shared.client, &shared.queue);
             shared.taken.watch(client, queue, &store.resource, key, owner);
         }
-        Ok(self.wrote(store, key, report?))
+        let report = self.wrote(store, key, report?);
+        if shared.applier.has_settled(&store.resource, key, &report) {
+            store.settle(key, wish, &report.object);
+        }
+        Ok(report)
     }
 
     /// As [`write`](Self::write), but a change of the pod template waits for its turn unless a user asked for it. `asked` is the
@@ -168,10 +180,15 @@ impl<K: Object> Context<K> {
                 .pointer("/metadata/annotations")
                 .and_then(|all| all.get(ASKED)?.as_str());
             let by_user = recorded.is_some_and(|recorded| recorded != asked);
-            let compared = shared
-                .applier
-                .compare(&store.resource, child.value.clone(), live, TEMPLATE);
-            let compared = compared.await?;
+            let wish = hash(&(&child.value, [""; 0]));
+            let compared = match store.is_settled(&child.key, wish) {
+                true => Compared::Settled(Report::settled(live)),
+                false => {
+                    let applier = &shared.applier;
+                    let compared = applier.compare(&store.resource, child.value.clone(), live, TEMPLATE);
+                    compared.await?
+                }
+            };
             let Compared::Differs(origin) = compared else {
                 match rollout {
                     Rollout::Starting | Rollout::Underway => slots.hold(&owner),
@@ -180,10 +197,10 @@ impl<K: Object> Context<K> {
                     Rollout::Done => shared.release(&owner),
                 }
                 return match compared {
-                    Compared::Settled(report) => Ok(self.wrote(store, &child.key, report)),
+                    Compared::Settled(report) => self.finish(shared, store, &child.key, wish, Ok(report)),
                     Compared::Elsewhere(attempt) => {
                         adopt::check(shared, self.object.as_ref(), store.cache.get(&child.key).as_deref()).await?;
-                        self.finish(shared, store, &child.key, attempt.write().await)
+                        self.finish(shared, store, &child.key, wish, attempt.write().await)
                     }
                     _ => self.write(child, &[]).await,
                 };

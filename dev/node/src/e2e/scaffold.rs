@@ -147,11 +147,21 @@ fn scorecards_agree(space: &Namespace, project: &Path) -> anyhow::Result<()> {
 /// Name and state of each result, sorted.
 fn states(output: &str) -> anyhow::Result<Vec<(String, String)>> {
     let list: Value = serde_json::from_str(output).context("standard output is not JSON")?;
-    let items = list["items"].as_array().into_iter().flatten();
-    let results = items.flat_map(|test| test["status"]["results"].as_array().into_iter().flatten());
-    let text = |result: &Value, field: &str| result[field].as_str().unwrap_or_default().to_owned();
+    let entries = |value: &Value, path: &str| {
+        value
+            .pointer(path)
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
+    };
+    let tests = entries(&list, "/items").into_iter();
+    let results = tests.flat_map(|test| entries(&test, "/status/results"));
+    let text = |result: &Value, field: &str| {
+        let text = result.get(field).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    };
     let mut states: Vec<_> = results
-        .map(|result| (text(result, "name"), text(result, "state")))
+        .map(|result| (text(&result, "name"), text(&result, "state")))
         .collect();
     states.sort();
     Ok(states)
