@@ -145,8 +145,8 @@ impl Reconciler for MemcachedReconciler {
             context.apply(policy).await?;
         }
         let has_former = match is_set {
-            true => context.read::<Deployment>(&name).await?.is_some(),
-            false => context.read::<StatefulSet>(&name).await?.is_some(),
+            true => context.get::<Deployment>(&name).is_some(),
+            false => context.get::<StatefulSet>(&name).is_some(),
         };
         let is_migrating = has_former && seen(memcached, context).is_migrating(memcached);
         // Clients get the stable names when the StatefulSet serves, and lose them when it no longer does.
@@ -267,6 +267,8 @@ fn asked(spec: &MemcachedSpec) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use kube_manager::reconcile::Object;
+
     use super::*;
     use crate::operand::fixtures::memcached;
 
@@ -356,7 +358,7 @@ mod tests {
     }
 
     /// A workload of two servers. `serving` of them are ready.
-    fn serving<C: kube_manager::reconcile::Object>(serving: i32) -> C {
+    fn serving<C: Object>(serving: i32) -> C {
         let status = json!({ "observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": serving,
             "availableReplicas": serving, "currentRevision": "a", "updateRevision": "a" });
         let template = json!({ "spec": { "containers": [] } });

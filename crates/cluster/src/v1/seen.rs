@@ -71,13 +71,8 @@ impl ExtensionState {
             cluster.list_as::<Event>(kinds::event(), within, None),
         )?;
         place.namespace_phase = found.map(|found| text(&found, "/status/phase").to_owned());
-        let is_its = |one: &Deployment| {
-            let owners = one.metadata.owner_references.iter().flatten();
-            owners
-                .into_iter()
-                .any(|owner| made_for(owner, name, extension.as_ref()))
-        };
-        place.deployments = deployments.into_iter().filter(is_its).collect();
+        let deployments = deployments.into_iter();
+        place.deployments = deployments.filter(|one| is_of(one, name, extension.as_ref())).collect();
         place.pods = pods;
         let is_warning = |event: &Event| event.type_.as_deref() == Some("Warning");
         place.events = events.into_iter().filter(is_warning).collect();
@@ -159,20 +154,25 @@ pub(super) async fn namespace_of(cluster: &Cluster, extension: &Value) -> Result
         .list_as::<Deployment>(kinds::deployment(), None, Some(&selector))
         .await
     {
-        Ok(found) => Ok(found.into_iter().find_map(|one| {
-            let owners = one.metadata.owner_references.unwrap_or_default();
-            let is_its = owners.iter().any(|owner| made_for(owner, name, Some(extension)));
-            one.metadata.namespace.filter(|_| is_its)
-        })),
+        Ok(found) => {
+            let mut own = found.into_iter().filter(|one| is_of(one, name, Some(extension)));
+            Ok(own.next().and_then(|one| one.metadata.namespace))
+        }
         Err(error) if error.code() == Some(403) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// Returns true if OLM v1 made the object with this owner for a ClusterExtension. The labels do not show this: tenants can
-/// set them in their namespaces. By Helm the owner is the ClusterExtension, by ClusterObjectSets (in OLM v1 1.10 and before
-/// ClusterExtensionRevisions) one that is called as the ClusterExtension with a number. The garbage collector deletes
-/// objects with the name of an owner and another UID.
+/// Returns true if OLM v1 made the Deployment for a ClusterExtension. The labels do not show this: tenants can set them in
+/// their namespaces.
+fn is_of(deployment: &Deployment, name: &str, extension: Option<&Value>) -> bool {
+    let mut owners = deployment.metadata.owner_references.iter().flatten();
+    owners.any(|owner| made_for(owner, name, extension))
+}
+
+/// Returns true if OLM v1 sets this owner for the objects of a ClusterExtension. With Helm, the owner is the ClusterExtension.
+/// With Boxcutter, it is a ClusterObjectSet (before OLM v1 1.11 a ClusterExtensionRevision), whose name is that of the
+/// ClusterExtension and a number. The garbage collector deletes objects that name an owner with another UID.
 fn made_for(owner: &OwnerReference, name: &str, extension: Option<&Value>) -> bool {
     if !owner.api_version.starts_with("olm.operatorframework.io/") || owner.controller != Some(true) {
         return false;

@@ -577,20 +577,20 @@ pub fn strip_nulls(
         }),
         Value::Array(list) => {
             let item = schema.item(node);
+            let keys = match node.map(|node| &node.kind) {
+                Some(Kind::List {
+                    merge: Merge::Keyed(keys),
+                    ..
+                }) => Some(keys),
+                _ => None,
+            };
+            let mut path = path.filter(|_| keys.is_some());
             for entry in list.iter_mut().filter(|entry| entry.is_object() || entry.is_array()) {
-                let keys = match node.map(|node| &node.kind) {
-                    Some(Kind::List {
-                        merge: Merge::Keyed(keys),
-                        ..
-                    }) => Some(keys),
-                    _ => None,
-                };
-                let mut path = path.as_deref_mut().filter(|_| keys.is_some());
                 if let (Some(path), Some(keys)) = (&mut path, keys) {
                     path.push_key(&schema.key(item, keys, entry));
                 }
                 strip_nulls(schema, item, entry, path.as_deref_mut(), nulls);
-                if let Some(path) = path {
+                if let Some(path) = &mut path {
                     path.pop();
                 }
             }

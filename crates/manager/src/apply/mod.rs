@@ -53,9 +53,9 @@ pub struct Applier {
 pub(crate) enum Compared<'a> {
     /// The object is as desired.
     Settled(Report),
-    /// Only fields differ that do not matter to the caller.
+    /// No field that matters to the caller differs, but others do.
     Elsewhere(Box<Attempt<'a>>),
-    /// An apply would change other fields than those that matter to the caller.
+    /// Fields that matter to the caller differ, but an apply is not known to change them.
     Same,
     /// An apply would change fields that matter to the caller.
     Differs(Origin),
@@ -257,7 +257,8 @@ impl Applier {
         self.memories.gone(&kind_of(resource), key);
     }
 
-    async fn read(&self, resource: &ApiResource, key: &ObjectKey) -> Result<Option<Value>, Error> {
+    /// The object as the API server has it now.
+    pub(crate) async fn read(&self, resource: &ApiResource, key: &ObjectKey) -> Result<Option<Value>, Error> {
         let request = Request::new(DynamicObject::url_path(resource, namespace(key)));
         let request = request
             .get(&key.name, &GetParams::default())

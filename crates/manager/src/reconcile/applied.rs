@@ -1,6 +1,8 @@
 //! The result of an apply.
 use std::ops::Deref;
 
+use serde_json::Value;
+
 use super::{Change, Conflict, Error, Object, object::typed};
 use crate::{
     apply::Report,
@@ -46,13 +48,16 @@ impl<C: Health> Health for Applied<C> {
     }
 }
 
+/// An object of the API server as a type.
+pub(super) fn from_api_server<C: Object>(object: &Value) -> Result<C, Error> {
+    typed(object).map_err(|error| Error::bug(format!("the API server's {} cannot be read: {error}", C::kind(&()))))
+}
+
 impl<C: Object> Applied<C> {
     /// The typed object and the result of a report.
     pub(super) fn new(report: Report) -> Result<Self, Error> {
-        let object = typed(&report.object)
-            .map_err(|error| Error::bug(format!("the API server's {} cannot be read: {error}", C::kind(&()))))?;
         Ok(Self {
-            object,
+            object: from_api_server(&report.object)?,
             change: report.change,
             conflict: report.conflict,
         })

@@ -12,7 +12,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, Resource,
-    api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions},
+    api::{DeleteParams, Patch, PatchParams, Preconditions},
     core::Request,
 };
 use serde::Serialize;
@@ -20,6 +20,7 @@ use serde_json::json;
 
 use super::{
     Applied, Conflict, Error, Object, Outcome,
+    applied::from_api_server,
     observe::Observed,
     recording::Recording,
     run,
@@ -230,23 +231,15 @@ impl<K: Object> Context<K> {
     /// When the request fails.
     pub async fn read<C: Object>(&self, name: &str) -> Result<Option<C>, Error> {
         let cached = self.get(name);
-        let Backend::Cluster(shared) = &self.backend else {
+        let (Backend::Cluster(shared), None) = (&self.backend, &cached) else {
             return Ok(cached);
         };
         let key = self.key::<C>(name);
-        let exists = shared.store::<C>().is_some_and(|store| self.has_child(store, &key));
-        if cached.is_some() || !exists {
-            return Ok(cached);
-        }
-        let url = C::url_path(&(), C::Scope::NAMESPACED.then_some(&*key.namespace));
-        let failed = |error| Error::request(format!("get {} {key}", C::kind(&())), error);
-        let request = Request::new(url).get(name, &GetParams::default());
-        let request = request.map_err(|error| failed(kube::Error::BuildRequest(error)))?;
-        match shared.client.request(request).await {
-            Ok(child) => Ok(Some(child)),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(failed(error)),
-        }
+        let Some(store) = shared.store::<C>().filter(|store| self.has_child(store, &key)) else {
+            return Ok(None);
+        };
+        let child = shared.applier.read(&store.resource, &key).await?;
+        child.map(|child| from_api_server(&child)).transpose()
     }
 
     /// The children of kind `C`, as [`get`](Self::get) returns them.

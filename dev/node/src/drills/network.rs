@@ -40,12 +40,12 @@ pub fn network(world: &World, checks: &mut Checks, space: &Namespace) -> anyhow:
     checks.check("without enforcement, all clients reach the servers", || {
         let more = r#", "warmCache": "ResizeInPlace", "allowedNamespaces": ["shop"]"#;
         cache = Some(Cache::create(space, "guarded", 1, more)?);
-        reach(space, [true, true])
+        clients_reach(space, [true, true])
     });
     let Some(cache) = cache else { return Ok(()) };
     checks.check("kube-router enforces policies", || run.node_script(START).show());
     checks.check("only the allowed namespace reaches the servers", || {
-        reach(space, [true, false])
+        clients_reach(space, [true, false])
     });
     checks.check(
         "the operator still reaches the servers, and changes their memory",
@@ -58,15 +58,15 @@ pub fn network(world: &World, checks: &mut Checks, space: &Namespace) -> anyhow:
     );
     checks.check("the list can be changed", || {
         cache.change(r#"{"allowedNamespaces":["other"]}"#)?;
-        reach(space, [false, true])
+        clients_reach(space, [false, true])
     });
     checks.check("an empty list rejects all clients", || {
         cache.change(r#"{"allowedNamespaces":[]}"#)?;
-        reach(space, [false, false])
+        clients_reach(space, [false, false])
     });
     checks.check("without the list, all clients reach the servers", || {
         cache.change(r#"{"allowedNamespaces":null}"#)?;
-        reach(space, [true, true])
+        clients_reach(space, [true, true])
     });
     checks.check("make undeploy leaves nothing", || {
         run.node_script(STOP).run()?;
@@ -88,7 +88,7 @@ fn create_client(run: &Run, namespace: &str) -> anyhow::Result<()> {
 }
 
 /// Waits until exactly these clients get an answer from the server. Each must get the same answer twice.
-fn reach(space: &Namespace, expected: [bool; 2]) -> anyhow::Result<()> {
+fn clients_reach(space: &Namespace, expected: [bool; 2]) -> anyhow::Result<()> {
     let run = space.run;
     let address = space.get("pod guarded-0", "{.status.podIP}")?;
     let script = format!("printf 'version\\r\\nquit\\r\\n' | nc -w 3 {address} 11211");

@@ -14,7 +14,9 @@ use crate::world::World;
 
 const IMAGE: &str = "registry.example.com/scaffolded:v0.0.1";
 const BUNDLE_IMAGE: &str = "registry.example.com/scaffolded-bundle:v0.0.1";
-/// Upstream's scorecard tests, with the tar that unpacks the bundle for them.
+/// The image of upstream's scorecard tests, which a scaffold names.
+const UPSTREAM_IMAGE: &str = "quay.io/operator-framework/scorecard-test:v1.42.3";
+/// These tests, with the tar that unpacks the bundle for them.
 const SCORECARD_IMAGE: &str = "localhost:5000/olmkit/scorecard-test:e2e";
 
 pub fn scaffold(world: &World, checks: &mut Checks) -> anyhow::Result<()> {
@@ -118,17 +120,11 @@ fn scorecards_agree(space: &Namespace, project: &Path) -> anyhow::Result<()> {
         .run()?;
     push(run, SCORECARD_IMAGE)?;
     let config = fs::read_to_string(project.join("bundle/tests/scorecard/config.yaml"))?;
-    let of_upstream = |line: &str| line.contains("image: quay.io/operator-framework/scorecard-test:");
-    ensure!(config.lines().any(of_upstream), "the bundle has other tests");
-    let config: Vec<String> = config
-        .lines()
-        .map(|line| match line.split_once("quay.io/") {
-            Some((start, _)) if of_upstream(line) => format!("{start}{SCORECARD_IMAGE}"),
-            _ => line.to_owned(),
-        })
-        .collect();
-    let path = project.join("scorecard.yaml");
-    fs::write(&path, config.join("\n"))?;
+    ensure!(config.contains(UPSTREAM_IMAGE), "the bundle has other tests");
+    fs::write(
+        project.join("scorecard.yaml"),
+        config.replace(UPSTREAM_IMAGE, SCORECARD_IMAGE),
+    )?;
     let theirs = run
         .inside("operator-sdk")
         .directory(project)
@@ -144,24 +140,22 @@ fn scorecards_agree(space: &Namespace, project: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn entries<'v>(value: &'v Value, path: &str) -> impl Iterator<Item = &'v Value> {
+    let list = value.pointer(path).and_then(Value::as_array);
+    list.into_iter().flatten()
+}
+
 /// Name and state of each result, sorted.
 fn states(output: &str) -> anyhow::Result<Vec<(String, String)>> {
     let list: Value = serde_json::from_str(output).context("standard output is not JSON")?;
-    let entries = |value: &Value, path: &str| {
-        value
-            .pointer(path)
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default()
-    };
-    let tests = entries(&list, "/items").into_iter();
-    let results = tests.flat_map(|test| entries(&test, "/status/results"));
+    let tests = entries(&list, "/items");
+    let results = tests.flat_map(|test| entries(test, "/status/results"));
     let text = |result: &Value, field: &str| {
         let text = result.get(field).and_then(Value::as_str);
         text.unwrap_or_default().to_owned()
     };
     let mut states: Vec<_> = results
-        .map(|result| (text(&result, "name"), text(&result, "state")))
+        .map(|result| (text(result, "name"), text(result, "state")))
         .collect();
     states.sort();
     Ok(states)
