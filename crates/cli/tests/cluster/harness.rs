@@ -385,6 +385,14 @@ impl Cluster {
         }
     }
 
+    /// Waits until OLM has deleted a replaced ClusterServiceVersion. It does so some syncs after the new one is Succeeded.
+    pub async fn replaced(&self, namespace: &str, name: &str) {
+        eventually("OLM deletes the replaced version", async || {
+            self.phase(namespace, name).await.is_empty()
+        })
+        .await;
+    }
+
     /// The phase of a ClusterServiceVersion, empty when it does not exist.
     pub async fn phase(&self, namespace: &str, name: &str) -> String {
         let csv = self

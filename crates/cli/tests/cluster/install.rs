@@ -65,7 +65,7 @@ async fn a_bundle_directory_is_installed_upgraded_and_removed_without_residue() 
     cluster.olmkit(&["diagnose", "-n", "shop", "-o", "json"]).await.fine();
     // OLM checks the requirements of the new version once more after the old one is deleted.
     cluster.settled("shop", "first.v0.0.2").await;
-    assert_eq!(cluster.phase("shop", "first.v0.0.1").await, "");
+    cluster.replaced("shop", "first.v0.0.1").await;
     cluster.settled("shop", "second.v1.0.0").await;
 
     cluster.apply("things", json!({"apiVersion": "first.example.com/v1", "kind": "Thing", "metadata": {"name": "one", "namespace": "shop"}})).await;

@@ -25,6 +25,7 @@ async fn custom_resources_do_not_outlive_their_operator_with_its_finalizers() {
     let cluster = Cluster::start(Options::default().with_olm()).await;
     cluster.namespace("shop").await;
     kept_objects_lose_the_finalizer(&cluster).await;
+    olm_labels_a_kept_crd_late(&cluster).await;
     deleted_while_the_operator_runs(&cluster).await;
     operator_does_not_respond(&cluster).await;
     operator_was_deleted_before(&cluster).await;
@@ -123,6 +124,37 @@ async fn kept_objects_lose_the_finalizer(cluster: &Cluster) {
         .fine();
     assert_eq!(released(&cleaned), ["both"]);
     assert!(finalizers(cluster, &bundle, "mixed", "both").await.unwrap().is_empty());
+}
+
+/// OLM labels the CRDs of a CSV that its cache still has, and creates the Operator object again for that label.
+async fn olm_labels_a_kept_crd_late(cluster: &Cluster) {
+    cluster.scene("olm_labels_a_kept_crd_late");
+    let bundle = install(cluster, "tardy", &[]).await;
+    let label = "operators.coreos.com/tardy.shop";
+    let (kind, plural) = ("CustomResourceDefinition", "customresourcedefinitions");
+    let crds = cluster.api("apiextensions.k8s.io/v1", kind, plural, None);
+    let (kind, plural) = ("ClusterServiceVersion", "clusterserviceversions");
+    let csvs = cluster.api("operators.coreos.com/v1alpha1", kind, plural, Some("shop"));
+    let (crd, csv) = (bundle.crd_name(), bundle.csv_name());
+    let late = async {
+        for _ in 0..2 {
+            eventually("the CRD has lost its label", async || {
+                let found = crds.get(&crd).await.unwrap();
+                let is_labelled = found.metadata.labels.is_some_and(|labels| labels.contains_key(label));
+                csvs.get_opt(&csv).await.unwrap().is_none() && !is_labelled
+            })
+            .await;
+            let patch = Patch::Merge(json!({"metadata": {"labels": {label: ""}}}));
+            crds.patch(&crd, &PatchParams::default(), &patch).await.unwrap();
+        }
+        std::future::pending().await
+    };
+    tokio::select! {
+        cleaned = cluster.cleanup("tardy", "shop", &["--delete-all=false"]) => cleaned.fine(),
+        never = late => never,
+    };
+    let operator = cluster.get("operators.coreos.com/v1", "Operator", "operators", None, "tardy.shop");
+    assert_eq!(operator.await, None);
 }
 
 async fn deleted_while_the_operator_runs(cluster: &Cluster) {

@@ -1,7 +1,7 @@
 //! The steps of a cleanup.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::options::Options;
 use super::scope::{self, Scope, scope};
@@ -121,7 +121,7 @@ async fn missing_rights(cluster: &Cluster, options: &Options, scope: &Scope) -> 
     let planned = Releases::planned(&operands::to_release(cluster, scope, options).await?);
     let released = planned.released.iter().map(|released| &released.object);
     missing.extend(rights::missing_to_change(cluster, Command::Cleanup, released).await?);
-    let stays = |right: &rights::Right| right.when == When::Kept && !scope.labelled_crds.is_empty();
+    let stays = |right: &rights::Right| right.when == When::Kept && scope.labels_kept_crds;
     missing.extend(rights::missing(cluster, Command::Cleanup, stays).await?);
     Ok(missing)
 }
@@ -190,49 +190,63 @@ impl Run<'_, '_> {
                 return Ok(());
             }
         }
-        // Last, because OLM creates it again while any object has its label.
-        let operators = match self.unlabel(scope, options, &residue.labelled).await? {
-            Some(labelled) => {
-                let why = format!(
-                    "OLM creates it again while {labelled} has its label, and you have no permission to remove that label"
-                );
-                let existing = removal::existing(self.cluster, &residue.operators).await?;
-                let kept = existing.into_iter().map(|operator| Kept::new(operator, why.clone()));
-                self.report.kept.extend(kept);
-                Vec::new()
-            }
-            None => residue.operators,
-        };
-        self.remove(&operators).await?;
+        let operators = self
+            .remove_operators(scope, options, residue.operators, &residue.labelled)
+            .await?;
         if !self.dry_run && !self.report.removed.is_empty() {
-            self.late(scope, &operators, options).await?;
+            self.late(scope, &operators, &residue.labelled, options).await?;
         }
         Ok(())
     }
 
-    /// Removes the package's label from CRDs and other cluster-scoped objects that are kept. Returns an object that
-    /// keeps the label, because the credentials cannot change it: for the API server, changing a ClusterRole requires
-    /// the permission to grant all its rules.
-    async fn unlabel(
-        &self,
+    /// Removes the Operator object last, because OLM creates it again while any object has its label. OLM labels a CRD
+    /// late while its cache still has the CSV, so the labels are removed as long as the Operator object exists. Returns
+    /// the removed objects: none if a label is kept.
+    async fn remove_operators(
+        &mut self,
         scope: &Scope,
         options: &Options,
+        operators: Vec<ObjectRef>,
         labelled: &[ObjectRef],
-    ) -> Result<Option<ObjectRef>, Error> {
-        let label = [names::component_label(&options.package, &scope.namespace)];
-        let mut left = None;
-        for object in scope.labelled_crds.iter().chain(labelled).filter(|_| !self.dry_run) {
-            match self.cluster.unlabel(object, &label).await {
-                Err(error) if error.code() == Some(403) && labelled.contains(object) => left = Some(object.clone()),
-                other => other?,
+    ) -> Result<Vec<ObjectRef>, Error> {
+        /// Time for one deletion, much longer than OLM needs to create the object again.
+        const ATTEMPT: Duration = Duration::from_secs(5);
+        if self.dry_run {
+            self.remove(&operators).await?;
+            return Ok(operators);
+        }
+        loop {
+            if let Some(labelled) = unlabel(self.cluster, scope, options, labelled).await? {
+                let why = format!(
+                    "OLM creates it again while {labelled} has its label, and you have no permission to remove that label"
+                );
+                let existing = removal::existing(self.cluster, &operators).await?;
+                let kept = existing.into_iter().map(|operator| Kept::new(operator, why.clone()));
+                self.report.kept.extend(kept);
+                return Ok(Vec::new());
+            }
+            let attempt = Instant::now() + ATTEMPT;
+            if attempt >= self.deadline {
+                self.remove(&operators).await?;
+                return Ok(operators);
+            }
+            let removed = &mut self.report.removed;
+            let left = removal::remove(self.cluster, &operators, attempt, removed, self.progress).await?;
+            if left.is_empty() {
+                return Ok(operators);
             }
         }
-        Ok(left)
     }
 
     /// Removes objects that OLM wrote late: the ClusterRoles of an OperatorGroup, the Operator object, and objects of a
-    /// plan that OLM was executing: CSV, CRDs and other cluster-scoped objects.
-    async fn late(&mut self, scope: &Scope, operators: &[ObjectRef], options: &Options) -> Result<(), Error> {
+    /// plan that OLM was executing: CSV, CRDs and other cluster-scoped objects. Removes labels that OLM wrote late.
+    async fn late(
+        &mut self,
+        scope: &Scope,
+        operators: &[ObjectRef],
+        labelled: &[ObjectRef],
+        options: &Options,
+    ) -> Result<(), Error> {
         let cluster = self.cluster;
         let csvs: Vec<ObjectRef> = scope
             .csv_names
@@ -242,6 +256,7 @@ impl Run<'_, '_> {
         let crds = scope.crds_refs();
         self.progress.waiting("OLM to notice");
         let mut late = late::remove(cluster, async || {
+            unlabel(cluster, scope, options, labelled).await?;
             let mut found = residue::of_groups(cluster, scope).await?;
             found.extend(residue::of_apis(cluster, scope).await?);
             found.extend(residue::of_plans(cluster, scope, options).await?);
@@ -254,6 +269,13 @@ impl Run<'_, '_> {
         if late.iter().any(|object| csvs.contains(object)) {
             let left = residue::find(cluster, scope, options).await?;
             self.remove(&[left.of_csvs, left.operators].concat()).await?;
+        }
+        for object in operators {
+            // Objects that this cleanup does not know have the label.
+            if let Some(value) = cluster.get(object).await? {
+                let cause = removal::blocked(object, &value, &[], None);
+                self.report.causes.push(cause);
+            }
         }
         late.retain(|object| !self.report.removed.contains(object));
         self.report.removed.extend(late);
@@ -308,6 +330,33 @@ impl Run<'_, '_> {
     }
 }
 
+/// Removes the package's label from CRDs and other cluster-scoped objects that are kept. Returns an object that keeps the
+/// label, because the credentials cannot change it: for the API server, changing a ClusterRole requires the permission
+/// to grant all its rules.
+async fn unlabel(
+    cluster: &Cluster,
+    scope: &Scope,
+    options: &Options,
+    labelled: &[ObjectRef],
+) -> Result<Option<ObjectRef>, Error> {
+    let label = names::component_label(&options.package, &scope.namespace);
+    let kind = kinds::custom_resource_definition();
+    let crds = cluster.list(kind.clone(), None, Some(&label)).await?;
+    let crds = crds.iter().map(|crd| ObjectRef::from_object(&kind, crd));
+    let kept_crds: Vec<ObjectRef> = crds
+        .filter(|crd| scope.kept.iter().any(|kept| kept.object == *crd))
+        .collect();
+    let label = [label];
+    let mut left = None;
+    for object in kept_crds.iter().chain(labelled) {
+        match cluster.unlabel(object, &label).await {
+            Err(error) if error.code() == Some(403) && labelled.contains(object) => left = Some(object.clone()),
+            other => other?,
+        }
+    }
+    Ok(left)
+}
+
 /// A CRD that is named but not the package's is a mistake, which must not go unnoticed.
 fn check_named(options: &Options, seen: &Observation, scope: &Scope) -> Result<(), Error> {
     let foreign = options
@@ -342,9 +391,7 @@ async fn keep_shared(cluster: &Cluster, options: &Options, scope: &mut Scope) ->
             continue;
         };
         let object = ObjectRef::cluster(kinds::custom_resource_definition(), &name);
-        if crd.labels.contains_key(&label) {
-            scope.labelled_crds.push(object.clone());
-        }
+        scope.labels_kept_crds |= crd.labels.contains_key(&label);
         let why = format!(
             "{} of its custom resources are outside namespace {}, such as {first}; --delete-crds={name} deletes it with all its custom resources",
             others.len(),

@@ -33,8 +33,8 @@ pub struct Scope {
     pub targets: Option<BTreeSet<String>>,
     /// CRDs that other CSVs own, with one such CSV.
     pub owners_elsewhere: BTreeMap<String, String>,
-    /// CRDs to keep that have OLM's label of the package.
-    pub labelled_crds: Vec<ObjectRef>,
+    /// True if a CRD to keep has OLM's label of the package.
+    pub labels_kept_crds: bool,
     /// CRDs to keep although no other operator needs them.
     pub unserved_crds: BTreeSet<String>,
     /// Catalogs that were created only for the package.
@@ -262,9 +262,7 @@ fn crds(
             continue;
         }
         let object = ObjectRef::cluster(kinds::custom_resource_definition(), name);
-        if crd.labels.contains_key(&label) {
-            scope.labelled_crds.push(object.clone());
-        }
+        scope.labels_kept_crds |= crd.labels.contains_key(&label);
         if crd.group != kinds::OLM_GROUP && !users.contains_key(name.as_str()) {
             scope.unserved_crds.insert(name.clone());
         }
