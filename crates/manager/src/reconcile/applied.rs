@@ -54,6 +54,15 @@ pub(super) fn from_api_server<C: Object>(object: &Value) -> Result<C, Error> {
 }
 
 impl<C: Object> Applied<C> {
+    /// An object that is as desired.
+    pub(super) fn settled(object: C) -> Self {
+        Self {
+            object,
+            change: Change::Unchanged,
+            conflict: None,
+        }
+    }
+
     /// The typed object and the result of a report.
     pub(super) fn new(report: Report) -> Result<Self, Error> {
         Ok(Self {

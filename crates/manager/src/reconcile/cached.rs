@@ -6,7 +6,7 @@ use std::{
 };
 
 use kube::api::ObjectMeta;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::Object;
@@ -51,18 +51,9 @@ impl<K: Object> CachedObject<K> {
         self.uid == digest(other.meta().uid.as_deref())
     }
 
-    /// The owners of the object's fields.
-    pub fn managed(&self) -> Option<Value> {
-        #[derive(Deserialize)]
-        struct Owned {
-            metadata: Metadata,
-        }
-        #[derive(Deserialize)]
-        struct Metadata {
-            #[serde(rename = "managedFields")]
-            managed_fields: Option<Value>,
-        }
-        self.text.read::<Owned>()?.metadata.managed_fields
+    /// The object's JSON, with `managedFields`.
+    pub fn json(&self) -> Option<Value> {
+        self.text.read()
     }
 }
 
@@ -203,7 +194,8 @@ mod tests {
             json!({ "metadata.managedFields": entry("me", "f:a"), "spec.nodeName": "n" }),
         );
         assert_eq!(*one.references, [ObjectKey::new("ns", "n")]);
-        assert_eq!(one.managed(), Some(entry("me", "f:a")));
+        let managed = one.json().unwrap()["metadata"]["managedFields"].take();
+        assert_eq!(managed, entry("me", "f:a"));
         let read = one.read().unwrap();
         assert_eq!(read.metadata.name.as_deref(), Some("a"));
         assert_eq!(read.metadata.managed_fields, None);

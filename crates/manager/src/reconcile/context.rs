@@ -26,6 +26,7 @@ use super::{
     run,
     shared::Shared,
     store::{ChildKind, Store},
+    writing::Wish,
 };
 use crate::{ObjectKey, drift::fingerprint, events::Severity, manager::Scope as _};
 
@@ -165,7 +166,22 @@ impl<K: Object> Context<K> {
         asked: &(impl Serialize + Sync),
     ) -> Result<Applied<C>, Error> {
         let asked = serde_json::to_value(asked).map_err(|error| Error::bug(error.to_string()))?;
-        let report = self.write_in_turn(self.desired(&desired)?, fingerprint(&asked));
+        let turn = self.slots();
+        let asked = turn.map(|_| fingerprint(&asked)).unwrap_or_default();
+        let wish = Wish::new(self, &desired, &asked);
+        if let Some(child) = self.settled(&desired, wish.keeping(&[]))?
+            && let Some(object) = child.read()
+        {
+            if let Some((shared, slots)) = turn {
+                self.keep_turn(shared, slots, &child);
+            }
+            return Ok(Applied::settled(object));
+        }
+        let desired = self.desired(&desired, wish)?;
+        let report = match turn {
+            Some((shared, slots)) => self.write_in_turn(shared, slots, desired, asked),
+            None => self.write(desired, &[]),
+        };
         Applied::new(report.await?)
     }
 
@@ -190,7 +206,12 @@ impl<K: Object> Context<K> {
     /// # Errors
     /// As [`apply`](Self::apply).
     pub async fn apply_keeping<C: Object>(&self, desired: C, immutable: &[&str]) -> Result<Applied<C>, Error> {
-        Applied::new(self.write(self.desired(&desired)?, immutable).await?)
+        let wish = Wish::new(self, &desired, "");
+        let settled = self.settled(&desired, wish.keeping(immutable))?;
+        if let Some(object) = settled.and_then(|child| child.read()) {
+            return Ok(Applied::settled(object));
+        }
+        Applied::new(self.write(self.desired(&desired, wish)?, immutable).await?)
     }
 
     /// Creates the child `name` if it does not exist, and never changes it: for generated passwords and keys.
@@ -204,7 +225,8 @@ impl<K: Object> Context<K> {
     ) -> Result<Applied<C>, Error> {
         let mut desired = desired();
         desired.meta_mut().name = Some(name.to_owned());
-        Applied::new(self.write_once(self.desired(&desired)?).await?)
+        let wish = Wish::new(self, &desired, "");
+        Applied::new(self.write_once(self.desired(&desired, wish)?).await?)
     }
 
     /// Keeps the child `name` if it exists, although this reconcile does not apply it.

@@ -266,13 +266,11 @@ async fn write_status<K: Object>(
     }
     // The newest one: an own write may be newer than the reconcile's.
     let newest = shared.objects.get(key).filter(|newest| newest.is(object));
-    let managed = newest.as_ref().and_then(|newest| newest.managed());
-    let newest = newest.and_then(|newest| newest.read());
-    let newest = serde_json::to_value(newest.as_deref().unwrap_or(object));
-    let mut newest = newest.map_err(|error| Error::bug(error.to_string()))?;
-    if let Some(managed) = managed {
-        set(&mut newest, &["metadata", "managedFields"], managed);
-    }
+    let newest = newest.and_then(|newest| newest.json());
+    let mut newest = match newest {
+        Some(newest) => newest,
+        None => serde_json::to_value(object).map_err(|error| Error::bug(error.to_string()))?,
+    };
     set(&mut newest, &["apiVersion"], shared.resource.api_version.clone());
     set(&mut newest, &["kind"], shared.resource.kind.clone());
     let current = newest.get("status");

@@ -16,7 +16,6 @@ use super::Outcome;
 use super::{
     Object,
     cached::{CachedObject, Projection},
-    object::typed,
     store::{Secrets, Store},
     taken::TakenNames,
     unreadable::Unreadable,
@@ -116,9 +115,10 @@ impl<K: Object> Shared<K> {
 
     /// The API server gave this answer to a write.
     pub(super) fn wrote(&self, answer: &Value) -> Option<Arc<K>> {
-        let object: K = typed(answer).ok()?;
+        let text = answer.to_string();
+        let object: K = serde_json::from_str(&text).ok()?;
         self.written.note(object.meta().resource_version.as_deref());
-        let cached = self.projection.project(&object, answer.to_string().as_bytes());
+        let cached = self.projection.project(&object, text.as_bytes());
         self.objects.written(&object, cached);
         Some(Arc::new(object))
     }

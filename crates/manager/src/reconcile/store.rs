@@ -59,7 +59,7 @@ impl ChildKind {
     }
 }
 
-/// A child.
+/// A child, as it was seen last.
 pub struct Child {
     pub owner: Option<Owner>,
     pub uid: Box<str>,
@@ -70,6 +70,13 @@ pub struct Child {
     settled: AtomicU64,
     /// Absent for an object that is too large, or that no object of the controller owns.
     content: Option<Compressed>,
+}
+
+impl Child {
+    /// Its content, if that is cached. `None` also if the type cannot hold it.
+    pub fn read<C: DeserializeOwned>(&self) -> Option<C> {
+        self.content.as_ref()?.read()
+    }
 }
 
 /// The object that a child belongs to.
@@ -163,20 +170,15 @@ impl Store {
         }
     }
 
-    /// The child as it was seen last, if its content is cached.
-    pub fn get(&self, key: &ObjectKey) -> Option<Value> {
-        self.read(key)
-    }
-
-    /// As [`get`](Self::get), as a type. `None` also if the type cannot hold the child.
+    /// The content of the child as it was seen last, if it is cached. `None` also if the type cannot hold it.
     pub fn read<C: DeserializeOwned>(&self, key: &ObjectKey) -> Option<C> {
-        self.cache.get(key)?.content.as_ref()?.read()
+        self.cache.get(key)?.read()
     }
 
-    /// Returns true if the cached version of the child was compared with the same wish, and is as desired.
-    pub fn is_settled(&self, key: &ObjectKey, wish: u64) -> bool {
-        let child = self.cache.get(key);
-        child.is_some_and(|child| child.settled.load(Relaxed) == wish && !child.deleting)
+    /// The child, if its cached version was compared with the same wish, and is as desired.
+    pub fn settled(&self, key: &ObjectKey, wish: u64) -> Option<Arc<Child>> {
+        let is_settled = |child: &Arc<Child>| child.settled.load(Relaxed) == wish && !child.deleting;
+        self.cache.get(key).filter(is_settled)
     }
 
     /// `object` was compared with this wish, and is as desired.
@@ -373,13 +375,13 @@ mod tests {
             json!({ "metadata": metadata })
         };
         store.settle(&key, wish, &at("3"));
-        assert!(!store.is_settled(&key, wish), "not cached");
+        assert!(store.settled(&key, wish).is_none(), "not cached");
         store.wrote::<Deployment>(&at("3"));
-        assert!(!store.is_settled(&key, wish));
+        assert!(store.settled(&key, wish).is_none());
         store.settle(&key, wish, &at("3"));
-        assert!(store.is_settled(&key, wish) && !store.is_settled(&key, 8));
+        assert!(store.settled(&key, wish).is_some() && store.settled(&key, 8).is_none());
         store.wrote::<Deployment>(&at("4"));
         store.settle(&key, wish, &at("3"));
-        assert!(!store.is_settled(&key, wish), "another version was compared");
+        assert!(store.settled(&key, wish).is_none(), "another version was compared");
     }
 }

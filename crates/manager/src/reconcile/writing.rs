@@ -1,14 +1,19 @@
 //! How a reconcile writes its children. One copy of this code serves all kinds, so it handles JSON, and its futures are boxed: a
 //! future with a Deployment in it takes 18 KiB for each object that is reconciled at the same time.
+use std::sync::Arc;
+
 use futures::future::BoxFuture;
-use k8s_openapi::{apimachinery::pkg::apis::meta::v1::OwnerReference, jiff::Timestamp};
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
+    jiff::Timestamp,
+};
 use serde_json::{Value, json};
 
 use super::{
     Change, Context, Error, ErrorKind, FieldChange, Object, adopt,
     context::{Backend, Queued},
     shared::Shared,
-    store::{ChildKind, MANAGED_BY, OWNER, Store, owner_annotation},
+    store::{Child, ChildKind, MANAGED_BY, OWNER, Store, owner_annotation},
 };
 use crate::{
     ObjectKey,
@@ -17,7 +22,7 @@ use crate::{
     health::{Rollout, rollout},
     manager::Scope as _,
     names,
-    rollout::Slot,
+    rollout::{Slot, Slots},
 };
 
 /// The annotation of a child with the fingerprint of what the user asked for when its pod template was applied last.
@@ -25,36 +30,61 @@ const ASKED: &str = "kube-manager/asked";
 
 const TEMPLATE: &str = ".spec.template";
 
+/// A digest of what a reconcile wants of a child. It is made from the typed child: a pass that changes nothing needs no JSON.
+#[derive(Clone, Copy)]
+pub struct Wish(u64);
+
+impl Wish {
+    /// `asked` is the fingerprint of what the user asked for. Empty for a child that waits for no turn.
+    pub fn new<K: Object, C: Object>(context: &Context<K>, child: &C, asked: &str) -> Self {
+        Self(hash(&(child, context.uid(), asked)))
+    }
+
+    /// The wish if the fields `immutable` keep their values.
+    pub fn keeping(self, immutable: &[&str]) -> u64 {
+        hash(&(self.0, immutable))
+    }
+}
+
 /// A desired child with namespace, label and owner.
 #[derive(Clone)]
 pub struct Desired {
     kind: ChildKind,
     key: ObjectKey,
     value: Value,
+    wish: Wish,
 }
 
 impl<K: Object> Context<K> {
-    pub(super) fn desired<C: Object>(&self, child: &C) -> Result<Desired, Error> {
+    pub(super) fn desired<C: Object>(&self, child: &C, wish: Wish) -> Result<Desired, Error> {
         let kind = ChildKind::of::<C>();
         let value = serde_json::to_value(child)
             .map_err(|error| Error::bug(format!("a desired {} cannot be serialized: {error}", kind.name)))?;
-        let key = self.key::<C>(child.meta().name.as_deref().unwrap_or_default());
-        self.owned(Desired { kind, key, value }, child.meta().namespace.as_deref())
+        let key = self.child_key(&kind, child.meta())?;
+        self.owned(Desired { kind, key, value, wish })
     }
 
-    /// `child`, which names `namespace`, with namespace, label and owner.
-    fn owned(&self, mut child: Desired, namespace: Option<&str>) -> Result<Desired, Error> {
-        let Desired { kind, key, value } = &mut child;
-        if let Some(namespace) = namespace.filter(|_| kind.namespaced) {
-            if K::Scope::NAMESPACED && *namespace != *key.namespace {
+    /// The key of a child. Without a namespace it is in that of the object.
+    fn child_key(&self, kind: &ChildKind, child: &ObjectMeta) -> Result<ObjectKey, Error> {
+        let name = child.name.as_deref().unwrap_or_default();
+        let own = self.object.meta().namespace.as_deref().unwrap_or_default();
+        let namespace = match child.namespace.as_deref() {
+            _ if !kind.namespaced => "",
+            Some(namespace) if K::Scope::NAMESPACED && namespace != own => {
                 let message = format!(
-                    "{} {namespace}/{} is in another namespace than its owner",
-                    kind.name, key.name
+                    "{} {namespace}/{name} is in another namespace than its owner",
+                    kind.name
                 );
                 return Err(Error::bug(message));
             }
-            key.namespace = namespace.into();
-        }
+            namespace => namespace.unwrap_or(own),
+        };
+        Ok(ObjectKey::new(namespace, name))
+    }
+
+    /// `child` with namespace, label and owner.
+    fn owned(&self, mut child: Desired) -> Result<Desired, Error> {
+        let Desired { kind, key, value, .. } = &mut child;
         if kind.namespaced {
             set(value, &["metadata", "namespace"], key.namespace.to_string());
         }
@@ -82,6 +112,39 @@ impl<K: Object> Context<K> {
             None => set(value, &["metadata", "ownerReferences"], json!([owner])),
         }
         Ok(child)
+    }
+
+    /// The child, if it is known to be as wished.
+    pub(super) fn settled<C: Object>(&self, child: &C, wish: u64) -> Result<Option<Arc<Child>>, Error> {
+        self.settled_kind(&ChildKind::of::<C>(), child.meta(), wish)
+    }
+
+    fn settled_kind(&self, kind: &ChildKind, child: &ObjectMeta, wish: u64) -> Result<Option<Arc<Child>>, Error> {
+        let Backend::Cluster(shared) = &self.backend else {
+            return Ok(None);
+        };
+        let key = self.child_key(kind, child)?;
+        Ok(self.prepare(shared, kind, &key)?.settled(&key, wish))
+    }
+
+    /// The slots of the rollout budget, if the controller has one.
+    pub(super) fn slots(&self) -> Option<(&Shared<K>, &Slots)> {
+        match &self.backend {
+            Backend::Cluster(shared) => Some((shared, shared.slots.as_deref()?)),
+            Backend::Recording(_) => None,
+        }
+    }
+
+    /// The pod template of `child` is as desired: the object keeps its slot until the pods are there.
+    pub(super) fn keep_turn(&self, shared: &Shared<K>, slots: &Slots, child: &Child) {
+        self.state().asked_for_turn = true;
+        let owner = ObjectKey::of(self.object.as_ref());
+        match child.read().map_or(Rollout::Done, |workload| rollout(&workload)) {
+            Rollout::Starting | Rollout::Underway => slots.hold(&owner),
+            // A slot stays with its object, and lost pods need none.
+            Rollout::Missing => shared.wake(slots.leave_queue(&owner)),
+            Rollout::Done => shared.release(&owner),
+        }
     }
 
     /// Checks that the object still exists and is not being deleted, unless this is its cleanup.
@@ -115,20 +178,16 @@ impl<K: Object> Context<K> {
         immutable: &'a [&'a str],
     ) -> BoxFuture<'a, Result<Report, Error>> {
         Box::pin(async move {
-            let Desired { kind, key, value } = child;
+            let Desired { kind, key, value, wish } = child;
             let shared = match &self.backend {
                 Backend::Recording(recording) => return recording.apply(&key, value),
                 Backend::Cluster(shared) => shared,
             };
             let store = self.prepare(shared, &kind, &key)?;
-            let wish = hash(&(&value, immutable));
-            let live = match store.get(&key) {
-                Some(live) if store.is_settled(&key, wish) => {
-                    return Ok(self.wrote(store, &key, Report::settled(live)));
-                }
-                live => live,
-            };
-            adopt::check(shared, self.object.as_ref(), store.cache.get(&key).as_deref()).await?;
+            let child = store.cache.get(&key);
+            let live = child.as_ref().and_then(|child| child.read());
+            let wish = wish.keeping(immutable);
+            adopt::check(shared, self.object.as_ref(), child.as_deref()).await?;
             let report = shared
                 .applier
                 .apply_keeping(&store.resource, value, live, immutable)
@@ -160,42 +219,35 @@ impl<K: Object> Context<K> {
 
     /// As [`write`](Self::write), but a change of the pod template waits for its turn unless a user asked for it. `asked` is the
     /// fingerprint of what the user asked for.
-    pub(super) fn write_in_turn(&self, mut child: Desired, asked: String) -> BoxFuture<'_, Result<Report, Error>> {
+    pub(super) fn write_in_turn<'a>(
+        &'a self,
+        shared: &'a Shared<K>,
+        slots: &'a Slots,
+        mut child: Desired,
+        asked: String,
+    ) -> BoxFuture<'a, Result<Report, Error>> {
         Box::pin(async move {
-            let Backend::Cluster(shared) = &self.backend else {
-                return self.write(child, &[]).await;
-            };
-            let Some(slots) = &shared.slots else {
-                return self.write(child, &[]).await;
-            };
             self.state().asked_for_turn = true;
-            set(&mut child.value, &["metadata", "annotations", ASKED], asked.clone());
             let store = self.prepare(shared, &child.kind, &child.key)?;
-            let Some(live) = store.get(&child.key) else {
+            let found = store.cache.get(&child.key);
+            let live = found.as_deref().and_then(|found| Some((found, found.read::<Value>()?)));
+            let recorded = live.as_ref().and_then(|(_, live)| {
+                let annotations = live.pointer("/metadata/annotations")?;
+                annotations.get(ASKED)?.as_str()
+            });
+            let by_user = recorded.is_some_and(|recorded| recorded != asked);
+            set(&mut child.value, &["metadata", "annotations", ASKED], asked);
+            let Some((found, live)) = live else {
                 return self.write(child, &[]).await;
             };
             let owner = ObjectKey::of(self.object.as_ref());
-            let rollout = rollout(&live);
-            let recorded = live
-                .pointer("/metadata/annotations")
-                .and_then(|all| all.get(ASKED)?.as_str());
-            let by_user = recorded.is_some_and(|recorded| recorded != asked);
-            let wish = hash(&(&child.value, [""; 0]));
-            let compared = match store.is_settled(&child.key, wish) {
-                true => Compared::Settled(Report::settled(live)),
-                false => {
-                    let applier = &shared.applier;
-                    let compared = applier.compare(&store.resource, child.value.clone(), live, TEMPLATE);
-                    compared.await?
-                }
-            };
+            let compared = shared
+                .applier
+                .compare(&store.resource, child.value.clone(), live, TEMPLATE);
+            let compared = compared.await?;
             let Compared::Differs(origin) = compared else {
-                match rollout {
-                    Rollout::Starting | Rollout::Underway => slots.hold(&owner),
-                    // A slot stays with its object, and lost pods need none.
-                    Rollout::Missing => shared.wake(slots.leave_queue(&owner)),
-                    Rollout::Done => shared.release(&owner),
-                }
+                self.keep_turn(shared, slots, found);
+                let wish = child.wish.keeping(&[]);
                 return match compared {
                     Compared::Settled(report) => self.finish(shared, store, &child.key, wish, Ok(report)),
                     Compared::Elsewhere(attempt) => {
@@ -205,6 +257,7 @@ impl<K: Object> Context<K> {
                     _ => self.write(child, &[]).await,
                 };
             };
+            let rollout = found.read().map_or(Rollout::Done, |workload| rollout(&workload));
             // A template that another client has changed would replace one pod after the other.
             let is_spreading = origin == Origin::Others && rollout == Rollout::Underway;
             // Nothing is lost where nothing runs.
@@ -240,7 +293,7 @@ impl<K: Object> Context<K> {
     /// Creates `child` if it does not exist.
     pub(super) fn write_once(&self, child: Desired) -> BoxFuture<'_, Result<Report, Error>> {
         Box::pin(async move {
-            let Desired { kind, key, value } = child;
+            let Desired { kind, key, value, .. } = child;
             let shared = match &self.backend {
                 Backend::Recording(recording) => return recording.create_once(&key, value),
                 Backend::Cluster(shared) => shared,
@@ -248,7 +301,7 @@ impl<K: Object> Context<K> {
             let store = self.prepare(shared, &kind, &key)?;
             let report = shared
                 .applier
-                .create_once(&store.resource, value, store.get(&key))
+                .create_once(&store.resource, value, store.read(&key))
                 .await?;
             Ok(self.wrote(store, &key, report))
         })
