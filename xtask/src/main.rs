@@ -322,6 +322,7 @@ impl Checks {
         };
         let logs = self.target.join("checks");
         let begin = Instant::now();
+        let caches = self.caches();
         let idle = idle_ticks();
         let terminal = std::io::stdout().is_terminal();
         let holder = std::env::current_exe().context("cannot find this program")?;
@@ -334,7 +335,27 @@ impl Checks {
                 Vec::new()
             }
         })?;
-        self.summarize(&results, begin, idle)
+        let passed = self.summarize(&results, begin, idle)?;
+        println!("{caches}");
+        Ok(passed)
+    }
+
+    /// The results of earlier runs that this one does not build again.
+    fn caches(&self) -> String {
+        let count = |directory: PathBuf, is_one: &dyn Fn(&Path) -> bool| {
+            let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+            entries.filter(|entry| is_one(&entry.path())).count()
+        };
+        let programs = command::cached_programs().map_or(0, |directory| {
+            count(directory, &|path| {
+                path.is_file() && path.extension().is_none_or(|end| end != "pin")
+            })
+        });
+        let target = format!("{}-unknown-linux-gnu/debug/deps", std::env::consts::ARCH);
+        let libraries = count(self.target.join(target), &|path| {
+            path.extension().is_some_and(|end| end == "rlib")
+        });
+        format!("This run began with {programs} Go programs and {libraries} compiled Rust libraries.")
     }
 
     /// Prints the table, the failures and the counts. False if a job failed.

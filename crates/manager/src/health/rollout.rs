@@ -15,7 +15,7 @@ pub(crate) enum Rollout {
     Done,
 }
 
-/// What a workload says about its pods.
+/// The fields of a workload that its controller counts pods with.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Workload {
