@@ -511,7 +511,7 @@ pub fn answer(output: &Output) -> Answer {
 }
 
 /// Timeout for expected events. Long, because other tests may occupy the processors.
-const LIMIT: Duration = Duration::from_secs(180);
+pub const LIMIT: Duration = Duration::from_secs(180);
 
 /// Waits for something to become true, for at most [`LIMIT`].
 pub async fn eventually(what: &str, probe: impl AsyncFnMut() -> bool) {

@@ -183,7 +183,7 @@ async fn a_standby_takes_over_when_the_leader_stops() {
     let thief = Patch::Merge(json!({ "spec": { "holderIdentity": "thief" } }));
     let leases: Api<Lease> = Api::namespaced(client.clone(), "standby");
     leases.patch("greeter", &PatchParams::default(), &thief).await.unwrap();
-    let ended = tokio::time::timeout(Duration::from_secs(30), second)
+    let ended = tokio::time::timeout(Duration::from_mins(2), second)
         .await
         .unwrap()
         .unwrap();

@@ -10,6 +10,7 @@ use kube_testbed::{ControlPlane, Options};
 use serde_json::{Value, json};
 
 use super::rows::Row;
+use crate::harness::LIMIT;
 
 /// The group of every kind here.
 pub const GROUP: &str = "rows.example.com";
@@ -166,15 +167,19 @@ impl Server {
         failures
     }
 
-    /// A new kind is served within a second or two.
+    /// Waits for a new kind. A machine without load serves it within a second or two.
     async fn until_served(&self, path: &str) {
-        let end = Instant::now() + Duration::from_secs(30);
+        let end = Instant::now() + LIMIT;
         loop {
             let answer = self.request(Method::GET, path, &Value::Null).await;
             if answer.status == StatusCode::OK {
                 return;
             }
-            assert!(Instant::now() < end, "not served within 30 s: {path}: {}", answer.body);
+            assert!(
+                Instant::now() < end,
+                "not served within {LIMIT:?}: {path}: {}",
+                answer.body
+            );
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::server::Server;
+use crate::harness::LIMIT;
 
 /// An operator with webhooks of all three types. The bundle configures the conversion, the definition does not.
 const OPERATOR: &str = include_str!("../../command/generate/operator.yaml");
@@ -161,13 +162,13 @@ async fn an_unpacked_bundle_runs_without_olm() {
 }
 
 async fn available(server: &Server, path: &str) {
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + LIMIT;
     loop {
         let status = server.read(path).await.unwrap()["status"].clone();
         if status["availableReplicas"] == 1 {
             return;
         }
-        assert!(Instant::now() < end, "not available within 30 s: {status}");
+        assert!(Instant::now() < end, "not available within {LIMIT:?}: {status}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use test_support::registry::{Registry, free_port};
 
-use crate::harness::Cluster;
+use crate::harness::{Cluster, LIMIT};
 
 /// The namespace of OLM v1.
 pub const SYSTEM: &str = "olmv1-system";
@@ -156,7 +156,7 @@ impl OlmV1 {
             .spawn()
             .unwrap();
         self.processes.push((name, child));
-        let end = Instant::now() + Duration::from_secs(30);
+        let end = Instant::now() + LIMIT;
         while std::net::TcpStream::connect(("127.0.0.1", health)).is_err() {
             let ended = self.processes.last_mut().unwrap().1.try_wait().unwrap();
             assert!(

@@ -7,7 +7,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::bundle::Bundle;
-use crate::harness::Cluster;
+use crate::harness::{Cluster, LIMIT};
 
 pub const GROUP: &str = "olm.operatorframework.io/v1";
 pub const EXTENSIONS: (&str, &str, &str) = (GROUP, "ClusterExtension", "clusterextensions");
@@ -98,7 +98,7 @@ pub async fn appears(
     name: &str,
     is_ready: impl Fn(&Value) -> bool,
 ) -> Value {
-    let end = std::time::Instant::now() + Duration::from_secs(30);
+    let end = std::time::Instant::now() + LIMIT;
     loop {
         if let Some(found) = get(cluster, kind, name).await.filter(&is_ready) {
             return found;
