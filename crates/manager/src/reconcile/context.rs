@@ -25,8 +25,7 @@ use super::{
     recording::Recording,
     run,
     shared::Shared,
-    store::{ChildKind, Store},
-    writing::Wish,
+    store::{ChildKind, Store, Wish},
 };
 use crate::{ObjectKey, drift::fingerprint, events::Severity, manager::Scope as _};
 
@@ -168,7 +167,7 @@ impl<K: Object> Context<K> {
         let asked = serde_json::to_value(asked).map_err(|error| Error::bug(error.to_string()))?;
         let turn = self.slots();
         let asked = turn.map(|_| fingerprint(&asked)).unwrap_or_default();
-        let wish = Wish::new(self, &desired, &asked);
+        let wish = Wish::new(&desired, self.uid(), &asked);
         if let Some(child) = self.settled(&desired, wish.keeping(&[]))?
             && let Some(object) = child.read()
         {
@@ -206,7 +205,7 @@ impl<K: Object> Context<K> {
     /// # Errors
     /// As [`apply`](Self::apply).
     pub async fn apply_keeping<C: Object>(&self, desired: C, immutable: &[&str]) -> Result<Applied<C>, Error> {
-        let wish = Wish::new(self, &desired, "");
+        let wish = Wish::new(&desired, self.uid(), "");
         let settled = self.settled(&desired, wish.keeping(immutable))?;
         if let Some(object) = settled.and_then(|child| child.read()) {
             return Ok(Applied::settled(object));
@@ -225,7 +224,7 @@ impl<K: Object> Context<K> {
     ) -> Result<Applied<C>, Error> {
         let mut desired = desired();
         desired.meta_mut().name = Some(name.to_owned());
-        let wish = Wish::new(self, &desired, "");
+        let wish = Wish::new(&desired, self.uid(), "");
         Applied::new(self.write_once(self.desired(&desired, wish)?).await?)
     }
 

@@ -22,6 +22,7 @@ use serde_json::Value;
 use super::{Error, Object, written::OwnWrites};
 use crate::{
     ObjectKey,
+    apply::hash,
     cache::{Cache, Change, Index, digest},
     compressed::{Compressed, Dictionary},
     manager::{Scope as _, add_owner},
@@ -76,6 +77,23 @@ impl Child {
     /// Its content, if that is cached. `None` also if the type cannot hold it.
     pub fn read<C: DeserializeOwned>(&self) -> Option<C> {
         self.content.as_ref()?.read()
+    }
+}
+
+/// A digest of what a reconcile wants of a child. It is made from the typed child: a pass that changes nothing needs no JSON.
+#[derive(Clone, Copy)]
+pub struct Wish(u64);
+
+impl Wish {
+    /// `owner` is the UID of the object that is reconciled, and `asked` the fingerprint of what the user asked for. That is empty for a
+    /// child that waits for no turn.
+    pub fn new(child: &impl Object, owner: &str, asked: &str) -> Self {
+        Self(hash(&(child, owner, asked)))
+    }
+
+    /// The wish if the fields `immutable` keep their values.
+    pub fn keeping(self, immutable: &[&str]) -> u64 {
+        hash(&(self.0, immutable))
     }
 }
 

@@ -13,11 +13,11 @@ use super::{
     Change, Context, Error, ErrorKind, FieldChange, Object, adopt,
     context::{Backend, Queued},
     shared::Shared,
-    store::{Child, ChildKind, MANAGED_BY, OWNER, Store, owner_annotation},
+    store::{Child, ChildKind, MANAGED_BY, OWNER, Store, Wish, owner_annotation},
 };
 use crate::{
     ObjectKey,
-    apply::{Compared, Origin, Report, hash, set},
+    apply::{Compared, Origin, Report, set},
     events::Severity,
     health::{Rollout, rollout},
     manager::Scope as _,
@@ -29,22 +29,6 @@ use crate::{
 const ASKED: &str = "kube-manager/asked";
 
 const TEMPLATE: &str = ".spec.template";
-
-/// A digest of what a reconcile wants of a child. It is made from the typed child: a pass that changes nothing needs no JSON.
-#[derive(Clone, Copy)]
-pub struct Wish(u64);
-
-impl Wish {
-    /// `asked` is the fingerprint of what the user asked for. Empty for a child that waits for no turn.
-    pub fn new<K: Object, C: Object>(context: &Context<K>, child: &C, asked: &str) -> Self {
-        Self(hash(&(child, context.uid(), asked)))
-    }
-
-    /// The wish if the fields `immutable` keep their values.
-    pub fn keeping(self, immutable: &[&str]) -> u64 {
-        hash(&(self.0, immutable))
-    }
-}
 
 /// A desired child with namespace, label and owner.
 #[derive(Clone)]
