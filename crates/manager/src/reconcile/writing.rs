@@ -123,7 +123,7 @@ impl<K: Object> Context<K> {
     pub(super) fn keep_turn(&self, shared: &Shared<K>, slots: &Slots, child: &Child) {
         self.state().asked_for_turn = true;
         let owner = ObjectKey::of(self.object.as_ref());
-        match child.read().map_or(Rollout::Done, |workload| rollout(&workload)) {
+        match rollout_of(child) {
             Rollout::Starting | Rollout::Underway => slots.hold(&owner),
             // A slot stays with its object, and lost pods need none.
             Rollout::Missing => shared.wake(slots.leave_queue(&owner)),
@@ -241,7 +241,7 @@ impl<K: Object> Context<K> {
                     _ => self.write(child, &[]).await,
                 };
             };
-            let rollout = found.read().map_or(Rollout::Done, |workload| rollout(&workload));
+            let rollout = rollout_of(found);
             // A template that another client has changed would replace one pod after the other.
             let is_spreading = origin == Origin::Others && rollout == Rollout::Underway;
             // Nothing is lost where nothing runs.
@@ -331,4 +331,9 @@ impl<K: Object> Context<K> {
             self.event(Severity::Normal, reason, format!("{child}: {}", fields.join("; ")));
         }
     }
+}
+
+/// The rollout of a child's pods. A child without pods has none.
+fn rollout_of(child: &Child) -> Rollout {
+    child.read().map_or(Rollout::Done, |workload| rollout(&workload))
 }

@@ -270,8 +270,9 @@ impl Run<'_, '_> {
             let left = residue::find(cluster, scope, options).await?;
             self.remove(&[left.of_csvs, left.operators].concat()).await?;
         }
-        for object in operators {
-            // Objects that this cleanup does not know have the label.
+        // Objects that this cleanup does not know have the label. A removal that was blocked has its cause already.
+        let unexplained = if self.report.causes.is_empty() { operators } else { &[] };
+        for object in unexplained {
             if let Some(value) = cluster.get(object).await? {
                 let cause = removal::blocked(object, &value, &[], None);
                 self.report.causes.push(cause);
