@@ -26,6 +26,7 @@ async fn custom_resources_do_not_outlive_their_operator_with_its_finalizers() {
     cluster.namespace("shop").await;
     kept_objects_lose_the_finalizer(&cluster).await;
     olm_labels_a_kept_crd_late(&cluster).await;
+    the_garbage_collector_is_late(&cluster).await;
     deleted_while_the_operator_runs(&cluster).await;
     operator_does_not_respond(&cluster).await;
     operator_was_deleted_before(&cluster).await;
@@ -155,6 +156,51 @@ async fn olm_labels_a_kept_crd_late(cluster: &Cluster) {
     };
     let operator = cluster.get("operators.coreos.com/v1", "Operator", "operators", None, "tardy.shop");
     assert_eq!(operator.await, None);
+}
+
+/// OLM creates the Operator object again while an object of the removed CSV exists. The garbage collector of a young
+/// cluster needs up to a minute for it. A finalizer plays this here.
+async fn the_garbage_collector_is_late(cluster: &Cluster) {
+    cluster.scene("the_garbage_collector_is_late");
+    install(cluster, "slow", &[]).await;
+    let label = "operators.coreos.com/slow.shop";
+    let accounts = cluster.api("v1", "ServiceAccount", "serviceaccounts", Some("shop"));
+    let labelled = ListParams::default().labels(label);
+    eventually("OLM labels the ServiceAccount", async || {
+        !accounts.list(&labelled).await.unwrap().items.is_empty()
+    })
+    .await;
+    let account = accounts.list(&labelled).await.unwrap().items.remove(0);
+    let account = account.metadata.name.unwrap();
+    let patch = async |finalizers: Value| {
+        let patch = Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
+        accounts.patch(&account, &PatchParams::default(), &patch).await.unwrap();
+    };
+    patch(json!(["example.com/held"])).await;
+    let operator = async || {
+        cluster
+            .get("operators.coreos.com/v1", "Operator", "operators", None, "slow.shop")
+            .await
+    };
+    let free = async {
+        eventually("the ServiceAccount is being deleted", async || {
+            let found = accounts.get(&account).await.unwrap();
+            found.metadata.deletion_timestamp.is_some()
+        })
+        .await;
+        // `cleanup` watches for late objects for at least 30 seconds.
+        tokio::time::sleep(Duration::from_secs(35)).await;
+        assert!(operator().await.is_some());
+        patch(Value::Null).await;
+        std::future::pending().await
+    };
+    let cleaned = tokio::select! {
+        cleaned = cluster.cleanup("slow", "shop", &[]) => cleaned.fine(),
+        never = free => never,
+    };
+    let named = format!("waiting for ServiceAccount shop/{account}");
+    assert!(cleaned.stderr.contains(&named), "{}", cleaned.stderr);
+    assert_eq!(operator().await, None);
 }
 
 async fn deleted_while_the_operator_runs(cluster: &Cluster) {

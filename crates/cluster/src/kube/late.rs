@@ -19,22 +19,28 @@ const LONGEST_QUIET: Duration = Duration::from_secs(10);
 /// A slow API server means slow controllers: nothing must appear for this many times its slowest answer.
 const ANSWERS: u32 = 40;
 
-/// Total time limit: objects that still appear afterwards have an existing owner.
+/// Least time limit: objects that still appear afterwards have an existing owner.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// The pause between two looks.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Removes the objects that `find` returns until it has returned none for a while, and returns the removed ones.
+/// The pause while an object appears again and again: OLM describes the reason in the status of its Operator object.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Removes the objects that `find` returns until it has returned none for a while, and returns the removed ones. Ends at
+/// `deadline`, but not within 30 seconds.
 ///
 /// # Errors
 /// [`Error::Request`], and what `find` returns.
 pub async fn remove(
     cluster: &Cluster,
+    deadline: Instant,
     mut find: impl AsyncFnMut() -> Result<Vec<ObjectRef>, Error>,
 ) -> Result<Vec<ObjectRef>, Error> {
     let mut removed: Vec<ObjectRef> = Vec::new();
-    let mut quiet = Quiet::begin(Instant::now());
+    let mut quiet = Quiet::begin(Instant::now(), deadline);
+    let mut pause = INTERVAL;
     loop {
         let asked = Instant::now();
         let found = find().await?;
@@ -48,21 +54,25 @@ pub async fn remove(
         if quiet.is_over(asked, answered, found.is_empty()) {
             return Ok(removed);
         }
-        tokio::time::sleep(INTERVAL).await;
+        pause = match found.is_empty() {
+            true => INTERVAL,
+            false => (pause * 2).min(LONGEST_INTERVAL),
+        };
+        tokio::time::sleep(pause).await;
     }
 }
 
 /// When it has been quiet for long enough.
 struct Quiet {
-    began: Instant,
+    end: Instant,
     since: Instant,
     slowest: Duration,
 }
 
 impl Quiet {
-    fn begin(now: Instant) -> Self {
+    fn begin(now: Instant, deadline: Instant) -> Self {
         Quiet {
-            began: now,
+            end: deadline.max(now + LIMIT),
             since: now,
             slowest: Duration::ZERO,
         }
@@ -75,7 +85,7 @@ impl Quiet {
         }
         self.slowest = self.slowest.max(answered - asked);
         let least = (self.slowest * ANSWERS).clamp(QUIET, LONGEST_QUIET);
-        answered - self.since >= least || answered - self.began >= LIMIT
+        answered - self.since >= least || answered >= self.end
     }
 }
 
@@ -84,9 +94,9 @@ mod tests {
     use super::*;
 
     /// Seconds until the watch ends, when each answer takes so long and something appears at these looks.
-    fn watched(answer: Duration, appears: &[usize]) -> Duration {
+    fn watched(answer: Duration, appears: &[usize], limit: Duration) -> Duration {
         let start = Instant::now();
-        let (mut quiet, mut now) = (Quiet::begin(start), start);
+        let (mut quiet, mut now) = (Quiet::begin(start, start + limit), start);
         for look in 0.. {
             let asked = now;
             now += answer;
@@ -101,17 +111,19 @@ mod tests {
     #[test]
     fn a_late_write_and_a_slow_server_prolong_the_watch() {
         let fast = Duration::from_millis(5);
-        let alone = watched(fast, &[]);
+        let alone = watched(fast, &[], Duration::ZERO);
         assert!(alone >= QUIET && alone < QUIET + INTERVAL * 2, "{alone:?}");
-        let later = watched(fast, &[5]);
+        let later = watched(fast, &[5], Duration::ZERO);
         assert!(later >= QUIET + INTERVAL * 5, "{later:?}");
-        let slow = watched(Duration::from_millis(200), &[]);
+        let slow = watched(Duration::from_millis(200), &[], Duration::ZERO);
         assert!(
             slow >= Duration::from_secs(8) && slow < Duration::from_secs(9),
             "{slow:?}"
         );
         let endless: Vec<usize> = (0..1000).collect();
-        let limited = watched(fast, &endless);
-        assert!(limited >= LIMIT && limited < LIMIT + INTERVAL * 2, "{limited:?}");
+        for (deadline, limit) in [(Duration::ZERO, LIMIT), (LIMIT * 2, LIMIT * 2)] {
+            let limited = watched(fast, &endless, deadline);
+            assert!(limited >= limit && limited < limit + INTERVAL * 2, "{limited:?}");
+        }
     }
 }

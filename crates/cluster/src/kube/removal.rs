@@ -177,13 +177,24 @@ pub(crate) fn blocked(object: &ObjectRef, value: &Value, operators: &[Value], in
         names::word(&object.name)
     );
     if value.pointer("/metadata/deletionTimestamp").is_none() {
+        let Some(components) = components(value, 5) else {
+            return Cause::passing(
+                Code::DeletionBlocked,
+                "was deleted, and another client creates it again".to_owned(),
+                "find the client in its metadata.managedFields, then run this again".to_owned(),
+            )
+            .on(object.clone());
+        };
         return Cause::passing(
             Code::DeletionBlocked,
-            "was deleted, and another client creates it again".to_owned(),
-            "find the client in its metadata.managedFields, then run this again".to_owned(),
+            format!("was deleted, and OLM creates it again while objects have its label: {components}"),
+            format!(
+                "wait until the garbage collector has deleted the objects that had an owner, or remove the label {}{} from them, then run this again",
+                names::COMPONENT,
+                names::word(&object.name)
+            ),
         )
-        .on(object.clone())
-        .likely(components(value));
+        .on(object.clone());
     }
     let message = format!("is being deleted but finalizers keep it: {shown}");
     if object.kind.group == kinds::OLM_GROUP || kinds::known(&object.kind.api_version(), &object.kind.kind).is_some() {
@@ -217,19 +228,20 @@ pub(crate) fn blocked(object: &ObjectRef, value: &Value, operators: &[Value], in
     .likely(likely)
 }
 
-/// The objects for which OLM keeps an Operator object. Empty for other kinds.
-fn components(operator: &Value) -> String {
-    let refs = operator.pointer("/status/components/refs").and_then(Value::as_array);
-    let named: Vec<String> = refs
-        .into_iter()
-        .flatten()
-        .take(5)
-        .map(|found| format!("{} {}", text(found, "/kind"), text(found, "/name")))
-        .collect();
-    if named.is_empty() {
-        return String::new();
-    }
-    format!("OLM creates it while objects have its label: {}", named.join(", "))
+/// The objects for which OLM keeps an Operator object, with names for at most `shown`. `None` for other kinds.
+pub(crate) fn components(operator: &Value, shown: usize) -> Option<String> {
+    let refs = operator.pointer("/status/components/refs")?.as_array()?;
+    let named = refs.iter().take(shown).map(|found| {
+        let (kind, namespace, name) = (text(found, "/kind"), text(found, "/namespace"), text(found, "/name"));
+        let slash = if namespace.is_empty() { "" } else { "/" };
+        format!("{kind} {namespace}{slash}{name}")
+    });
+    let named: Vec<String> = named.collect();
+    let others = match refs.len().saturating_sub(shown) {
+        0 => String::new(),
+        others => format!(" and {others} other objects"),
+    };
+    (!named.is_empty()).then(|| named.join(", ") + &others)
 }
 
 #[cfg(test)]
@@ -289,9 +301,23 @@ mod tests {
         let role = json!({"kind": "ClusterRole", "name": "cache-viewer"});
         let value = json!({"metadata": {}, "status": {"components": {"refs": [role]}}});
         let cause = blocked(&object, &value, &[], None);
-        assert!(cause.message.contains("creates it again"), "{}", cause.message);
-        assert!(cause.likely.contains("ClusterRole cache-viewer"), "{}", cause.likely);
-        let thing = json!({"metadata": {}});
-        assert_eq!(blocked(&object, &thing, &[], None).likely, "");
+        assert!(
+            cause.message.ends_with("its label: ClusterRole cache-viewer"),
+            "{}",
+            cause.message
+        );
+        assert!(
+            cause.remedy.contains("operators.coreos.com/cache.shop"),
+            "{}",
+            cause.remedy
+        );
+        let account = json!({"kind": "ServiceAccount", "namespace": "shop", "name": "cache"});
+        let value = json!({"status": {"components": {"refs": vec![account; 7]}}});
+        assert_eq!(
+            components(&value, 1).unwrap(),
+            "ServiceAccount shop/cache and 6 other objects"
+        );
+        let thing = blocked(&object, &json!({"metadata": {}}), &[], None);
+        assert!(thing.message.contains("another client"), "{}", thing.message);
     }
 }

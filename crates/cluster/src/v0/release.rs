@@ -134,7 +134,7 @@ async fn drop_stuck_plan(cluster: &Cluster, bundle: &BundleFacts, plan: &Install
 /// Removes the CSV that OLM created if it was in the middle of executing the plan that is removed now.
 async fn remove_late_csv(cluster: &Cluster, bundle: &BundleFacts) -> Result<(), Error> {
     let csv = ObjectRef::namespaced(kinds::cluster_service_version(), &cluster.namespace, bundle.csv_name());
-    late::remove(cluster, async || {
+    late::remove(cluster, Instant::now(), async || {
         let found = cluster.get(&csv).await?;
         Ok(found.map(|_| csv.clone()).into_iter().collect())
     })

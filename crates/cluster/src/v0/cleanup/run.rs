@@ -194,7 +194,7 @@ impl Run<'_, '_> {
             .remove_operators(scope, options, residue.operators, &residue.labelled)
             .await?;
         if !self.dry_run && !self.report.removed.is_empty() {
-            self.late(scope, &operators, &residue.labelled, options).await?;
+            self.late(scope, &operators, options).await?;
         }
         Ok(())
     }
@@ -240,27 +240,33 @@ impl Run<'_, '_> {
 
     /// Removes objects that OLM wrote late: the ClusterRoles of an OperatorGroup, the Operator object, and objects of a
     /// plan that OLM was executing: CSV, CRDs and other cluster-scoped objects. Removes labels that OLM wrote late.
-    async fn late(
-        &mut self,
-        scope: &Scope,
-        operators: &[ObjectRef],
-        labelled: &[ObjectRef],
-        options: &Options,
-    ) -> Result<(), Error> {
-        let cluster = self.cluster;
+    ///
+    /// OLM creates the Operator object until the garbage collector has deleted the objects that the CSV owned. In a young
+    /// cluster that takes up to a minute: the garbage collector looks for new kinds every 30 seconds, and notices no
+    /// deleted CSV before it has found that kind.
+    async fn late(&mut self, scope: &Scope, operators: &[ObjectRef], options: &Options) -> Result<(), Error> {
+        let (cluster, progress) = (self.cluster, &mut *self.progress);
         let csvs: Vec<ObjectRef> = scope
             .csv_names
             .iter()
             .map(|name| ObjectRef::namespaced(kinds::cluster_service_version(), &scope.namespace, name))
             .collect();
         let crds = scope.crds_refs();
-        self.progress.waiting("OLM to notice");
-        let mut late = late::remove(cluster, async || {
-            unlabel(cluster, scope, options, labelled).await?;
+        progress.waiting("OLM to notice");
+        let mut late = late::remove(cluster, self.deadline, async || {
+            unlabel(cluster, scope, options, &[]).await?;
             let mut found = residue::of_groups(cluster, scope).await?;
             found.extend(residue::of_apis(cluster, scope).await?);
             found.extend(residue::of_plans(cluster, scope, options).await?);
-            found.extend(removal::existing(cluster, operators).await?);
+            for operator in operators {
+                let Some(value) = cluster.get(operator).await? else {
+                    continue;
+                };
+                if let Some(components) = removal::components(&value, 1) {
+                    progress.waiting(format!("{components} to be deleted"));
+                }
+                found.push(operator.clone());
+            }
             found.extend(removal::existing(cluster, &csvs).await?);
             found.extend(removal::existing(cluster, &crds).await?);
             Ok(found)
