@@ -245,7 +245,7 @@ impl<'a> Conversion<'a> {
 pub(super) fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
     match (a, b) {
         // Versions often have the same schema, and equality is faster.
-        (Some(a), Some(b)) => a == b || same_but_for_zeros(a, b),
+        (Some(a), Some(b)) => std::ptr::eq(a, b) || a == b || same_but_for_zeros(a, b),
         _ => a.is_none() && b.is_none(),
     }
 }

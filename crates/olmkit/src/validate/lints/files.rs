@@ -200,26 +200,42 @@ fn object(object: &Object, bytes_of_file: &[u8]) -> Vec<Checked> {
 
 /// Bytes of an object as JSON. 0 if its file is so small that they cannot be too many.
 fn json_size(object: &Object, bytes_of_file: &[u8]) -> usize {
-    // An anchor can repeat anything.
-    let repeats = memchr::memchr(b'&', bytes_of_file).is_some();
-    if object.node.is_null() || (!repeats && most_json_bytes(bytes_of_file) < MOST_REQUEST_BYTES) {
+    if object.node.is_null() || (!has_aliases(bytes_of_file) && most_json_bytes(bytes_of_file) < MOST_REQUEST_BYTES) {
         return 0;
     }
     json::marshal_len(&object.value)
 }
 
-/// At least the bytes of a YAML file without anchors as JSON. This is faster than a count of the exact bytes.
+/// Returns true if a YAML file may have an alias, which can repeat anything. Text such as `R&D` is no anchor.
+fn has_aliases(file: &[u8]) -> bool {
+    let is_at_a_node = |at: &usize| {
+        let before = at.checked_sub(1).and_then(|before| file.get(before));
+        let after = file.get(at + 1);
+        let begins = before.is_none_or(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b'[' | b'{' | b',' | b':'));
+        begins && after.is_some_and(|byte| !byte.is_ascii_whitespace())
+    };
+    let has = |indicator| memchr::memchr_iter(indicator, file).any(|at| is_at_a_node(&at));
+    has(b'&') && has(b'*')
+}
+
+/// At least the bytes of a YAML file without aliases as JSON. This is faster than a count of the exact bytes.
 fn most_json_bytes(file: &[u8]) -> usize {
     /// A node becomes at most `"":null,`, or a number such as 1e20 with all its digits.
     const NODE: usize = 28;
     /// `<` becomes `\u003c`, and the escape sequence `\0` becomes `\u0000`.
     const ESCAPED: usize = 5;
+    let most = NODE + file.len() * (1 + NODE + ESCAPED);
+    if most < MOST_REQUEST_BYTES {
+        return most;
+    }
     let nodes = count(file, |byte| {
-        (byte == b'\n') | (byte == b',') | (byte == b':') | (byte == b'[') | (byte == b'{') | (byte == b'-')
+        let is_bracket = byte & !(b'[' ^ b'{') == b'[';
+        (byte == b'\n') | (byte == b':') | is_bracket | (byte.wrapping_sub(b',') <= b'-' - b',')
     });
     let escaped = count(file, |byte| {
-        let is_named = (byte == b'<') | (byte == b'>') | (byte == b'&') | (byte == b'\\') | (byte == b'"');
-        is_named | ((byte < b' ') & (byte != b'\n')) | (byte >= 0x7f)
+        let is_angle = byte & !(b'<' ^ b'>') == b'<';
+        let is_named = is_angle | (byte & !(b'"' ^ b'&') == b'"') | (byte == b'\\');
+        is_named | (byte.wrapping_sub(b' ') >= 0x7f - b' ')
     });
     NODE + file.len() + NODE * nodes + ESCAPED * escaped
 }
@@ -313,6 +329,16 @@ fn properties(context: &Context<'_>) -> Option<Checked> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn aliases_are_told_from_text() {
+        for text in ["a: &x 1\nb: *x\n", "[&x 1,*x]", "&x a: {b: 1, c: *x}", "\"a\":&x\n- *x"] {
+            assert!(has_aliases(text.as_bytes()), "{text:?}");
+        }
+        for text in ["a: R&D\nb: 5*3", "a: b & c * d", "a: '&'\nb: *", "a: &x 1\n"] {
+            assert!(!has_aliases(text.as_bytes()), "{text:?}");
+        }
+    }
 
     #[test]
     fn json_has_at_most_the_estimated_bytes() {
