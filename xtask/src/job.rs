@@ -63,6 +63,8 @@ pub struct Job {
     pub cost: Cost,
     /// Names of the jobs that must have succeeded before this one starts.
     pub after: Vec<String>,
+    /// True if the job gets processor time only when those without this flag leave some.
+    pub background: bool,
     /// The command that runs the job alone, so that you can repeat a failure.
     pub alone: String,
 }
@@ -78,6 +80,7 @@ impl Job {
             environment: Vec::new(),
             cost,
             after: Vec::new(),
+            background: true,
             alone: command.to_owned(),
         }
     }
@@ -94,6 +97,12 @@ impl Job {
         self
     }
 
+    /// The same job, with precedence over the others.
+    pub fn with_precedence(mut self) -> Job {
+        self.background = false;
+        self
+    }
+
     /// The command, ready to start, below `xtask hold` if the path of this program is given.
     pub fn process(&self, holder: Option<&Path>) -> Command {
         let mut words = self.command.iter();
@@ -103,8 +112,7 @@ impl Job {
         };
         if holder.is_some() {
             command.arg("hold");
-            // The flows on the node take longest, and they wait most of the time. So they have precedence.
-            if self.stage != Stage::Node {
+            if self.background {
                 command.arg("--background");
             }
             command.arg("--");

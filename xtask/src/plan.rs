@@ -73,7 +73,9 @@ const SHORT: Cost = Cost::new(1.0, 500, 15);
 
 /// The Go programs that tests and the node run.
 pub fn programs(root: &Path) -> Vec<Job> {
-    let job = |name, command, seconds| Job::new(name, Stage::Build, command, root, Cost::new(1.0, 4000, seconds));
+    let job = |name, command, seconds| {
+        Job::new(name, Stage::Build, command, root, Cost::new(1.0, 4000, seconds)).with_precedence()
+    };
     vec![
         job(GO_JOB, "dev/tools/build.sh control-plane", 900),
         job(NODE_JOB, "dev/tools/build.sh all actionlint", 300).after(&[GO_JOB]),
@@ -84,7 +86,7 @@ pub fn programs(root: &Path) -> Vec<Job> {
 pub fn build(root: &Path) -> Vec<Job> {
     let job = |name, command: &str, seconds| Job::new(name, Stage::Build, command, root, Cost::new(1.5, 6000, seconds));
     vec![
-        job(PROGRAMS_JOB, &format!("cargo build {FLAGS} {PROGRAMS}"), 2000),
+        job(PROGRAMS_JOB, &format!("cargo build {FLAGS} {PROGRAMS}"), 2000).with_precedence(),
         job(
             TESTS_JOB,
             &format!("cargo build {FLAGS} --all-targets --message-format json-render-diagnostics"),
@@ -112,7 +114,9 @@ pub fn verify(root: &Path, xtask: &Path) -> Vec<Job> {
         job("lints", &clippy, 120, 2.0).after(&[TESTS_JOB]),
         job("sizes", &task("lines"), 5, 1.0).after(&[PROGRAMS_JOB]),
         job("site", &task("site"), 90, 1.5).after(&[TESTS_JOB]),
-        job(RENDERED_JOB, &task("rendered"), 10, 1.0).after(&[PROGRAMS_JOB]),
+        job(RENDERED_JOB, &task("rendered"), 10, 1.0)
+            .after(&[PROGRAMS_JOB])
+            .with_precedence(),
     ]
 }
 
@@ -129,12 +133,14 @@ pub fn documentation(root: &Path) -> Job {
     .after(&[TESTS_JOB])
 }
 
-/// The flows on a real node, run by the program of `dev/node` with the other two programs.
+/// The flows on a real node, run by the program of `dev/node` with the other two programs. They take longest, and they wait
+/// most of the time. So they and all that they wait for have precedence.
 pub fn node(root: &Path, node: &Path, olmkit: &Path, operator: &Path) -> Job {
     let command = format!("{} e2e", node.display());
     let mut job = Job::new("node", Stage::Node, &command, root, Cost::new(0.6, 6000, 2000))
         // The demo renders the files in place, so nothing may copy them at that time.
         .after(&[PROGRAMS_JOB, NODE_JOB, RENDERED_JOB])
+        .with_precedence()
         .set("OLMKIT", olmkit.display().to_string())
         .set("OPERATOR", operator.display().to_string())
         // `make build`, which the demo calls, then uses the flags of the build above.
