@@ -82,7 +82,8 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let mut findings = Vec::new();
     if let Some(csv) = context.bundle.csv() {
         let rejections = admission::check_csv(&csv.value);
-        if !rejections.is_empty() {
+        // Empty values are readable.
+        if rejections.iter().any(|rejection| !rejection.filled) {
             findings.extend(unreadable(context, csv));
         }
         findings.extend(rejections.iter().filter_map(|rejection| of_csv(csv, rejection)));
