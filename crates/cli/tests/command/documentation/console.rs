@@ -239,7 +239,7 @@ fn play(page: &str) -> (String, Vec<String>) {
         let end = format!("{indent}```");
         let block: Vec<&str> = std::iter::from_fn(|| lines.next_if(|line| *line != end)).collect();
         let reason = reason.take();
-        let is_skipped = reason.is_some() || std::mem::take(&mut is_tested) || (needs_registry && !is_console);
+        let is_skipped = reason.is_some() || std::mem::take(&mut is_tested) || needs_registry;
         skipped.extend(reason);
         if is_skipped || !is_console {
             out.extend(block.iter().map(ToString::to_string));
