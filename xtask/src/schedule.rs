@@ -29,7 +29,8 @@ pub enum State {
 }
 
 /// The index of the job to start now: the longest of those whose prerequisites have passed and that fit in addition to
-/// the running ones. A job that exceeds the machine on its own runs when nothing else does.
+/// the running ones. A job with precedence comes first, and needs no free core. A job that exceeds the machine on its own
+/// runs when nothing else does.
 pub fn next(jobs: &[Job], states: &[State], machine: Machine) -> Option<usize> {
     let state_of = |name: &str| {
         let position = jobs.iter().position(|job| job.name == name);
@@ -40,12 +41,13 @@ pub fn next(jobs: &[Job], states: &[State], machine: Machine) -> Option<usize> {
     let memory: u64 = running().map(|(_, job)| job.cost.memory).sum();
     let idle = running().next().is_none();
     let fits = |job: &Job| {
-        idle || (cores + job.cost.cores <= machine.cores * OVERCOMMIT && memory + job.cost.memory <= machine.memory)
+        let has_cores = !job.background || cores + job.cost.cores <= machine.cores * OVERCOMMIT;
+        idle || (has_cores && memory + job.cost.memory <= machine.memory)
     };
     with_state(jobs, states, State::Waiting)
         .filter(|(_, job)| job.after.iter().all(|name| state_of(name) == Some(State::Passed)))
         .filter(|(_, job)| fits(job))
-        .max_by_key(|(index, job)| (job.cost.seconds, std::cmp::Reverse(*index)))
+        .max_by_key(|(index, job)| (!job.background, job.cost.seconds, std::cmp::Reverse(*index)))
         .map(|(index, _)| index)
 }
 
@@ -104,6 +106,19 @@ mod tests {
         let mut states = [State::Waiting; 3];
         assert_eq!(start(&jobs, &mut states), ["waits", "busy"]);
         states[0] = State::Passed;
+        assert_eq!(start(&jobs, &mut states), ["short"]);
+    }
+
+    #[test]
+    fn a_job_with_precedence_starts_first_and_at_once() {
+        let jobs = [
+            job("long", 1.5, 100, 300),
+            job("longer", 1.5, 100, 400),
+            job("short", 1.0, 100, 10).with_precedence(),
+        ];
+        let mut states = [State::Waiting; 3];
+        assert_eq!(start(&jobs, &mut states), ["short", "longer"]);
+        let mut states = [State::Running, State::Running, State::Waiting];
         assert_eq!(start(&jobs, &mut states), ["short"]);
     }
 
