@@ -19,17 +19,18 @@ const LONGEST_QUIET: Duration = Duration::from_secs(10);
 /// A slow API server means slow controllers: nothing must appear for this many times its slowest answer.
 const ANSWERS: u32 = 40;
 
-/// Least time limit: objects that still appear afterwards have an existing owner.
+/// Minimum of the time limit: OLM's controllers may act on cached state for that long.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// The pause between two looks.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// The pause while an object appears again and again: OLM describes the reason in the status of its Operator object.
+/// Longest pause while an object appears again and again: OLM needs a moment to write the reason into the status of its
+/// Operator object.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Removes the objects that `find` returns until it has returned none for a while, and returns the removed ones. Ends at
-/// `deadline`, but not within 30 seconds.
+/// `deadline`, but at the earliest after 30 seconds.
 ///
 /// # Errors
 /// [`Error::Request`], and what `find` returns.
@@ -54,9 +55,10 @@ pub async fn remove(
         if quiet.is_over(asked, answered, found.is_empty()) {
             return Ok(removed);
         }
-        pause = match found.is_empty() {
-            true => INTERVAL,
-            false => (pause * 2).min(LONGEST_INTERVAL),
+        pause = if found.is_empty() {
+            INTERVAL
+        } else {
+            (pause * 2).min(LONGEST_INTERVAL)
         };
         tokio::time::sleep(pause).await;
     }

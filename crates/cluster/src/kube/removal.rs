@@ -177,24 +177,21 @@ pub(crate) fn blocked(object: &ObjectRef, value: &Value, operators: &[Value], in
         names::word(&object.name)
     );
     if value.pointer("/metadata/deletionTimestamp").is_none() {
-        let Some(components) = components(value, 5) else {
-            return Cause::passing(
-                Code::DeletionBlocked,
+        let (message, remedy) = match components(value, 5) {
+            None => (
                 "was deleted, and another client creates it again".to_owned(),
                 "find the client in its metadata.managedFields, then run this again".to_owned(),
-            )
-            .on(object.clone());
-        };
-        return Cause::passing(
-            Code::DeletionBlocked,
-            format!("was deleted, and OLM creates it again while objects have its label: {components}"),
-            format!(
-                "wait until the garbage collector has deleted the objects that had an owner, or remove the label {}{} from them, then run this again",
-                names::COMPONENT,
-                names::word(&object.name)
             ),
-        )
-        .on(object.clone());
+            Some(components) => (
+                format!("was deleted, and OLM creates it again while objects have its label: {components}"),
+                format!(
+                    "wait until the garbage collector has deleted the objects that had an owner, or remove the label {}{} from them, then run this again",
+                    names::COMPONENT,
+                    object.name
+                ),
+            ),
+        };
+        return Cause::passing(Code::DeletionBlocked, message, remedy).on(object.clone());
     }
     let message = format!("is being deleted but finalizers keep it: {shown}");
     if object.kind.group == kinds::OLM_GROUP || kinds::known(&object.kind.api_version(), &object.kind.kind).is_some() {

@@ -32,7 +32,7 @@ stop kube-router
 pub fn network(world: &World, checks: &mut Checks, space: &Namespace) -> anyhow::Result<()> {
     let run = world.run;
     run.title("a network that enforces policies");
-    enforced(run, checks, space);
+    policies(run, checks, space);
     checks.check("make undeploy leaves nothing", || {
         run.node_script(STOP).run()?;
         run.kubectl("delete namespace shop other --ignore-not-found --timeout=300s")?;
@@ -42,7 +42,8 @@ pub fn network(world: &World, checks: &mut Checks, space: &Namespace) -> anyhow:
     Ok(())
 }
 
-fn enforced(run: &Run, checks: &mut Checks, space: &Namespace) {
+/// The checks of the policies. [`network`] cleans up after them, also if the first one fails.
+fn policies(run: &Run, checks: &mut Checks, space: &Namespace) {
     checks.check("the operator and two clients run", || {
         make_deploy(run)?;
         CLIENTS.iter().try_for_each(|name| create_client(run, name))
