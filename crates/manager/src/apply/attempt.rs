@@ -1,5 +1,8 @@
 //! One apply of one object: the comparison and the requests.
-use std::sync::{Arc, OnceLock};
+use std::{
+    cell::LazyCell,
+    sync::{Arc, OnceLock},
+};
 
 use kube::api::{ApiResource, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -103,7 +106,7 @@ impl<'a> Attempt<'a> {
     fn compare(&mut self, desired: &Desired, live: &Value) {
         let is_about = self.memory.is_about(live);
         let same = self.memory.desired_hash == Some(desired.hash) && is_about;
-        let last = if is_about && !same { self.memory.desired() } else { None };
+        let last = LazyCell::new(|| (is_about && !same).then(|| self.memory.desired()).flatten());
         let found = differences(&self.schema, &desired.body, live, self.owned(live));
         let is_still_desired = |found: &Difference| {
             let value = |object| found.path.value_in(&self.schema, object);
@@ -118,8 +121,11 @@ impl<'a> Attempt<'a> {
             DifferenceKind::More => 3,
         });
         // Fields of the last desired object that an apply would leave, because their owner was cleared.
-        let Some(last) = last else { return };
-        let fields = prepare::fields(&self.schema, &last);
+        if self.owns_as_left() {
+            return;
+        }
+        let Some(last) = LazyCell::force(&last) else { return };
+        let fields = prepare::fields(&self.schema, last);
         let dropped = differences(&self.schema, &desired.body, live, Some(&fields)).into_iter();
         let lost = dropped.filter(|found| {
             let own = self.own.as_ref();
@@ -132,13 +138,18 @@ impl<'a> Attempt<'a> {
         self.open.extend(lost);
     }
 
+    /// Returns true if this field manager owns what it owned after its last apply.
+    fn owns_as_left(&self) -> bool {
+        self.memory.left.is_some() && self.memory.left == self.own.as_ref().map(Owner::digest)
+    }
+
     pub(super) fn is_settled(&self) -> bool {
         self.live.is_some() && self.open.is_empty()
     }
 
     /// An apply would change nothing, although the objects differ.
     pub(super) fn accept(self) -> Report {
-        let overridden = self.live.as_ref().and_then(|live| self.learn(live));
+        let overridden = self.live.as_ref().and_then(|live| self.learn(live, false));
         let report = self.unchanged();
         Report {
             conflict: overridden.or(report.conflict),
@@ -179,7 +190,7 @@ impl<'a> Attempt<'a> {
         // Without force: should another client have created it just now, it is not taken over.
         let params = PatchParams::apply(&self.applier.manager);
         let object = self.send(&params, &self.desired.body).await?;
-        let conflict = self.learn(&object);
+        let conflict = self.learn(&object, true);
         Ok(Report {
             object,
             change: Change::Created,
@@ -252,21 +263,25 @@ impl<'a> Attempt<'a> {
                 writes: 0,
             });
         }
-        let mut body = self.desired.body.clone();
+        let metadata = self.desired.body.get_mut("metadata");
         if !self.desired.names_version
-            && let (Some(uid), Some(metadata)) = (live.pointer("/metadata/uid"), body.get_mut("metadata"))
+            && let (Some(uid), Some(metadata)) = (live.pointer("/metadata/uid"), metadata)
         {
             // An object of the same name that was created since then is not this one.
             metadata["uid"] = uid.clone();
         }
         let params = PatchParams::apply(&self.applier.manager).force();
-        let mut writes = 1;
+        let (mut writes, mut applied) = (1, true);
         let mut object = if self.has_stale_owner(live) {
+            applied = false;
             self.repair(&[], &[]).await?
         } else {
-            match self.send_or_collide(&params, &body).await {
+            match self.send_or_collide(&params, &self.desired.body).await {
                 Ok(Sent::Answer(object)) => object,
-                Ok(Sent::Collision(names)) => self.repair(&names, &self.lost).await?,
+                Ok(Sent::Collision(names)) => {
+                    applied = false;
+                    self.repair(&names, &self.lost).await?
+                }
                 Err(error) if error.kind() == ErrorKind::Rejected => {
                     let left = self.in_the_way();
                     if left.is_empty() {
@@ -274,7 +289,7 @@ impl<'a> Attempt<'a> {
                     }
                     self.repair(&[], &left).await.map_err(|_| error)?;
                     writes += 1;
-                    self.send(&params, &body).await?
+                    self.send(&params, &self.desired.body).await?
                 }
                 Err(error) => return Err(error),
             }
@@ -287,7 +302,7 @@ impl<'a> Attempt<'a> {
         if version(&object) == version(live) {
             writes -= 1;
         }
-        let overridden = self.learn(&object);
+        let overridden = self.learn(&object, applied);
         let fields = self.open.iter();
         let fields = fields.map(|found| self.describe_change(found, self.changed_by(found)));
         let change = match &by_another {
@@ -326,25 +341,26 @@ impl<'a> Attempt<'a> {
             return None;
         }
         let own = self.own.as_ref();
-        let owners = self.owners(live);
         let is_own = |owner: &&Owner| own == Some(*owner);
-        let others = owners
-            .iter()
-            .filter(|owner| !is_own(owner) && owner.fields.contains(&found.path));
-        let last = others.max_by_key(|owner| owner.time.clone());
+        let last = || {
+            let others = self.owners(live).iter();
+            let others = others.filter(|owner| !is_own(owner) && owner.fields.contains(&found.path));
+            others.max_by(|left, right| left.time.cmp(&right.time))
+        };
         let owns = own.is_some_and(|own| own.fields.contains(&found.path));
         if self.memory.desired_hash == Some(self.desired.hash) && self.memory.is_about(live) {
             let unnamed = || {
                 // A removed field has no owner. The client that wrote last is the best guess.
                 let since = own.map(|own| own.time.as_str()).unwrap_or_default();
-                let writers = owners
+                let writers = self
+                    .owners(live)
                     .iter()
                     .filter(|owner| !is_own(owner) && owner.time.as_str() >= since);
                 writers
                     .filter(|owner| owner.subresource != "status")
                     .max_by_key(|owner| owner.time.clone())
             };
-            return Some(match last.or_else(unnamed) {
+            return Some(match last().or_else(unnamed) {
                 Some(owner) => owner.name(),
                 None if owns => format!("{} (another process)", self.applier.manager),
                 None => "an unknown client".to_owned(),
@@ -352,7 +368,7 @@ impl<'a> Attempt<'a> {
         }
         // After a restart only the owners tell.
         let own = own.filter(|_| !owns)?;
-        last.filter(|owner| owner.time >= own.time).map(Owner::name)
+        last().filter(|owner| owner.time >= own.time).map(Owner::name)
     }
 
     fn describe_change(&self, found: &Difference, manager: Option<String>) -> FieldChange {
@@ -371,9 +387,11 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Remembers what the API server made of the desired object. Returns a conflict if it has another value somewhere.
-    fn learn(&self, answer: &Value) -> Option<Conflict> {
+    /// Remembers what the API server made of the desired object. Returns a conflict if it has another value somewhere. `applied` is
+    /// true for the answer to an apply, after which this field manager owns all that is desired.
+    fn learn(&self, answer: &Value, applied: bool) -> Option<Conflict> {
         let own = Owner::applied(answer, &self.applier.manager);
+        let digest = own.as_ref().filter(|_| applied).map(Owner::digest);
         let own = own.as_ref().map(|own| &own.fields);
         let found = differences(&self.schema, &self.desired.body, answer, own);
         let overridden = found.iter().find(|found| found.kind == DifferenceKind::Value);
@@ -383,6 +401,7 @@ impl<'a> Attempt<'a> {
             .memories
             .compress(&kind_of(self.resource), &self.desired.body);
         let wait = self.applier.remember(self.resource, &self.key, |memory| {
+            memory.left = digest;
             memory.applied(&self.desired, compressed, answer, &found, field.as_deref())
         });
         let (field, retry_after) = (field?, wait?);
@@ -397,6 +416,9 @@ impl<'a> Attempt<'a> {
     /// The fields without an owner that are no longer desired and that the apply has left, although no other client wants
     /// them. A field that the apply did remove can exist again with its default.
     fn left_over(&self, answer: &Value) -> Vec<Path> {
+        if !self.open.iter().any(|found| found.kind == DifferenceKind::Dropped) {
+            return Vec::new();
+        }
         let owners = Owner::all(answer);
         let manager = &self.applier.manager;
         let is_updated = |path: &Path| {

@@ -1,12 +1,16 @@
 //! Paths of fields, and the sets of fields that field managers own (`FieldsV1`).
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
 
 use serde_json::{Map, Value};
 
 use super::schema::{Node, Schema};
 
 /// A set of fields as `metadata.managedFields` has it: a tree whose keys are `f:NAME`, `k:{KEY}`, `v:VALUE` and `.`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Hash)]
 pub struct Fields(BTreeMap<String, Fields>);
 
 /// A deeper set is cut off. The API server's own objects are far from it.
@@ -48,7 +52,7 @@ impl Fields {
     /// Returns true if the field at `path` is in the set, or one that contains it as one value.
     pub fn contains(&self, path: &Path) -> bool {
         let mut fields = self;
-        for (at, key) in path.keys.iter().enumerate() {
+        for (at, key) in path.keys().enumerate() {
             match fields.get(key) {
                 Some(part) => fields = part,
                 None => return at > 0 && fields.is_empty(),
@@ -66,32 +70,52 @@ fn canonical(key: &str) -> String {
     parsed.map_or_else(|| key.to_owned(), |key| Path::item_key(&key))
 }
 
-/// Where a field is, as `.spec.containers[name="web"].image` when displayed.
+/// Where a field is, as `.spec.containers[name="web"].image` when displayed. A comparison visits each field, so the keys of its
+/// parts are one text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path {
-    keys: Vec<String>,
+    text: String,
+    /// The end of each part in `text`.
+    ends: Vec<usize>,
 }
 
 impl Path {
     pub fn push_field(&mut self, name: &str) {
-        self.keys.push(Self::field_key(name));
+        self.text.push_str("f:");
+        self.push(name);
     }
 
     pub fn push_key(&mut self, key: &Map<String, Value>) {
-        self.keys.push(Self::item_key(key));
+        self.push(&Self::item_key(key));
     }
 
     pub fn push_value(&mut self, value: &Value) {
-        self.keys.push(format!("v:{value}"));
+        self.push(&format!("v:{value}"));
+    }
+
+    /// Ends the part that `rest` completes.
+    fn push(&mut self, rest: &str) {
+        self.text.push_str(rest);
+        self.ends.push(self.text.len());
     }
 
     pub fn pop(&mut self) {
-        self.keys.pop();
+        self.ends.pop();
+        self.text.truncate(self.ends.last().copied().unwrap_or(0));
+    }
+
+    /// The keys of the parts, as [`Fields`] has them.
+    fn keys(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts
+            .zip(&self.ends)
+            .map(|(&start, &end)| self.text.get(start..end).unwrap_or_default())
     }
 
     /// The key of the last part, as [`Fields`] has it. Empty for the object itself.
     pub fn last(&self) -> &str {
-        self.keys.last().map_or("", String::as_str)
+        let start = self.ends.iter().rev().nth(1).copied().unwrap_or(0);
+        self.text.get(start..).unwrap_or_default()
     }
 
     pub fn field_key(name: &str) -> String {
@@ -108,12 +132,13 @@ impl Path {
 impl Path {
     /// The older name of the field, under which the API server stores its value too.
     pub fn alias(&self) -> Option<Self> {
-        let (last, parents) = self.keys.split_last()?;
-        let mut alias = Self { keys: parents.to_vec() };
-        alias.push_field(match last.as_str() {
+        let name = match self.last() {
             "f:serviceAccountName" => "serviceAccount",
             _ => return None,
-        });
+        };
+        let mut alias = self.clone();
+        alias.pop();
+        alias.push_field(name);
         Some(alias)
     }
 }
@@ -123,7 +148,7 @@ impl Path {
     /// The value of the field in `object`.
     pub fn value_in<'v>(&self, schema: &Schema, object: &'v Value) -> Option<&'v Value> {
         let (mut node, mut value) = (schema.root(), object);
-        for key in &self.keys {
+        for key in self.keys() {
             let (inner, at) = step(schema, node, key, value)?;
             (node, value) = (inner, at.of(value)?);
         }
@@ -132,11 +157,11 @@ impl Path {
 
     /// Removes the field from `object`.
     pub fn remove(&self, schema: &Schema, object: &mut Value) {
-        let Some((last, parents)) = self.keys.split_last() else {
+        let Some(parents) = self.ends.len().checked_sub(1) else {
             return;
         };
-        let (mut node, mut value) = (schema.root(), object);
-        for key in parents {
+        let (last, mut node, mut value) = (self.last(), schema.root(), object);
+        for key in self.keys().take(parents) {
             let Some((inner, at)) = step(schema, node, key, value) else {
                 return;
             };
@@ -199,7 +224,7 @@ fn step<'s>(schema: &'s Schema, node: Option<&'s Node>, key: &str, value: &Value
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for key in &self.keys {
+        for key in self.keys() {
             match key.split_at_checked(2) {
                 Some(("f:", name)) => write!(f, ".{name}")?,
                 Some(("k:", key)) => {
@@ -241,13 +266,17 @@ impl Owner {
 
     /// The entry of the fields that `manager` owns by applying the object.
     pub fn applied(object: &Value, manager: &str) -> Option<Self> {
+        Self::find(object, manager, "")
+    }
+
+    fn find(object: &Value, manager: &str, subresource: &str) -> Option<Self> {
         fn text<'v>(entry: &'v Value, name: &str) -> &'v str {
             entry.get(name).and_then(Value::as_str).unwrap_or_default()
         }
         let mut own = entries(object).filter(|entry| {
             text(entry, "manager") == manager
                 && text(entry, "operation") == "Apply"
-                && text(entry, "subresource").is_empty()
+                && text(entry, "subresource") == subresource
         });
         own.next().map(Self::read)
     }
@@ -271,6 +300,18 @@ impl Owner {
             time: text("time"),
             fields: fields.unwrap_or_default(),
         }
+    }
+
+    /// A digest of the fields.
+    pub fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.fields.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// The entry of the status fields that `manager` owns by applying them.
+    pub fn of_status(object: &Value, manager: &str) -> Option<Self> {
+        Self::find(object, manager, "status")
     }
 
     /// Returns true for the fields that `manager` owns by requests other than applies.

@@ -70,7 +70,7 @@ impl Memories {
             let mut all = self.lock();
             Arc::clone(&all.entry(kind.to_owned()).or_default().dictionary)
         };
-        dictionary.compress(desired.to_string().as_bytes())
+        dictionary.compress(&serde_json::to_vec(desired).unwrap_or_default())
     }
 
     /// The object was deleted: its memory is freed after a while. If it is created again soon, the fights over its fields are not
@@ -101,6 +101,8 @@ impl Memories {
 #[derive(Clone, Default)]
 pub struct Memory {
     pub desired_hash: Option<u64>,
+    /// A digest of what the last apply left: the fields that the field manager owns, or the status. Absent if the last write was none.
+    pub left: Option<u64>,
     /// The last desired object.
     desired: Option<Compressed>,
     uid: u64,

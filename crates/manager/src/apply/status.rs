@@ -6,8 +6,12 @@ use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, Request};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Applier, Conflict, compare::differences, error::Error, fields::Owner, identity, kind_of, namespace,
-    prepare::Desired,
+    Applier, Conflict,
+    compare::differences,
+    error::Error,
+    fields::{Fields, Owner},
+    identity, kind_of, namespace,
+    prepare::{Desired, hash},
 };
 use crate::ObjectKey;
 
@@ -59,20 +63,14 @@ impl Applier {
         let Some(Value::Object(status)) = object.get("status") else {
             return Map::new();
         };
-        let owners = Owner::all(object);
-        let own = self.status_owner(&owners).and_then(|own| own.fields.get("f:status"));
+        let own = Owner::of_status(object, &self.manager);
+        let own = own.as_ref().and_then(|own| own.fields.get("f:status"));
         let mut status = status.clone();
         // Without owners, as some tools leave it, all fields are taken for own ones.
-        if !owners.is_empty() {
+        if !Owner::are_unknown(object) {
             status.retain(|name, _| own.is_some_and(|own| own.get(&format!("f:{name}")).is_some()));
         }
         status
-    }
-
-    fn status_owner<'o>(&self, owners: &'o [Owner]) -> Option<&'o Owner> {
-        owners
-            .iter()
-            .find(|owner| owner.applies && owner.subresource == "status" && owner.manager == self.manager)
     }
 
     /// Makes the status of `object` as desired.
@@ -84,10 +82,10 @@ impl Applier {
     ) -> Result<StatusChange, Error> {
         let key = identity(resource, object)?;
         let schema = self.schemas.get(resource).await?;
-        let owners = Owner::all(object);
-        let own = self.status_owner(&owners);
-        let owned = own.map(|own| own.fields.clone()).unwrap_or_default();
-        let owned = (!owners.is_empty()).then_some(&owned);
+        static NONE: Fields = Fields::none();
+        let own = Owner::of_status(object, &self.manager);
+        let owned = own.as_ref().map_or(&NONE, |own| &own.fields);
+        let owned = (!Owner::are_unknown(object)).then_some(owned);
         let body = json!({ "status": status });
         let live = json!({ "status": object.get("status").cloned().unwrap_or_else(|| json!({})) });
         let found = differences(&schema, &body, &live, owned);
@@ -97,10 +95,16 @@ impl Applier {
         // Another client has changed what this one wrote last.
         let place = place(resource);
         let memory = self.memories.get(&place, &key);
-        let changed = memory.desired().filter(|_| memory.is_about(object)).and_then(|last| {
+        let digest = |object: &Value| Some(hash(&object.get("status")));
+        let is_known = memory.is_about(object) && memory.left != digest(object);
+        let changed = is_known.then(|| memory.desired()).flatten().and_then(|last| {
             let found = differences(&schema, &last, &live, None).into_iter().next()?;
-            let is_other = |owner: &&Owner| Some(*owner) != own && owner.fields.contains(&found.path);
-            let other = owners.iter().filter(is_other).max_by_key(|owner| owner.time.clone());
+            let owners = Owner::all(object);
+            let is_other = |owner: &&Owner| Some(*owner) != own.as_ref() && owner.fields.contains(&found.path);
+            let other = owners
+                .iter()
+                .filter(is_other)
+                .max_by(|left, right| left.time.cmp(&right.time));
             let manager = other.map_or_else(|| format!("{} (another process)", self.manager), Owner::name);
             Some((found.path.to_string(), manager))
         });
@@ -123,6 +127,7 @@ impl Applier {
             ..Desired::default()
         };
         let pause = self.memories.change(&place, &key, |memory| {
+            memory.left = digest(&answer);
             memory.applied(&written, compressed, object, &[], None);
             let (field, manager) = changed.as_ref()?;
             memory.reverted(field, manager)

@@ -274,7 +274,7 @@ async fn write_status<K: Object>(
     set(&mut newest, &["apiVersion"], shared.resource.api_version.clone());
     set(&mut newest, &["kind"], shared.resource.kind.clone());
     let current = newest.get("status");
-    let own = shared.applier.own_status(&newest);
+    let own = || shared.applier.own_status(&newest);
     let target = status::target(current, own, found, &fields)?;
     match shared
         .applier

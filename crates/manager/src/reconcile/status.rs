@@ -35,10 +35,10 @@ pub fn read(status: Option<&Value>) -> Vec<Condition> {
     serde_json::from_value(list).unwrap_or_default()
 }
 
-/// The status to write. `current` is that of the object now, and `own` has the fields that this operator wrote.
+/// The status to write. `current` is that of the object now, and `own` reads the fields that this operator wrote.
 pub fn target(
     current: Option<&Value>,
-    own: Map<String, Value>,
+    own: impl FnOnce() -> Map<String, Value>,
     found: Reconciled<'_>,
     fields: &StatusFields,
 ) -> Result<Map<String, Value>, Error> {
@@ -46,7 +46,7 @@ pub fn target(
         Some(Ok(Value::Object(status))) => status,
         Some(Ok(_)) => return Err(Error::bug("the status given to Outcome::status is no object")),
         Some(Err(error)) => return Err(Error::bug(format!("the status cannot be serialized: {error}"))),
-        None => own,
+        None => own(),
     };
     status.retain(|name, value| {
         !value.is_null() && name != "conditions" && name != "observedGeneration" && is_served(name, fields)
@@ -184,7 +184,7 @@ mod tests {
             conflict,
             generation: Some(3),
         };
-        Value::Object(target(current, own, found, &fields()).unwrap())
+        Value::Object(target(current, || own, found, &fields()).unwrap())
     }
 
     fn condition<'c>(status: &'c Value, kind: &str) -> (&'c str, &'c str) {
@@ -218,7 +218,7 @@ mod tests {
             conflict: None,
             generation: Some(1),
         };
-        let target = target(None, Map::new(), found, &older).unwrap();
+        let target = target(None, Map::new, found, &older).unwrap();
         assert_eq!(target.keys().collect::<Vec<_>>(), ["conditions", "nodes"]);
     }
 

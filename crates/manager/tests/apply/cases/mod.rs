@@ -31,6 +31,8 @@ pub struct Case {
     #[serde(default)]
     pub fields: Vec<String>,
     pub reason: Option<String>,
+    /// Why a new process cannot find what this case is about.
+    pub skip_restarted: Option<String>,
 }
 
 /// A change by another client.
