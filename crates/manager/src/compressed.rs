@@ -1,8 +1,9 @@
-//! JSON values that are compressed against another value of their kind, which they resemble.
+//! JSON that is compressed against other JSON of its kind, which it resembles.
 use std::sync::{Arc, OnceLock};
 
 use lz4_flex::block;
 use serde::de::DeserializeOwned;
+use serde_json::Deserializer;
 
 /// The compression finds no more than this.
 const MAX_DICTIONARY: usize = 64 << 10;
@@ -12,7 +13,7 @@ const MAX_DICTIONARY: usize = 64 << 10;
 pub struct Dictionary(OnceLock<Arc<[u8]>>);
 
 impl Dictionary {
-    /// Compresses the text of a value. The first one becomes the dictionary.
+    /// Compresses the JSON of a value, or of several. The first JSON becomes the dictionary.
     pub fn compress(&self, text: &[u8]) -> Compressed {
         let first = || text.iter().copied().take(MAX_DICTIONARY).collect();
         let dictionary = Arc::clone(self.0.get_or_init(first));
@@ -33,10 +34,20 @@ pub struct Compressed {
 }
 
 impl Compressed {
-    /// The value. `None` if it is none of the type `T`.
+    /// The first value. `None` if it is none of the type `T`.
     pub fn read<T: DeserializeOwned>(&self) -> Option<T> {
-        let text = block::decompress_size_prepended_with_dict(&self.bytes, &self.dictionary).ok()?;
-        serde_json::from_slice(&text).ok()
+        T::deserialize(&mut Deserializer::from_slice(&self.text()?)).ok()
+    }
+
+    /// The first value and the second.
+    pub fn read_both<T: DeserializeOwned, U: DeserializeOwned>(&self) -> Option<(T, U)> {
+        let text = self.text()?;
+        let mut values = Deserializer::from_slice(&text);
+        Some((T::deserialize(&mut values).ok()?, U::deserialize(&mut values).ok()?))
+    }
+
+    fn text(&self) -> Option<Vec<u8>> {
+        block::decompress_size_prepended_with_dict(&self.bytes, &self.dictionary).ok()
     }
 }
 

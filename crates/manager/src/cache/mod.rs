@@ -211,7 +211,11 @@ impl<T> Cache<T> {
     /// watch event is. Older events that arrive later do not undo it. If there are any, the event of the write shows the
     /// change from before them: the answer may hold what others changed too.
     pub fn written<K: Resource>(&self, answer: &K, value: T) {
-        let revision = Revision::new(answer);
+        self.written_at(Revision::new(answer), value);
+    }
+
+    /// As [`written`](Self::written), for an answer in this state.
+    pub(crate) fn written_at(&self, revision: Revision, value: T) {
         let mut objects = self.write();
         let newest = objects.known.get(&revision.key).map_or(0, |known| known.version);
         // A watch has delivered every version up to the one that it reached, or a newer one.

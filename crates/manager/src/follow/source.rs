@@ -88,9 +88,8 @@ where
     }
 
     fn store(&self, object: RawObject<'_>, list: Option<Instant>) -> serde_json::Result<()> {
-        // A new list contains mostly known objects.
-        let known = list.and_then(|_| self.cache.in_state(&object.revision));
-        let value = match known {
+        // A new list contains mostly known objects, and the answers to own writes are known before their events.
+        let value = match self.cache.in_state(&object.revision) {
             Some(known) => Some(known),
             None => (self.project)(object.text)?.map(Arc::new),
         };

@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 pub use memory::{ContainerMemory, container_memory, memory};
 pub use pods::{PodFailure, pod_failure};
-pub(crate) use rollout::{Rollout, rollout};
+pub(crate) use rollout::{Rollout, Workload, rollout};
 
 /// True if an object is as its spec asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]

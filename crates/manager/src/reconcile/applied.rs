@@ -9,7 +9,7 @@ use crate::{
     health::{Health, Ready},
 };
 
-/// A child that was applied. It dereferences to the object as the API server has it.
+/// A child that was applied. It dereferences to the object as the API server has it, without `managedFields`.
 #[derive(Clone, Debug)]
 pub struct Applied<C> {
     object: C,
@@ -64,7 +64,9 @@ impl<C: Object> Applied<C> {
     }
 
     /// The typed object and the result of a report.
-    pub(super) fn new(report: Report) -> Result<Self, Error> {
+    pub(super) fn new(mut report: Report) -> Result<Self, Error> {
+        let metadata = report.object.get_mut("metadata").and_then(Value::as_object_mut);
+        metadata.map(|metadata| metadata.remove("managedFields"));
         Ok(Self {
             object: from_api_server(&report.object)?,
             change: report.change,

@@ -1,17 +1,13 @@
 //! The objects of a controller, as its cache keeps them.
-use std::{
-    hash::{DefaultHasher, Hash as _, Hasher as _},
-    marker::PhantomData,
-    sync::Arc,
-};
+use std::{marker::PhantomData, sync::Arc};
 
 use kube::api::ObjectMeta;
-use serde::Serialize;
 use serde_json::Value;
 
 use super::Object;
 use crate::{
     ObjectKey,
+    apply::hash,
     cache::{Change, digest},
     cause::Seen,
     compressed::{Compressed, Dictionary},
@@ -109,7 +105,7 @@ impl<K: Object> Projection<K> {
             uid: digest(meta.uid.as_deref()),
             version: digest(meta.resource_version.as_deref()),
             seen: Seen::of(meta),
-            content: json_digest(&significant(meta)),
+            content: hash(&significant(meta)),
             status_fields: self.status_fields(meta),
             references: names.into_iter().map(|name| ObjectKey::new(namespace, name)).collect(),
             samples: self.samplers.iter().map(|sample| sample(object)).collect(),
@@ -122,14 +118,8 @@ impl<K: Object> Projection<K> {
         let own = entries.find(|entry| {
             entry.manager.as_deref() == Some(self.manager.as_str()) && entry.subresource.as_deref() == Some("status")
         });
-        json_digest(&own.and_then(|entry| entry.fields_v1.as_ref()))
+        hash(&own.and_then(|entry| entry.fields_v1.as_ref()))
     }
-}
-
-fn json_digest(value: &impl Serialize) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    serde_json::to_vec(value).unwrap_or_default().hash(&mut hasher);
-    hasher.finish()
 }
 
 #[cfg(test)]

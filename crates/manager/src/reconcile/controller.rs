@@ -153,7 +153,10 @@ impl<R: Reconciler> Controller<R> {
             let store = Arc::new(Store::new::<C>(&starting.manager));
             let label = format!("{MANAGED_BY}={}", crate::names::label(&starting.manager));
             let projecting = Arc::clone(&store);
-            let project = move |text: &[u8]| Ok(Some(projecting.project::<R::Object>(serde_json::from_slice(text)?)));
+            let project = move |text: &[u8]| {
+                let mut object = serde_json::from_slice(text)?;
+                Ok(Some(projecting.project::<R::Object>(&mut object)))
+            };
             let (queue, forget) = (Arc::clone(&starting.queue), Arc::clone(&starting.forget));
             let changed = Arc::clone(&store);
             manager.watch_text::<C, _, _, _>(

@@ -115,10 +115,10 @@ impl<K: Object> Shared<K> {
 
     /// The API server gave this answer to a write.
     pub(super) fn wrote(&self, answer: &Value) -> Option<Arc<K>> {
-        let text = answer.to_string();
-        let object: K = serde_json::from_str(&text).ok()?;
+        let text = serde_json::to_vec(answer).ok()?;
+        let object: K = serde_json::from_slice(&text).ok()?;
         self.written.note(object.meta().resource_version.as_deref());
-        let cached = self.projection.project(&object, text.as_bytes());
+        let cached = self.projection.project(&object, &text);
         self.objects.written(&object, cached);
         Some(Arc::new(object))
     }

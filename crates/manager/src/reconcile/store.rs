@@ -3,28 +3,24 @@ use std::{
     any::TypeId,
     borrow::Cow,
     collections::HashMap,
-    marker::PhantomData,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::{
-    Api, Client, Resource,
-    api::{ApiResource, ObjectMeta},
-    core::PartialObjectMeta,
-};
-use serde::de::DeserializeOwned;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client, Resource, api::ApiResource};
+use serde::{Deserialize as _, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{Error, Object, written::OwnWrites};
 use crate::{
     ObjectKey,
-    apply::hash,
-    cache::{Cache, Change, Index, digest},
+    apply::{hash, set},
+    cache::{Cache, Change, Index, Revision, digest},
     compressed::{Compressed, Dictionary},
+    health::{Rollout, Workload, rollout},
     manager::{Scope as _, add_owner},
     queue::WorkQueue,
 };
@@ -67,16 +63,28 @@ pub struct Child {
     /// A digest of its resource version.
     version: u64,
     pub deleting: bool,
+    /// The rollout of its pods. A child without pods has none.
+    pub rollout: Rollout,
     /// The wish that this version of the child fulfills. Zero if it was not compared.
     settled: AtomicU64,
-    /// Absent for an object that is too large, or that no object of the controller owns.
+    /// The object, and the owners of its fields as a second value: most readers need no owners. Absent for an object that is too
+    /// large, or that no object of the controller owns.
     content: Option<Compressed>,
 }
 
 impl Child {
-    /// Its content, if that is cached. `None` also if the type cannot hold it.
+    /// Its content without `managedFields`, if it is cached. `None` also if the type cannot hold it.
     pub fn read<C: DeserializeOwned>(&self) -> Option<C> {
         self.content.as_ref()?.read()
+    }
+
+    /// Its content with `managedFields`, if it is cached.
+    pub fn json(&self) -> Option<Value> {
+        let (mut object, owners): (Value, Value) = self.content.as_ref()?.read_both()?;
+        if !owners.is_null() {
+            set(&mut object, &["metadata", "managedFields"], owners);
+        }
+        Some(object)
     }
 }
 
@@ -142,24 +150,31 @@ impl Store {
         }
     }
 
-    /// The cached form of a child of objects of kind `K`.
-    pub fn project<K: Object>(&self, mut object: Value) -> Child {
-        let owner = owner::<K>(&object);
-        self.name_kind(&mut object);
-        self.slim(&mut object);
+    /// The cached form of a child of objects of kind `K`. Takes `managedFields` out of `object`.
+    pub fn project<K: Object>(&self, object: &mut Value) -> Child {
+        let owner = owner::<K>(object);
+        self.name_kind(object);
+        let owners = self.take_owners(object);
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
         let uid = text("/metadata/uid").unwrap_or_default().into();
         let version = digest(text("/metadata/resourceVersion"));
         let deleting = object.pointer("/metadata/deletionTimestamp").is_some();
-        let text = owner.is_some().then(|| object.to_string());
+        let workload = owner.as_ref().and_then(|_| Workload::deserialize(&*object).ok());
+        let text = owner.is_some().then(|| {
+            let mut text = serde_json::to_vec(object).unwrap_or_default();
+            // Writing a value into memory does not fail.
+            let _ = serde_json::to_writer(&mut text, &owners);
+            text
+        });
         let content = text
             .filter(|text| text.len() <= MAX_CHILD)
-            .map(|text| self.dictionary.compress(text.as_bytes()));
+            .map(|text| self.dictionary.compress(&text));
         Child {
             owner,
             uid,
             version,
             deleting,
+            rollout: workload.map_or(Rollout::Done, |workload| rollout(&workload)),
             settled: AtomicU64::new(0),
             content,
         }
@@ -176,16 +191,18 @@ impl Store {
         }
     }
 
-    /// Owners of status fields say nothing about what is applied.
-    fn slim(&self, object: &mut Value) {
-        let entries = object
-            .pointer_mut("/metadata/managedFields")
-            .and_then(Value::as_array_mut);
-        if let Some(entries) = entries {
+    /// Takes the owners of fields out of `object`, without those of status fields: they say nothing about what is applied.
+    fn take_owners(&self, object: &mut Value) -> Value {
+        let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+        let mut owners = metadata
+            .and_then(|metadata| metadata.remove("managedFields"))
+            .unwrap_or_default();
+        if let Some(entries) = owners.as_array_mut() {
             let is_own = |entry: &Value| entry.get("manager").and_then(Value::as_str) == Some(self.manager.as_str());
             let of_status = |entry: &Value| entry.get("subresource").and_then(Value::as_str) == Some("status");
             entries.retain(|entry| is_own(entry) || !of_status(entry));
         }
+        owners
     }
 
     /// The content of the child as it was seen last, if it is cached. `None` also if the type cannot hold it.
@@ -213,21 +230,18 @@ impl Store {
         self.by_owner.keys(&digest(Some(uid)))
     }
 
-    /// The API server answered `object` to a write.
-    pub fn wrote<K: Object>(&self, object: &Value) {
-        let Some(metadata) = object.get("metadata").cloned() else {
+    /// The API server answered `object` to a write. Takes `managedFields` out of it.
+    pub fn wrote<K: Object>(&self, object: &mut Value) {
+        let child = self.project::<K>(object);
+        let text = |name: &str| object.get("metadata")?.get(name)?.as_str();
+        let (Some(name), version) = (text("name"), text("resourceVersion")) else {
             return;
         };
-        let Ok(metadata) = serde_json::from_value::<ObjectMeta>(metadata) else {
-            return;
-        };
-        self.written.note(metadata.resource_version.as_deref());
-        let answer = PartialObjectMeta::<ConfigMap> {
-            types: None,
-            metadata,
-            _phantom: PhantomData,
-        };
-        self.cache.written(&answer, self.project::<K>(object.clone()));
+        self.written.note(version);
+        let key = ObjectKey::new(text("namespace").unwrap_or_default(), name);
+        let uid = text("uid").map(str::to_owned);
+        let revision = Revision::from_parts(key, uid, version.unwrap_or_default());
+        self.cache.written_at(revision, child);
     }
 
     /// Reconciles the owners of a changed child, unless this process has changed it.
@@ -368,7 +382,7 @@ mod tests {
         let owned_by = |kind: &str, owner: &str, size: usize| {
             let owner = json!({ "apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": "1", "controller": true });
             store.project::<Deployment>(
-                json!({ "metadata": { "name": "a", "namespace": "b", "uid": "2", "resourceVersion": "3",
+                &mut json!({ "metadata": { "name": "a", "namespace": "b", "uid": "2", "resourceVersion": "3",
                 "ownerReferences": [owner], "annotations": { "note": "x".repeat(size) } } }),
             )
         };
@@ -394,11 +408,11 @@ mod tests {
         };
         store.settle(&key, wish, &at("3"));
         assert!(store.settled(&key, wish).is_none(), "not cached");
-        store.wrote::<Deployment>(&at("3"));
+        store.wrote::<Deployment>(&mut at("3"));
         assert!(store.settled(&key, wish).is_none());
         store.settle(&key, wish, &at("3"));
         assert!(store.settled(&key, wish).is_some() && store.settled(&key, 8).is_none());
-        store.wrote::<Deployment>(&at("4"));
+        store.wrote::<Deployment>(&mut at("4"));
         store.settle(&key, wish, &at("3"));
         assert!(store.settled(&key, wish).is_none(), "another version was compared");
     }

@@ -19,7 +19,7 @@ use crate::{
     ObjectKey,
     apply::{Compared, Origin, Report, set},
     events::Severity,
-    health::{Rollout, rollout},
+    health::Rollout,
     manager::Scope as _,
     names,
     rollout::{Slot, Slots},
@@ -123,7 +123,7 @@ impl<K: Object> Context<K> {
     pub(super) fn keep_turn(&self, shared: &Shared<K>, slots: &Slots, child: &Child) {
         self.state().asked_for_turn = true;
         let owner = ObjectKey::of(self.object.as_ref());
-        match rollout_of(child) {
+        match child.rollout {
             Rollout::Starting | Rollout::Underway => slots.hold(&owner),
             // A slot stays with its object, and lost pods need none.
             Rollout::Missing => shared.wake(slots.leave_queue(&owner)),
@@ -169,7 +169,7 @@ impl<K: Object> Context<K> {
             };
             let store = self.prepare(shared, &kind, &key)?;
             let child = store.cache.get(&key);
-            let live = child.as_ref().and_then(|child| child.read());
+            let live = child.as_ref().and_then(|child| child.json());
             let wish = wish.keeping(immutable);
             adopt::check(shared, self.object.as_ref(), child.as_deref()).await?;
             let report = shared
@@ -214,7 +214,7 @@ impl<K: Object> Context<K> {
             self.state().asked_for_turn = true;
             let store = self.prepare(shared, &child.kind, &child.key)?;
             let found = store.cache.get(&child.key);
-            let live = found.as_deref().and_then(|found| Some((found, found.read::<Value>()?)));
+            let live = found.as_deref().and_then(|found| Some((found, found.json()?)));
             let recorded = live.as_ref().and_then(|(_, live)| {
                 let annotations = live.pointer("/metadata/annotations")?;
                 annotations.get(ASKED)?.as_str()
@@ -241,7 +241,7 @@ impl<K: Object> Context<K> {
                     _ => self.write(child, &[]).await,
                 };
             };
-            let rollout = rollout_of(found);
+            let rollout = found.rollout;
             // A template that another client has changed would replace one pod after the other.
             let is_spreading = origin == Origin::Others && rollout == Rollout::Underway;
             // Nothing is lost where nothing runs.
@@ -285,16 +285,20 @@ impl<K: Object> Context<K> {
             let store = self.prepare(shared, &kind, &key)?;
             let report = shared
                 .applier
-                .create_once(&store.resource, value, store.read(&key))
+                .create_once(
+                    &store.resource,
+                    value,
+                    store.cache.get(&key).and_then(|child| child.json()),
+                )
                 .await?;
             Ok(self.wrote(store, &key, report))
         })
     }
 
     /// Notes what was written, and publishes events about it.
-    fn wrote(&self, store: &Store, key: &ObjectKey, report: Report) -> Report {
+    fn wrote(&self, store: &Store, key: &ObjectKey, mut report: Report) -> Report {
         if report.writes > 0 || store.cache.get(key).is_none() {
-            store.wrote::<K>(&report.object);
+            store.wrote::<K>(&mut report.object);
         }
         self.state().writes += report.writes;
         let child = format!("{} {}", store.resource.kind, key.name);
@@ -331,9 +335,4 @@ impl<K: Object> Context<K> {
             self.event(Severity::Normal, reason, format!("{child}: {}", fields.join("; ")));
         }
     }
-}
-
-/// The rollout of a child's pods. A child without pods has none.
-fn rollout_of(child: &Child) -> Rollout {
-    child.read().map_or(Rollout::Done, |workload| rollout(&workload))
 }
