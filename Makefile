@@ -97,7 +97,7 @@ quick-build:
 
 .PHONY: run
 run: install ## Run the operator on this machine against the current cluster (a second one waits)
-	RELATED_IMAGE_MEMCACHED=$(OPERAND_IMG) cargo run --locked --bin memcached-operator -- --leader-elect --log-format=text
+	RELATED_IMAGE_MEMCACHED=$(OPERAND_IMG) cargo run --locked --bin memcached-operator -- --leader-elect --health-probe-bind-address=0 --log-format=text
 
 .PHONY: tools
 tools: ## Build the pinned Go programs that tests run (once; kept in ~/.cache/olmkit)

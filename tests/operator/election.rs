@@ -10,7 +10,7 @@ use kube_testbed::faults::ProxiedRequest;
 use memcached_operator::api::v1alpha1::Memcached;
 use serde_json::json;
 
-use crate::lab::{Lab, eventually};
+use crate::lab::{Lab, Operator, eventually};
 
 const LEASE: &str = "memcached-operator.cache.example.com";
 const ELECT: &[&str] = &["--leader-elect"];
@@ -57,6 +57,29 @@ async fn a_standby_is_ready_and_takes_over_when_the_leader_ends() {
     let line = format!("leader_election_master_status{{name=\"{LEASE}\"}} 1");
     assert!(metrics.contains(&line), "{metrics}");
     assert!(metrics.contains("controller_runtime_reconcile_total{controller=\"memcached\",result=\"success\"}"));
+}
+
+/// Two developers call `make run` for one cluster, or one does so twice.
+#[tokio::test]
+async fn a_second_make_run_waits() {
+    let makefile = include_str!("../../Makefile");
+    let (_, flags) = makefile.split_once("--bin memcached-operator -- ").unwrap();
+    let flags: Vec<&str> = flags.lines().next().unwrap().split_whitespace().collect();
+    let lab = Lab::new("make-run").await;
+    let variables = [("WATCH_NAMESPACE", "make-run"), ("MEMCACHED_IMAGE", "memcached:1")];
+    let leads = |operator: &Operator| operator.log().contains("leading lease=").then_some(());
+    let first = lab.run_by_user(&flags, &variables);
+    eventually("a leader", async || leads(&first)).await;
+    let second = lab.run_by_user(&flags, &variables);
+    let synced = || second.log().contains("all caches synced").then_some(());
+    eventually("the second operator's caches", async || synced()).await;
+    lab.memcached("sample", json!({ "size": 1 })).await;
+    lab.running("sample").await;
+    let log = second.log();
+    assert!(!log.contains("leading lease=") && !log.contains("reconciled"), "{log}");
+    let (status, log) = first.terminate().await;
+    assert!(status.success(), "{log}");
+    eventually("the next leader", async || leads(&second)).await;
 }
 
 #[tokio::test]

@@ -455,6 +455,16 @@ impl Lab {
         self.plane.requests_of(&user).unwrap()
     }
 
+    /// An operator with these arguments and variables and no others, with the kubeconfig of a user. It may not be ready yet.
+    pub fn run_by_user(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Operator {
+        Operator::spawn(|command| {
+            command
+                .args(arguments)
+                .envs(variables.iter().copied())
+                .env("KUBECONFIG", self.plane.kubeconfig());
+        })
+    }
+
     /// An operator with these arguments and variables and no others, as the ServiceAccount `account`.
     pub async fn run_as(&self, account: &str, arguments: &[String], variables: &[(String, String)]) -> Operator {
         let kubeconfig = self.kubeconfig(account).await;
