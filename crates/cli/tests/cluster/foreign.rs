@@ -1,11 +1,12 @@
 //! Objects with other owners are kept: definitions that existed before a package, custom resources of other users, and
 //! objects whose name a command would use.
 
+use kube::api::ListParams;
 use kube_testbed::Options;
 use serde_json::{Value, json};
 
 use crate::bundle::Bundle;
-use crate::harness::{Answer, Cluster};
+use crate::harness::{Answer, Cluster, eventually};
 use crate::late_pass;
 
 const CRD: &str = "CustomResourceDefinition";
@@ -229,6 +230,12 @@ async fn catalog_pod_of_others(cluster: &Cluster) {
     cluster.apply("configmaps", map).await;
     cluster.apply("services", service).await;
     cluster.apply("deployments", deployment).await;
+    // Their pod must not count as left behind.
+    let pods = cluster.api("v1", "Pod", "pods", Some("pods"));
+    eventually("their pod", async || {
+        !pods.list(&ListParams::default()).await.unwrap().items.is_empty()
+    })
+    .await;
     let directory = Bundle::new("a.b", "1.0.0").write(cluster.folder.path());
     let before = cluster.inventory().await;
     for more in [
