@@ -344,8 +344,7 @@ impl<'a> Attempt<'a> {
         let is_own = |owner: &&Owner| own == Some(*owner);
         let last = || {
             let others = self.owners(live).iter();
-            let others = others.filter(|owner| !is_own(owner) && owner.fields.contains(&found.path));
-            others.max_by(|left, right| left.time.cmp(&right.time))
+            Owner::latest(others.filter(|owner| !is_own(owner) && owner.fields.contains(&found.path)))
         };
         let owns = own.is_some_and(|own| own.fields.contains(&found.path));
         if self.memory.desired_hash == Some(self.desired.hash) && self.memory.is_about(live) {
@@ -356,9 +355,7 @@ impl<'a> Attempt<'a> {
                     .owners(live)
                     .iter()
                     .filter(|owner| !is_own(owner) && owner.time.as_str() >= since);
-                writers
-                    .filter(|owner| owner.subresource != "status")
-                    .max_by_key(|owner| owner.time.clone())
+                Owner::latest(writers.filter(|owner| owner.subresource != "status"))
             };
             return Some(match last().or_else(unnamed) {
                 Some(owner) => owner.name(),

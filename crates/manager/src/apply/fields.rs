@@ -302,6 +302,11 @@ impl Owner {
         }
     }
 
+    /// The owner that changed a field last.
+    pub fn latest<'o>(owners: impl Iterator<Item = &'o Self>) -> Option<&'o Self> {
+        owners.max_by(|left, right| left.time.cmp(&right.time))
+    }
+
     /// A digest of the fields.
     pub fn digest(&self) -> u64 {
         let mut hasher = DefaultHasher::new();

@@ -96,15 +96,12 @@ impl Applier {
         let place = place(resource);
         let memory = self.memories.get(&place, &key);
         let digest = |object: &Value| Some(hash(&object.get("status")));
-        let is_known = memory.is_about(object) && memory.left != digest(object);
-        let changed = is_known.then(|| memory.desired()).flatten().and_then(|last| {
+        let has_changed = memory.is_about(object) && memory.left != digest(object);
+        let changed = has_changed.then(|| memory.desired()).flatten().and_then(|last| {
             let found = differences(&schema, &last, &live, None).into_iter().next()?;
             let owners = Owner::all(object);
             let is_other = |owner: &&Owner| Some(*owner) != own.as_ref() && owner.fields.contains(&found.path);
-            let other = owners
-                .iter()
-                .filter(is_other)
-                .max_by(|left, right| left.time.cmp(&right.time));
+            let other = Owner::latest(owners.iter().filter(is_other));
             let manager = other.map_or_else(|| format!("{} (another process)", self.manager), Owner::name);
             Some((found.path.to_string(), manager))
         });
