@@ -41,15 +41,16 @@ built = $(if $(filter file,$(origin OLMKIT)),build)
 # What catalog and helper images run; olmkit puts it there by itself.
 HELPER ?= $(dir $(OLMKIT))olmkit-helper
 OPERATOR ?= $(BINARIES)/memcached-operator
-# One call for all programs: what they share is compiled once, with one set of features. TESTS=1 builds the tests along, which
-# add features to some dependencies; who runs them anyway (CI) compiles nothing twice that way.
+# One call compiles all programs, so they share dependencies with one set of features. TESTS=1 builds the tests too, which add
+# features to some dependencies, and reports lints in the same compilation. CI needs all three and compiles nothing twice.
 PROGRAMS ?= -p memcached-operator -p olmkit-cli
 TESTS ?=
-quick = $(if $(TESTS),--workspace --all-targets --features manifests,$(PROGRAMS) --features memcached-operator/manifests)
+cargo-build = $(if $(TESTS),RUSTC_WORKSPACE_WRAPPER=clippy-driver )cargo build --locked
+quick = $(cargo-build) $(if $(TESTS),--workspace --all-targets --features manifests,$(PROGRAMS) --features memcached-operator/manifests)
 # The programs that run the checks, and the flows on a node. The example makes cargo select the features of tests, or shared dependencies
 # would be compiled once more.
-xtask = cargo build --quiet --locked --workspace --features manifests --bin xtask --example custom_test && $(BUILT)/debug/xtask
-node = cargo build --quiet --locked --workspace --features manifests --bin node --example custom_test && $(BUILT)/debug/node
+xtask = $(cargo-build) --quiet --workspace --features manifests --bin xtask --example custom_test && $(BUILT)/debug/xtask
+node = $(cargo-build) --quiet --workspace --features manifests --bin node --example custom_test && $(BUILT)/debug/node
 # The paths of this machine are not in what ships, so two builds of one commit are equal.
 ship = RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(HOME)=~ --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=~/.cargo" \
 	cargo build --locked --profile dist --target $(TARGET)
@@ -91,9 +92,9 @@ lint: ## Check format and lints
 
 .PHONY: build quick-build
 build: ## Build the operator and olmkit (PROFILE=dist: as they ship)
-	$(if $(filter dist,$(PROFILE)),$(ship) $(PROGRAMS),cargo build --locked $(quick))
+	$(if $(filter dist,$(PROFILE)),$(ship) $(PROGRAMS),$(quick))
 quick-build:
-	@cargo build --locked $(quick)
+	@$(quick)
 
 .PHONY: run
 run: install ## Run the operator on this machine against the current cluster (a second one waits)
@@ -129,6 +130,7 @@ drills: ## Failures on a real node: olmkit reports each cause, and its remedy re
 	cargo test --locked -p olmkit-cli --test cluster killed:: -- --ignored
 
 .PHONY: ci
+ci: TESTS = 1
 ci: ## Everything that CI runs, side by side: verify, test, e2e
 	$(xtask) ci
 

@@ -63,6 +63,24 @@ fn executable(message: &Value) -> Option<Executable> {
     })
 }
 
+/// The warnings in the output of a build with `--message-format json`, as cargo shows them to people.
+pub fn warnings(output: &str) -> Vec<String> {
+    let messages = output.lines().filter(|line| line.starts_with('{'));
+    let values = messages.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut found: Vec<String> = values.filter_map(|message| warning(&message)).collect();
+    // A library is compiled with and without its tests, and warns twice.
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn warning(message: &Value) -> Option<String> {
+    // The summary of a crate has no code and names no line.
+    let is_one = message.get("reason")? == "compiler-message" && message.pointer("/message/spans/0").is_some();
+    let rendered = message.pointer("/message/rendered").and_then(Value::as_str);
+    rendered.filter(|_| is_one).map(str::to_owned)
+}
+
 /// The name in a package id: `path+file:///directory/name#0.1.0` or `path+file:///directory#name@0.1.0`.
 fn package(id: &str) -> Option<&str> {
     let (path, fragment) = id.rsplit_once('#')?;
@@ -75,6 +93,16 @@ fn package(id: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_warning_of_two_builds_of_one_crate_counts_once() {
+        let warning = r#"{"reason":"compiler-message","message":{"level":"warning","rendered":"warning: used `unwrap()`\n","spans":[{"file_name":"a.rs"}]}}"#;
+        let summary = r#"{"reason":"compiler-message","message":{"level":"warning","rendered":"warning: 1 warning emitted\n","spans":[]}}"#;
+        let end = r#"{"reason":"build-finished","success":true}"#;
+        let output = [warning, summary, warning, end].join("\n");
+        assert_eq!(warnings(&output), ["warning: used `unwrap()`\n"]);
+        assert!(warnings(end).is_empty());
+    }
 
     #[test]
     fn test_executables_are_found_among_other_messages() {

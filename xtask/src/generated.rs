@@ -18,6 +18,16 @@ const GO: &[(&str, &str, &str)] = &[
     ("go-types", "", "crates/go/src/structs/structs.txt"),
 ];
 
+/// The settings with which `dev/tools/build.sh` builds. With others, Go would compile the standard library and shared modules
+/// once more.
+const GO_SETTINGS: &[(&str, &str)] = &[
+    ("CGO_ENABLED", "0"),
+    (
+        "GOFLAGS",
+        "-buildvcs=false -trimpath -mod=readonly -gcflags=all=-dwarf=false",
+    ),
+];
+
 /// Compares the files that Go programs print with the committed ones, or writes them.
 ///
 /// # Errors
@@ -28,6 +38,7 @@ pub fn go_files(root: &Path, write: bool) -> anyhow::Result<()> {
         let mut go = Command::new("go");
         go.args(["run", "."])
             .args(Some(argument).filter(|argument| !argument.is_empty()));
+        go.envs(GO_SETTINGS.iter().copied());
         let printed = output(go.current_dir(root.join("dev").join(program)))?;
         if write {
             std::fs::write(root.join(file), printed).context(*file)?;

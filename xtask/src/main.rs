@@ -25,6 +25,7 @@ use anyhow::{Context as _, ensure};
 use clap::{Parser, Subcommand};
 
 use crate::job::{Job, Stage};
+use crate::plan::Compiler;
 use crate::report::Counts;
 use crate::run::Outcome;
 use crate::schedule::Machine;
@@ -101,6 +102,13 @@ enum Task {
     Release(release::Step),
     /// Print the code lines of the operators in this repository and of a scaffolded one, and fail above a goal or limit
     Lines,
+    /// Print the warnings of a build, and fail if there are any
+    #[command(hide = true)]
+    Warnings {
+        /// Flags of `cargo build`
+        #[arg(last = true, required = true)]
+        flags: Vec<String>,
+    },
     /// Run a command and wait for the processes that it leaves behind
     #[command(hide = true)]
     Hold {
@@ -166,14 +174,22 @@ impl Checks {
     fn run(&self, task: Task) -> anyhow::Result<bool> {
         let root = self.root.as_path();
         let olmkit = self.program("olmkit")?;
-        let build = plan::build(root);
+        // On a contributor's machine, cargo has compiled crates without lints. CI begins with none.
+        let compiler = match task {
+            Task::Ci { .. } => Compiler::Clippy,
+            _ => Compiler::Rustc,
+        };
+        let build = plan::build(root, compiler);
         let programs = plan::programs(root);
-        let verify = plan::verify(root, &std::env::current_exe().context("cannot find this program")?);
+        let xtask = std::env::current_exe().context("cannot find this program")?;
+        let verify = plan::verify(root, &xtask, compiler);
+        let documentation = plan::documentation(root, compiler);
         match task {
             Task::Hold { .. } | Task::Release(_) => anyhow::bail!("not a check"),
             Task::Dependencies { advisories } => dependencies::check(root, advisories.as_deref()).map(|()| true),
             Task::Workflows => self.workflows().map(|()| true),
             Task::GoFiles { write } => generated::go_files(root, write).map(|()| true),
+            Task::Warnings { flags } => self.warnings(&flags),
             Task::Rendered => generated::rendered(root, &self.target).map(|()| true),
             Task::Site { directory } => self.site(directory).map(|()| true),
             Task::Prose { pages: true, at, .. } => ratios::print(root, at.as_deref()).map(|()| true),
@@ -190,7 +206,7 @@ impl Checks {
                 let selected = |job: &Job| names.is_empty() || names.iter().any(|name| job.name.contains(name));
                 let (all, control_plane) = (names.is_empty(), programs.into_iter().take(1).collect::<Vec<_>>());
                 let mut jobs = build;
-                jobs.extend(Some(plan::documentation(root)).filter(selected));
+                jobs.extend(Some(documentation).filter(selected));
                 if all {
                     jobs.extend(control_plane.clone());
                 }
@@ -206,7 +222,7 @@ impl Checks {
                 self.execute(jobs, &tests)
             }
             Task::Ci { without_node } => {
-                let mut jobs = [programs, build, verify, vec![plan::documentation(root)]].concat();
+                let mut jobs = [programs, build, verify, vec![documentation]].concat();
                 if without_node {
                     println!("skipped: the flows on a node (--without-node)");
                 } else {
@@ -236,6 +252,18 @@ impl Checks {
                 self.execute(jobs, &tests)
             }
         }
+    }
+
+    /// Prints the warnings of a build with these flags. False if there are any.
+    fn warnings(&self, flags: &[String]) -> anyhow::Result<bool> {
+        let mut cargo = Command::new("cargo");
+        cargo.args(["build", "--quiet", "--message-format", "json"]).args(flags);
+        let warnings = cargo::warnings(&command::output(cargo.current_dir(&self.root))?);
+        for warning in &warnings {
+            println!("{warning}");
+        }
+        println!("{} warnings", warnings.len());
+        Ok(warnings.is_empty())
     }
 
     /// Checks `.github/workflows` with actionlint. The first run builds it from its pinned module (9 seconds).

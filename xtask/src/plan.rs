@@ -28,6 +28,25 @@ const RENDERED_JOB: &str = "rendered files";
 /// Name of the job that compiles all tests. Its output names the executables.
 pub const TESTS_JOB: &str = "tests";
 
+/// The compiler of this repository's crates. Both compile dependencies with rustc.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compiler {
+    /// rustc. A build finds what `cargo build` and `cargo test` have compiled, and lints check all crates once more.
+    Rustc,
+    /// Clippy's driver, which is rustc with lints. One compilation makes programs, tests and warnings.
+    Clippy,
+}
+
+impl Compiler {
+    /// The same job, with this compiler.
+    fn of(self, job: Job) -> Job {
+        match self {
+            Compiler::Rustc => job,
+            Compiler::Clippy => job.set("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"),
+        }
+    }
+}
+
 /// A test executable that takes long or needs the Go programs.
 struct Profile {
     /// Name of its job.
@@ -83,8 +102,11 @@ pub fn programs(root: &Path) -> Vec<Job> {
 }
 
 /// The builds: first the programs for the tests on a node, because these take longest, then all tests.
-pub fn build(root: &Path) -> Vec<Job> {
-    let job = |name, command: &str, seconds| Job::new(name, Stage::Build, command, root, Cost::new(1.5, 6000, seconds));
+pub fn build(root: &Path, compiler: Compiler) -> Vec<Job> {
+    let job = |name, command: &str, seconds| {
+        let cost = Cost::new(1.5, 6000, seconds);
+        compiler.of(Job::new(name, Stage::Build, command, root, cost))
+    };
     vec![
         job(PROGRAMS_JOB, &format!("cargo build {FLAGS} {PROGRAMS}"), 2000).with_precedence(),
         job(
@@ -97,12 +119,18 @@ pub fn build(root: &Path) -> Vec<Job> {
 }
 
 /// The checks of format, lints, dependencies, documentation and generated files. Those that run a program wait for the build.
-pub fn verify(root: &Path, xtask: &Path) -> Vec<Job> {
+pub fn verify(root: &Path, xtask: &Path, compiler: Compiler) -> Vec<Job> {
     let job = |name, command: &str, seconds, cores| {
         Job::new(name, Stage::Verify, command, root, Cost::new(cores, 1000, seconds))
     };
     let task = |arguments: &str| format!("{} {arguments}", xtask.display());
     let clippy = format!("cargo clippy {FLAGS} --all-targets -- -D warnings");
+    let mut lints = match compiler {
+        Compiler::Rustc => job("lints", &clippy, 120, 2.0),
+        // Compiles nothing: cargo prints the warnings of the build again.
+        Compiler::Clippy => job("lints", &task(&format!("warnings -- {FLAGS} --all-targets")), 5, 1.0),
+    };
+    lints.alone = clippy;
     // On a new machine the job compiles cargo-deny, which must not be the last thing that happens.
     let deny = if crate::dependencies::is_built() { 5 } else { 300 };
     vec![
@@ -111,7 +139,7 @@ pub fn verify(root: &Path, xtask: &Path) -> Vec<Job> {
         job("dependencies", &task("dependencies"), deny, 1.0),
         job("Go vectors", &task("go-files"), 20, 1.5).after(&[GO_JOB]),
         job("workflows", &task("workflows"), 5, 1.0).after(&[NODE_JOB]),
-        job("lints", &clippy, 120, 2.0).after(&[TESTS_JOB]),
+        compiler.of(lints).after(&[TESTS_JOB]),
         job("sizes", &task("lines"), 5, 1.0).after(&[PROGRAMS_JOB]),
         job("site", &task("site"), 90, 1.5).after(&[TESTS_JOB]),
         job(RENDERED_JOB, &task("rendered"), 10, 1.0)
@@ -121,16 +149,11 @@ pub fn verify(root: &Path, xtask: &Path) -> Vec<Job> {
 }
 
 /// The examples in documentation comments.
-pub fn documentation(root: &Path) -> Job {
+pub fn documentation(root: &Path, compiler: Compiler) -> Job {
     let command = format!("cargo test {FLAGS} --doc");
-    Job::new(
-        "documentation tests",
-        Stage::Test,
-        &command,
-        root,
-        Cost::new(2.0, 3000, 120),
-    )
-    .after(&[TESTS_JOB])
+    let cost = Cost::new(2.0, 3000, 120);
+    let job = Job::new("documentation tests", Stage::Test, &command, root, cost);
+    compiler.of(job).after(&[TESTS_JOB])
 }
 
 /// The flows on a real node, run by the program of `dev/node` with the other two programs. They take longest, and they wait
@@ -143,7 +166,7 @@ pub fn node(root: &Path, node: &Path, olmkit: &Path, operator: &Path) -> Job {
         .with_precedence()
         .set("OLMKIT", olmkit.display().to_string())
         .set("OPERATOR", operator.display().to_string())
-        // `make build`, which the demo calls, then uses the flags of the build above.
+        // `make build`, which the demo calls, then uses flags and compiler of the build above.
         .set("TESTS", "1");
     "make e2e".clone_into(&mut job.alone);
     job
