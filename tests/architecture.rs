@@ -695,26 +695,70 @@ fn one_module_follows_the_upgrade_edges_of_catalogs() {
     );
 }
 
-/// `docs/contributing/evidence/security.md` names a test for each promise: `file.rs`: `test`, `test`; `file.rs`: `test`.
-#[test]
-fn the_tests_that_the_evidence_page_names_exist() {
-    let page =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/contributing/evidence/security.md"))
-            .unwrap();
+/// Checks that the tests in the last column of a page's tables exist: `file.rs`: `test`, `test`; `file.rs`: `test`. Returns their number.
+fn named_tests(page: &str) -> usize {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(root.join(page)).unwrap();
+    let rows = text.lines().filter(|line| line.starts_with('|'));
     let (mut source, mut named) = (String::new(), 0);
-    for word in page.split('`').skip(1).step_by(2) {
+    for word in rows.flat_map(|row| row.rsplit('|').nth(1).unwrap().split('`').skip(1).step_by(2)) {
         if word.ends_with(".rs") {
-            source = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(word))
-                .unwrap_or_else(|error| panic!("docs/contributing/evidence/security.md names {word}: {error}"));
+            source =
+                std::fs::read_to_string(root.join(word)).unwrap_or_else(|error| panic!("{page} names {word}: {error}"));
         } else if word.contains('_') {
             named += 1;
-            assert!(
-                source.contains(&format!("fn {word}(")),
-                "docs/contributing/evidence/security.md names {word}"
-            );
+            assert!(source.contains(&format!("fn {word}(")), "{page} names {word}");
         }
     }
-    assert!(named > 20, "{named} tests");
+    named
+}
+
+#[test]
+fn the_tests_that_the_security_page_names_exist() {
+    assert!(named_tests("docs/contributing/evidence/security.md") > 20);
+}
+
+/// Paragraphs and list entries of a description in Markdown, without headings, tables and code.
+fn paragraphs(description: &str) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    for (index, part) in description.split("```").enumerate() {
+        let (mut open, is_code) = (false, index % 2 == 1);
+        for line in part.lines().map(str::trim).filter(|_| !is_code) {
+            if line.is_empty() || line.starts_with(['#', '|']) {
+                open = false;
+            } else if let Some(entry) = line.strip_prefix("* ") {
+                texts.push(entry.to_owned());
+                open = true;
+            } else if let Some(text) = texts.last_mut().filter(|_| open) {
+                *text = format!("{text} {line}");
+            } else {
+                texts.push(line.to_owned());
+                open = true;
+            }
+        }
+    }
+    texts
+}
+
+#[test]
+fn each_claim_of_the_bundle_has_a_test() {
+    let page = "docs/contributing/evidence/claims.md";
+    assert!(named_tests(page) > 20);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let table = std::fs::read_to_string(root.join(page)).unwrap();
+    let package = std::fs::read_to_string(root.join("config/package.yaml")).unwrap();
+    let (_, description) = package.split_once("\ndescription: |\n").unwrap();
+    let description: Vec<&str> = description
+        .lines()
+        .take_while(|line| line.is_empty() || line.starts_with(' '))
+        .collect();
+    let paragraphs = paragraphs(&description.join("\n"));
+    assert!(paragraphs.len() > 15, "{paragraphs:?}");
+    let missing: Vec<&String> = paragraphs
+        .iter()
+        .filter(|claim| !table.contains(&format!("\n| {claim} |")))
+        .collect();
+    assert!(missing.is_empty(), "{page} has no row for {missing:#?}");
 }
 
 #[test]
