@@ -243,12 +243,17 @@ async fn an_upgrade_of_three_hundred_caches_stops_one_server_of_a_cache_at_a_tim
         (done == caches).then_some(())
     })
     .await;
-    eprintln!("{caches} caches: {:.1} minutes", begin.elapsed().as_secs_f64() / 60.0);
+    let duration = begin.elapsed();
+    eprintln!("{caches} caches: {:.1} minutes", duration.as_secs_f64() / 60.0);
     kubelet.abort();
     let least = least.lock().unwrap();
     assert_eq!(least.len(), caches);
     let worst = least.iter().min_by_key(|(_, ready)| **ready).unwrap();
     assert_eq!(*worst.1, SIZE - 1, "{worst:?}");
+    // The goal for the default options. `make test` omits this test, so it may depend on the machine.
+    if caches == 300 {
+        assert!(duration < Duration::from_mins(30), "{duration:?}");
+    }
 }
 
 /// The number of the next pod's address.
