@@ -123,10 +123,25 @@ impl<'a> Cache<'a> {
         self.ready()
     }
 
+    /// The addresses of the Service's name, sorted.
+    pub fn resolved(&self) -> anyhow::Result<Vec<String>> {
+        let service = format!("{}.{}.svc", self.name, self.space.name);
+        let answer: Value = serde_json::from_str(&self.client_of(&service, "resolve")?.run()?)?;
+        let addresses = answer.get("addresses").and_then(Value::as_array);
+        let addresses = addresses.into_iter().flatten().filter_map(Value::as_str);
+        let mut addresses: Vec<String> = addresses.map(str::to_owned).collect();
+        addresses.sort();
+        Ok(addresses)
+    }
+
     fn client(&self, action: &str) -> anyhow::Result<Invocation> {
         let servers = self
             .space
             .get(&format!("configmap {}-servers", self.name), "{.data.servers}")?;
+        self.client_of(&servers, action)
+    }
+
+    fn client_of(&self, servers: &str, action: &str) -> anyhow::Result<Invocation> {
         let program = env::current_exe()?;
         let client = self.space.run.inside(&program.to_string_lossy());
         let settings = format!("client --dns {DNS} --keys {} --servers {servers} {action}", self.keys);

@@ -37,6 +37,8 @@ enum Action {
     Store,
     /// Print the number of keys that each server has, in the order of the servers
     Count,
+    /// Print the addresses of the servers' names
+    Resolve,
     /// Read until a file exists
     Watch {
         /// The file that ends the command
@@ -69,6 +71,12 @@ pub fn client(settings: &Settings) -> anyhow::Result<()> {
                 *found.get_mut(at).context("no server")? += count;
             }
             json!({ "found": found, "stored": all })
+        }
+        Action::Resolve => {
+            let names = settings.servers.iter();
+            let all = names.map(|name| resolve(name.split(':').next().unwrap_or(name), settings.dns));
+            let all: io::Result<Vec<Vec<Ipv4Addr>>> = all.collect();
+            json!({ "addresses": all.context("cannot resolve a server")?.concat() })
         }
         Action::Watch { ref until, fill } => watch(settings, until, fill)?,
     };
@@ -212,7 +220,8 @@ impl Servers {
 
 impl Server {
     fn connect(&self, dns: Ipv4Addr) -> io::Result<BufReader<TcpStream>> {
-        let address = IpAddr::V4(resolve(&format!("{}.cluster.local", self.name), dns)?);
+        let found = resolve(&self.name, dns)?;
+        let address = IpAddr::V4(*found.first().ok_or(io::ErrorKind::NotFound)?);
         let stream = TcpStream::connect_timeout(&(address, self.port).into(), PATIENCE)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
@@ -237,14 +246,14 @@ fn exchange(connection: &mut BufReader<TcpStream>, request: &str) -> io::Result<
     }
 }
 
-/// The first IPv4 address of the name.
-fn resolve(name: &str, dns: Ipv4Addr) -> io::Result<Ipv4Addr> {
+/// The IPv4 addresses of a name in the cluster.
+fn resolve(name: &str, dns: Ipv4Addr) -> io::Result<Vec<Ipv4Addr>> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.connect((dns, 53))?;
     socket.set_read_timeout(Some(PATIENCE))?;
     // One question, and recursion.
     let mut query = vec![0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
-    for label in name.split('.') {
+    for label in name.split('.').chain(["cluster", "local"]) {
         query.push(u8::try_from(label.len()).map_err(io::Error::other)?);
         query.extend(label.as_bytes());
     }
@@ -253,28 +262,34 @@ fn resolve(name: &str, dns: Ipv4Addr) -> io::Result<Ipv4Addr> {
     socket.send(&query)?;
     let mut answer = [0; 512];
     let length = socket.recv(&mut answer)?;
-    address(answer.get(..length).unwrap_or_default(), query.len()).ok_or_else(|| io::ErrorKind::NotFound.into())
+    Ok(addresses(answer.get(..length).unwrap_or_default(), query.len()))
 }
 
-/// The first address in a DNS answer whose question ends at `at`.
-fn address(answer: &[u8], mut at: usize) -> Option<Ipv4Addr> {
-    loop {
-        // The name is a pointer to the question, or labels.
-        while *answer.get(at)? != 0 {
-            if *answer.get(at)? >= 0xc0 {
-                at += 1;
-                break;
-            }
-            at += usize::from(*answer.get(at)?) + 1;
-        }
-        let record: &[u8; 10] = answer.get(at + 1..at + 11)?.try_into().ok()?;
-        let length = usize::from(u16::from_be_bytes([record[8], record[9]]));
-        let data = answer.get(at + 11..at + 11 + length)?;
-        match <[u8; 4]>::try_from(data) {
-            Ok(data) if record[..2] == [0, 1] => return Some(data.into()),
-            _ => at += 11 + length,
-        }
+/// The addresses in a DNS answer whose question ends at `at`.
+fn addresses(answer: &[u8], mut at: usize) -> Vec<Ipv4Addr> {
+    let mut found = Vec::new();
+    while let Some((address, end)) = record(answer, at) {
+        found.extend(address);
+        at = end;
     }
+    found
+}
+
+/// The address in the record of a DNS answer that begins at `at`, if it has one, and the end of the record.
+fn record(answer: &[u8], mut at: usize) -> Option<(Option<Ipv4Addr>, usize)> {
+    // The name is a pointer to the question, or labels.
+    while *answer.get(at)? != 0 {
+        if *answer.get(at)? >= 0xc0 {
+            at += 1;
+            break;
+        }
+        at += usize::from(*answer.get(at)?) + 1;
+    }
+    let head: &[u8; 10] = answer.get(at + 1..at + 11)?.try_into().ok()?;
+    let length = usize::from(u16::from_be_bytes([head[8], head[9]]));
+    let data = answer.get(at + 11..at + 11 + length)?;
+    let address = <[u8; 4]>::try_from(data).ok().filter(|_| head[..2] == [0, 1]);
+    Some((address.map(Ipv4Addr::from), at + 11 + length))
 }
 
 #[cfg(test)]
@@ -283,13 +298,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_read_after_other_records() {
+    fn addresses_are_read_among_other_records() {
         // Header and question take five bytes here. An alias record comes before the address.
         let alias = [0xc0, 0, 0, 5, 0, 1, 0, 0, 0, 9, 0, 2, 0xc0, 0];
         let found = [0xc0, 0, 0, 1, 0, 1, 0, 0, 0, 9, 0, 4, 10, 88, 0, 7];
-        let answer = [&[0; 5][..], &alias, &found].concat();
-        assert_eq!(address(&answer, 5), Some(Ipv4Addr::new(10, 88, 0, 7)));
-        assert_eq!(address(&answer[..20], 5), None);
+        let answer = [&[0; 5][..], &alias, &found, &alias, &found].concat();
+        assert_eq!(addresses(&answer, 5), [Ipv4Addr::new(10, 88, 0, 7); 2]);
+        assert!(addresses(&answer[..20], 5).is_empty());
     }
 
     #[test]

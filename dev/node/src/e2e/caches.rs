@@ -65,6 +65,19 @@ fn server_moves(space: &Namespace) -> anyhow::Result<()> {
     cache.replaced(1, || space.kubectl("delete pod stable-1").map(drop))?;
     let now = cache.pod(1, "{.status.podIP}")?;
     ensure!(now != before, "the server has kept the address {now}");
+    let mut pods = (0..3)
+        .map(|ordinal| cache.pod(ordinal, "{.status.podIP}"))
+        .collect::<anyhow::Result<Vec<String>>>()?;
+    pods.sort();
+    // CoreDNS follows the endpoints with a delay, and may answer from its cache.
+    space.run.until_true(180, || {
+        let resolved = cache.resolved()?;
+        ensure!(
+            resolved == pods,
+            "the Service resolves to {resolved:?} instead of {pods:?}"
+        );
+        Ok(())
+    })?;
     let counts = cache.counts()?;
     ensure!(
         counts.stored.iter().all(|stored| *stored > 0),
