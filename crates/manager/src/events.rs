@@ -4,7 +4,8 @@
 //! again: its count is increased, as client-go does. Of events about one object that differ, 25 are published at once and
 //! then one every five minutes, also as client-go does. (kube-runtime's `Recorder` treats events that differ only in
 //! their note as equal and drops the second note.) Of normal events about all objects, 1,000 are published at once and then 20 a
-//! second: an operator that is that busy should leave the API server to its work. Warnings are not counted in.
+//! second: an operator that is that busy should leave the API server to its work. Warnings are not counted in. While objects wait for a
+//! reconcile, normal events wait too, except 20 a second.
 use std::{
     collections::HashMap,
     hash::{BuildHasher as _, RandomState},
@@ -28,7 +29,7 @@ use prometheus_client::metrics::counter::Counter;
 use serde_json::json;
 use tokio::{
     sync::mpsc,
-    time::{Instant, timeout},
+    time::{Instant, sleep_until, timeout},
 };
 
 use crate::{explain, shutdown::CancellationToken};
@@ -54,6 +55,9 @@ const TOTAL_BURST: f64 = 1000.0;
 
 /// After that burst, one normal event is published in this time.
 const TOTAL_REFILL: Duration = Duration::from_millis(50);
+
+/// While objects wait for a reconcile, one normal event is sent in this time.
+const PACE: Duration = Duration::from_millis(50);
 
 /// An event that takes longer is given up: others wait behind it.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -114,8 +118,73 @@ pub struct Publisher {
     instance: String,
     recent: Arc<Mutex<Recents>>,
     allowances: Arc<Mutex<Allowances>>,
-    queue: mpsc::Sender<(ObjectReference, Event)>,
+    warnings: mpsc::Sender<Queued>,
+    normal: mpsc::Sender<Queued>,
+    work: Work,
     dropped: Counter,
+}
+
+/// An event that waits until it is sent.
+struct Queued {
+    regarding: ObjectReference,
+    event: Event,
+    at: Timestamp,
+}
+
+/// Functions that return true while objects wait for a reconcile.
+#[derive(Clone, Default)]
+struct Work(Arc<Mutex<Vec<Waiting>>>);
+
+type Waiting = Box<dyn Fn() -> bool + Send + Sync>;
+
+impl Work {
+    fn is_waiting(&self) -> bool {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().any(|waiting| waiting())
+    }
+}
+
+/// The events that wait.
+struct Outbox {
+    warnings: mpsc::Receiver<Queued>,
+    normal: mpsc::Receiver<Queued>,
+    work: Work,
+    /// Before this time no normal event is sent while objects wait.
+    due: Instant,
+}
+
+impl Outbox {
+    fn close(&mut self) {
+        self.warnings.close();
+        self.normal.close();
+    }
+
+    /// No more events come.
+    fn is_closed(&self) -> bool {
+        self.warnings.is_closed() && self.normal.is_closed()
+    }
+
+    /// The next event to send, warnings first. `None` when the outbox is closed and empty.
+    async fn next(&mut self) -> Option<Queued> {
+        loop {
+            let is_closed = self.is_closed();
+            if is_closed && self.warnings.is_empty() && self.normal.is_empty() {
+                return None;
+            }
+            let is_paused = !is_closed && Instant::now() < self.due && self.work.is_waiting();
+            tokio::select! {
+                biased;
+                Some(warning) = self.warnings.recv() => return Some(warning),
+                Some(event) = self.normal.recv(), if !is_paused => {
+                    self.due = Instant::now() + PACE;
+                    return Some(event);
+                }
+                () = sleep_until(self.due), if is_paused => {}
+                // All senders have just been dropped.
+                else => {}
+            }
+        }
+    }
 }
 
 /// How many events may still be published, and when that was counted.
@@ -259,7 +328,15 @@ impl Publisher {
         instance: impl Into<String>,
         dropped: Counter,
     ) -> (Self, impl Future<Output = ()> + Send) {
-        let (queue, mut queued) = mpsc::channel::<(ObjectReference, Event)>(QUEUE_CAPACITY);
+        let (warnings, queued_warnings) = mpsc::channel(QUEUE_CAPACITY);
+        let (normal, queued) = mpsc::channel(QUEUE_CAPACITY);
+        let work = Work::default();
+        let mut outbox = Outbox {
+            warnings: queued_warnings,
+            normal: queued,
+            work: work.clone(),
+            due: Instant::now(),
+        };
         let (controller, instance) = (controller.into(), instance.into());
         let recent = Arc::default();
         let publisher = Self {
@@ -268,7 +345,9 @@ impl Publisher {
             instance,
             recent,
             allowances: Arc::default(),
-            queue,
+            warnings,
+            normal,
+            work,
             dropped: dropped.clone(),
         };
         // The task must not hold a sender, or the channel would never close.
@@ -282,14 +361,16 @@ impl Publisher {
             loop {
                 let next = tokio::select! {
                     biased;
-                    () = end.cancelled(), if !queued.is_closed() => {
-                        queued.close();
+                    () = end.cancelled(), if !outbox.is_closed() => {
+                        outbox.close();
                         continue;
                     }
-                    next = queued.recv() => next,
+                    next = outbox.next() => next,
                 };
-                let Some((regarding, event)) = next else { return };
-                let error = match timeout(LIMIT, sender.send(&regarding, &event)).await {
+                let Some(Queued { regarding, event, at }) = next else {
+                    return;
+                };
+                let error = match timeout(LIMIT, sender.send(&regarding, &event, at)).await {
                     Ok(Ok(())) => continue,
                     Ok(Err(error)) => explain::request(&error),
                     Err(_) => format!("no answer within {LIMIT:?}"),
@@ -304,6 +385,12 @@ impl Publisher {
     /// The name under which events are published.
     pub(crate) fn controller(&self) -> &str {
         &self.controller
+    }
+
+    /// Lets normal events wait, except 20 a second, while `waiting` returns true: while objects wait for a reconcile.
+    pub(crate) fn give_way(&self, waiting: impl Fn() -> bool + Send + Sync + 'static) {
+        let mut all = self.work.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(Box::new(waiting));
     }
 
     /// Publishes `event` about `object` in the background.
@@ -321,7 +408,12 @@ impl Publisher {
             return;
         }
         drop(allowances);
-        if let Err(error) = self.queue.try_send((regarding, event)) {
+        let queue = match event.severity {
+            Severity::Normal => &self.normal,
+            Severity::Warning => &self.warnings,
+        };
+        let at = Timestamp::now();
+        if let Err(error) = queue.try_send(Queued { regarding, event, at }) {
             self.dropped.inc();
             tracing::warn!(%error, "event dropped");
         }
@@ -338,7 +430,7 @@ impl Publisher {
             instance: self.instance.clone(),
             recent: Arc::clone(&self.recent),
         };
-        sender.send(&object.object_ref(&()), event).await
+        sender.send(&object.object_ref(&()), event, Timestamp::now()).await
     }
 }
 
@@ -350,7 +442,8 @@ struct Sender {
 }
 
 impl Sender {
-    async fn send(&self, regarding: &ObjectReference, event: &Event) -> Result<(), kube::Error> {
+    /// Sends an event that happened `at` this time.
+    async fn send(&self, regarding: &ObjectReference, event: &Event, at: Timestamp) -> Result<(), kube::Error> {
         let namespace = regarding.namespace.as_deref().unwrap_or("default");
         let api: Api<ApiEvent> = Api::namespaced(self.client.clone(), namespace);
         let (digest, step) = {
@@ -359,11 +452,11 @@ impl Sender {
             (digest, recent.step(digest, Instant::now()))
         };
         let Step::Count { suffix, count } = step else {
-            return self.create(&api, regarding, event, digest).await;
+            return self.create(&api, regarding, event, at, digest).await;
         };
         let series = EventSeries {
             count,
-            last_observed_time: MicroTime(Timestamp::now()),
+            last_observed_time: MicroTime(at),
         };
         let patch = Patch::Merge(json!({ "series": series }));
         match api
@@ -372,7 +465,9 @@ impl Sender {
         {
             Ok(_) => Ok(()),
             // Events expire, after an hour by default, and people delete them.
-            Err(kube::Error::Api(status)) if status.code == 404 => self.create(&api, regarding, event, digest).await,
+            Err(kube::Error::Api(status)) if status.code == 404 => {
+                self.create(&api, regarding, event, at, digest).await
+            }
             Err(error) => Err(error),
         }
     }
@@ -382,10 +477,11 @@ impl Sender {
         api: &Api<ApiEvent>,
         regarding: &ObjectReference,
         event: &Event,
+        at: Timestamp,
         digest: u64,
     ) -> Result<(), kube::Error> {
         let suffix = u64::try_from(Timestamp::now().as_nanosecond()).unwrap_or_default();
-        let object = self.object(regarding, event, &event_name(regarding, suffix));
+        let object = self.object(regarding, event, at, &event_name(regarding, suffix));
         api.create(&PostParams::default(), &object).await?;
         self.recent().created(digest, suffix, Instant::now());
         Ok(())
@@ -395,7 +491,7 @@ impl Sender {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn object(&self, regarding: &ObjectReference, event: &Event, name: &str) -> ApiEvent {
+    fn object(&self, regarding: &ObjectReference, event: &Event, at: Timestamp, name: &str) -> ApiEvent {
         ApiEvent {
             metadata: ObjectMeta {
                 name: Some(name.to_owned()),
@@ -403,7 +499,7 @@ impl Sender {
                 ..ObjectMeta::default()
             },
             action: Some(event.action.to_owned()),
-            event_time: Some(MicroTime(Timestamp::now())),
+            event_time: Some(MicroTime(at)),
             note: Some(shorten(&event.note, MAX_NOTE)),
             reason: Some(event.reason.to_owned()),
             regarding: Some(regarding.clone()),

@@ -93,3 +93,52 @@ async fn normal_events_about_all_objects_are_paced_and_warnings_are_not() {
     tokio::time::advance(Duration::from_secs(600)).await;
     assert_eq!(published(&mut allowances, Severity::Normal, "fourth"), 1000);
 }
+
+#[tokio::test(start_paused = true)]
+async fn normal_events_give_way_to_work_and_warnings_do_not() {
+    let work = Work::default();
+    let is_busy = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let busy = Arc::clone(&is_busy);
+    work.0
+        .lock()
+        .unwrap()
+        .push(Box::new(move || busy.load(std::sync::atomic::Ordering::Relaxed)));
+    let (warnings, queued_warnings) = mpsc::channel(8);
+    let (normal, queued) = mpsc::channel(8);
+    let mut outbox = Outbox {
+        warnings: queued_warnings,
+        normal: queued,
+        work,
+        due: Instant::now(),
+    };
+    let event = |event: Event| Queued {
+        regarding: ObjectReference::default(),
+        event,
+        at: Timestamp::now(),
+    };
+    for note in ["a", "b", "c", "d"] {
+        normal.try_send(event(Event::normal("Updated", note))).unwrap();
+    }
+    for note in ["x", "y"] {
+        warnings.try_send(event(Event::warning("Failed", note))).unwrap();
+    }
+    let begin = Instant::now();
+    let mut next = async || (outbox.next().await.unwrap().event.note, begin.elapsed().as_millis());
+    let mut sent = Vec::new();
+    for _ in 0..4 {
+        sent.push(next().await);
+    }
+    is_busy.store(false, std::sync::atomic::Ordering::Relaxed);
+    sent.push(next().await);
+    let notes: Vec<&str> = sent.iter().map(|(note, _)| note.as_str()).collect();
+    assert_eq!(notes, ["x", "y", "a", "b", "c"]);
+    let [.., (_, first), (_, second), (_, third)] = sent.as_slice() else {
+        unreachable!()
+    };
+    assert!(*first < 50 && (50..100).contains(second) && third == second, "{sent:?}");
+    // The last ones wait for nothing.
+    is_busy.store(true, std::sync::atomic::Ordering::Relaxed);
+    drop((warnings, normal));
+    assert_eq!(outbox.next().await.unwrap().event.note, "d");
+    assert!(outbox.next().await.is_none());
+}

@@ -342,6 +342,8 @@ impl Manager {
         let queue = Arc::new(queue.fair(sole));
         let sampled = Arc::clone(&queue);
         self.metrics.sample_queue(controller, move || sampled.unfinished());
+        let waiting = Arc::clone(&queue);
+        self.events.give_way(move || !waiting.is_empty());
         queue
     }
 
