@@ -118,6 +118,11 @@ impl Applier {
         }
     }
 
+    /// Loads the structures of kinds that are not known.
+    pub(crate) async fn load(&self, resources: &[&ApiResource]) -> Result<(), Error> {
+        self.schemas.load_all(resources).await
+    }
+
     /// Returns true if the object of a report is as desired. It then needs no comparison until it or the wish changes.
     pub(crate) fn has_settled(&self, resource: &ApiResource, key: &ObjectKey, report: &Report) -> bool {
         report.conflict.is_none() && self.memories.is_calm(&kind_of(resource), key)

@@ -405,6 +405,13 @@ struct Index {
     paths: HashMap<String, IndexEntry>,
 }
 
+impl Index {
+    /// The URL of a document with the hash of its content. Empty if there is none.
+    fn url(&self, path: &str) -> String {
+        self.paths.get(path).map(|entry| entry.url.clone()).unwrap_or_default()
+    }
+}
+
 #[derive(Deserialize)]
 struct IndexEntry {
     #[serde(rename = "serverRelativeURL")]
@@ -458,42 +465,70 @@ impl Schemas {
         known.get(&key(resource)).cloned()
     }
 
+    /// Loads the schemas of kinds that are not known. Kinds of one group and version share a document.
+    pub async fn load_all(&self, resources: &[&ApiResource]) -> Result<(), Error> {
+        let _one = self.loading.lock().await;
+        let mut by_path: BTreeMap<String, Vec<&ApiResource>> = BTreeMap::new();
+        for resource in resources.iter().filter(|resource| self.known(resource).is_none()) {
+            by_path.entry(path(resource)).or_default().push(resource);
+        }
+        if by_path.is_empty() {
+            return Ok(());
+        }
+        let index = self.index().await?;
+        for (path, resources) in by_path {
+            let url = index.url(&path);
+            let document = self.document(&url).await?;
+            for resource in resources {
+                let schema = document.as_ref().map(|document| Arc::new(document.schema(resource)));
+                self.note(resource, schema.unwrap_or_default(), url.clone());
+            }
+        }
+        Ok(())
+    }
+
     async fn load(&self, resource: &ApiResource, before: Option<CachedSchema>) -> Result<Arc<Schema>, Error> {
+        let url = self.index().await?.url(&path(resource));
+        let schema = match before {
+            Some(known) if known.hash == url => known.schema,
+            _ => match self.document(&url).await? {
+                Some(document) => Arc::new(document.schema(resource)),
+                None => Arc::default(),
+            },
+        };
+        self.note(resource, Arc::clone(&schema), url);
+        Ok(schema)
+    }
+
+    async fn index(&self) -> Result<Index, Error> {
         let request = Request::get(INDEX)
             .body(Vec::new())
             .map_err(|error| Error::bug(error.to_string()))?;
-        let index: Index = found(INDEX, self.client.request(request).await)?.unwrap_or_default();
-        let path = match resource.group.as_str() {
-            "" => format!("api/{}", resource.version),
-            group => format!("apis/{group}/{}", resource.version),
-        };
-        let url = index
-            .paths
-            .get(&path)
-            .map(|entry| entry.url.clone())
-            .unwrap_or_default();
-        let schema = match before {
-            Some(known) if known.hash == url => known.schema,
-            _ if url.is_empty() => Arc::default(),
-            _ => {
-                // With a hash that has just become old, the API server redirects.
-                let (document, _) = url.split_once('?').unwrap_or((&url, ""));
-                match found(document, document::read(&self.client, document).await)? {
-                    Some(document) => Arc::new(document.schema(resource)),
-                    None => Arc::default(),
-                }
-            }
-        };
-        let known = CachedSchema {
-            schema: Arc::clone(&schema),
-            at: Instant::now(),
-            hash: url,
-        };
-        self.known
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(key(resource), known);
-        Ok(schema)
+        Ok(found(INDEX, self.client.request(request).await)?.unwrap_or_default())
+    }
+
+    /// The document at a URL of the index. `None` without a URL, or if the API server has none.
+    async fn document(&self, url: &str) -> Result<Option<Document>, Error> {
+        if url.is_empty() {
+            return Ok(None);
+        }
+        // With a hash that has just become old, the API server redirects.
+        let (document, _) = url.split_once('?').unwrap_or((url, ""));
+        found(document, document::read(&self.client, document).await)
+    }
+
+    fn note(&self, resource: &ApiResource, schema: Arc<Schema>, hash: String) {
+        let at = Instant::now();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(key(resource), CachedSchema { schema, at, hash });
+    }
+}
+
+/// The name of the document with a kind.
+fn path(resource: &ApiResource) -> String {
+    match resource.group.as_str() {
+        "" => format!("api/{}", resource.version),
+        group => format!("apis/{group}/{}", resource.version),
     }
 }
 

@@ -29,6 +29,7 @@ use kube::{
     core::{PartialObjectMeta, error_boundary::InvalidObject},
     runtime::watcher,
 };
+use tokio::sync::OnceCell;
 
 impl Manager {
     /// Starts a controller. Its permissions are checked before the first reconcile: each missing one is logged with the reason for it.
@@ -140,6 +141,7 @@ impl Manager {
             written: OwnWrites::default(),
             unreadable: Unreadable::default(),
             taken: TakenNames::default(),
+            structures: OnceCell::new(),
             #[cfg(feature = "olm")]
             rollouts: self.rollouts.clone(),
         });
@@ -190,15 +192,18 @@ impl Manager {
         let readiness = self.readiness().clone();
         let reconciler = Arc::new(parts.reconciler);
         let work = move |key: ObjectKey| {
-            let namespaced = <R::Object as Resource>::Scope::NAMESPACED;
-            let is_synced = !namespaced || readiness.is_synced_in(&key.namespace);
-            // A deletion needs no more than the object.
-            let is_deleted = |object: &Arc<CachedObject<R::Object>>| object.seen.is_deleting;
-            let object = objects.get(&key).filter(|object| is_synced || is_deleted(object));
-            let object = object.and_then(|object| object.read());
             let (reconciler, shared, objects) = (Arc::clone(&reconciler), Arc::clone(&shared), objects.clone());
+            let readiness = readiness.clone();
             async move {
-                match object {
+                // A deletion needs no more than the object.
+                let is_deleted = |object: &Arc<CachedObject<R::Object>>| object.seen.is_deleting;
+                if !objects.get(&key).as_ref().is_some_and(is_deleted) {
+                    shared.load_structures().await;
+                }
+                let namespaced = <R::Object as Resource>::Scope::NAMESPACED;
+                let is_synced = !namespaced || readiness.is_synced_in(&key.namespace);
+                let object = objects.get(&key).filter(|object| is_synced || is_deleted(object));
+                match object.and_then(|object| object.read()) {
                     Some(object) => match reconcile::reconcile(reconciler, shared, object).await {
                         // It was deleted in between.
                         Err(_) if objects.get(&key).is_none() => Ok(Done::nothing("gone")),

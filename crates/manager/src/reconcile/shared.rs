@@ -10,6 +10,7 @@ use kube::{
     api::{ApiResource, DynamicObject},
 };
 use serde_json::Value;
+use tokio::sync::OnceCell;
 
 #[cfg(feature = "olm")]
 use super::Outcome;
@@ -55,6 +56,8 @@ pub struct Shared<K: Object> {
     pub written: OwnWrites,
     pub unreadable: Unreadable,
     pub taken: TakenNames,
+    /// Set when the structures of kinds were loaded for the first reconciles.
+    pub structures: OnceCell<()>,
     #[cfg(feature = "olm")]
     pub rollouts: crate::olm::Rollouts,
 }
@@ -62,6 +65,19 @@ pub struct Shared<K: Object> {
 impl<K: Object> Shared<K> {
     pub fn store<C: Object>(&self) -> Option<&Store> {
         self.stores.get(&TypeId::of::<C>()).map(Arc::as_ref)
+    }
+
+    /// Loads the structures of the kinds in the caches, once. After a start all workers need them at the same time, and a worker that
+    /// waits with its objects in memory takes a hundred kilobytes. An error is left to the reconciles, which try again.
+    pub async fn load_structures(&self) {
+        let load = async || {
+            let stores = self.stores.values().filter(|store| !store.cache.is_empty());
+            let mut kinds: Vec<&ApiResource> = stores.map(|store| &store.resource).collect();
+            // Without children there is nothing to compare, and the first one must not wait.
+            kinds.extend(Some(&self.resource).filter(|_| self.writes_status && !kinds.is_empty()));
+            let _ = self.applier.load(&kinds).await;
+        };
+        self.structures.get_or_init(load).await;
     }
 
     /// The object needs its slot of the rollout budget no longer.

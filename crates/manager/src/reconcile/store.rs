@@ -191,7 +191,8 @@ impl Store {
         }
     }
 
-    /// Takes the owners of fields out of `object`, without those of status fields: they say nothing about what is applied.
+    /// Takes the owners of fields out of `object`, without those of status fields: they say nothing about what is applied. The
+    /// fields become text: as JSON they would take most of the memory of an object that is compared.
     fn take_owners(&self, object: &mut Value) -> Value {
         let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
         let mut owners = metadata
@@ -201,6 +202,9 @@ impl Store {
             let is_own = |entry: &Value| entry.get("manager").and_then(Value::as_str) == Some(self.manager.as_str());
             let of_status = |entry: &Value| entry.get("subresource").and_then(Value::as_str) == Some("status");
             entries.retain(|entry| is_own(entry) || !of_status(entry));
+            for fields in entries.iter_mut().filter_map(|entry| entry.get_mut("fieldsV1")) {
+                *fields = Value::String(fields.to_string());
+            }
         }
         owners
     }
