@@ -155,7 +155,7 @@ where
 }
 
 /// How long tests wait for something that must happen. Long, since other tests may occupy the processors.
-const LIMIT: Duration = Duration::from_secs(180);
+pub const LIMIT: Duration = Duration::from_secs(180);
 
 /// Repeats `probe` until it has an answer. Fails after [`LIMIT`].
 pub async fn eventually<T>(what: &str, probe: impl AsyncFnMut() -> Option<T>) -> T {
@@ -175,6 +175,7 @@ pub async fn within<T>(limit: Duration, what: &str, mut probe: impl AsyncFnMut()
 }
 
 /// A namespace of a test's own, with a ServiceAccount for its operator.
+#[derive(Clone)]
 pub struct Lab {
     /// The administrator's client.
     pub client: Client,

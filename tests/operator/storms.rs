@@ -26,7 +26,7 @@ use memcached_operator::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
-use crate::lab::{IMAGE, Lab, Operator, eventually, value};
+use crate::lab::{IMAGE, LIMIT, Lab, Operator, eventually, value};
 
 /// Compares every object with what its spec asks for, after all faults.
 async fn all_is_as_desired(lab: &Lab) {
@@ -75,22 +75,38 @@ where
 {
     let desired: Vec<K> = memcacheds.iter().filter_map(desired).collect();
     let names: BTreeSet<String> = desired.iter().map(ResourceExt::name_any).collect();
-    eventually(&format!("each {} is as desired", K::kind(&())), async || {
-        let mut found = lab.api::<K>().list(&ListParams::default()).await.unwrap().items;
-        // Kubernetes' own, such as the ConfigMap kube-root-ca.crt.
-        found.retain(|found| found.labels().contains_key(operand::OWNER));
-        let differ = |desired: &K| {
-            let same = found.iter().find(|found| found.name_any() == desired.name_any());
-            let content = |object: &K| {
-                let object = value(object);
-                json!([object["spec"], object["data"]])
-            };
-            same.is_none_or(|found| differs(&content(desired), &content(found)).is_some())
-        };
-        let found: BTreeSet<String> = found.iter().map(ResourceExt::name_any).collect();
-        (found == names && !desired.iter().any(differ)).then_some(())
-    })
-    .await;
+    let mut wrong = Vec::new();
+    let settled = async {
+        loop {
+            let mut found = lab.api::<K>().list(&ListParams::default()).await.unwrap().items;
+            // Kubernetes' own, such as the ConfigMap kube-root-ca.crt.
+            found.retain(|found| found.labels().contains_key(operand::OWNER));
+            wrong = found
+                .iter()
+                .filter(|found| !names.contains(&found.name_any()))
+                .map(|found| format!("{} should not exist", found.name_any()))
+                .collect();
+            for desired in &desired {
+                let content = |object: &K| {
+                    let object = value(object);
+                    json!([object["spec"], object["data"]])
+                };
+                let name = desired.name_any();
+                wrong.extend(match found.iter().find(|found| found.name_any() == name) {
+                    Some(found) => {
+                        differs(&content(desired), &content(found)).map(|field| format!("{name}: {field:?}"))
+                    }
+                    None => Some(format!("{name} is missing")),
+                });
+            }
+            if wrong.is_empty() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let settled = tokio::time::timeout(LIMIT, settled).await;
+    assert!(settled.is_ok(), "{}: {wrong:?} after {LIMIT:?}", K::kind(&()));
 }
 
 /// Faults of an API server under stress. Each affects a share of the requests.
@@ -253,7 +269,15 @@ impl Storm {
             (!deleting).then_some(())
         })
         .await;
-        all_is_as_desired(&self.lab).await;
+        // On a slow machine, a leader can lose its lease at any time.
+        let lab = self.lab.clone();
+        let mut settled = std::pin::pin!(all_is_as_desired(&lab));
+        while tokio::time::timeout(Duration::from_millis(200), &mut settled)
+            .await
+            .is_err()
+        {
+            self.restart().await;
+        }
         let started: Vec<Vec<Instant>> = self.replicas.iter().map(|replica| replica.started.clone()).collect();
         one_writes_at_a_time(&self.proxies, &started)
     }
