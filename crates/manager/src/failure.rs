@@ -14,6 +14,12 @@ pub trait Failure: fmt::Display {
     fn text(&self) -> String {
         self.to_string()
     }
+
+    /// Returns true if this is the error of an earlier attempt, and nothing was attempted again. It does not make the next delay
+    /// longer.
+    fn is_repeated(&self) -> bool {
+        false
+    }
 }
 
 impl Failure for String {}

@@ -287,11 +287,20 @@ impl<K: QueueKey> WorkQueue<K> {
 
     /// As [`failed`](Self::failed), with a delay of at least `at_least`: what the API server asked for.
     pub fn failed_for(&self, key: &K, at_least: Duration) -> Duration {
+        self.fail(key, 1, |failures| self.backoff.delay(failures).max(at_least))
+    }
+
+    /// As [`failed`](Self::failed), after `delay`. Nothing was attempted, so it does not count as a further failure.
+    pub(crate) fn failed_again(&self, key: &K, delay: Duration) -> Duration {
+        self.fail(key, 0, |_| delay)
+    }
+
+    fn fail(&self, key: &K, count: u32, delay: impl FnOnce(u32) -> Duration) -> Duration {
         let mut state = self.lock();
         let failures = state.failures.entry(key.clone()).or_insert(0);
-        *failures = failures.saturating_add(1);
+        *failures = failures.saturating_add(count);
         let failures = *failures;
-        let delay = self.backoff.delay(failures).max(at_least);
+        let delay = delay(failures);
         self.give_back(&mut state, key);
         if !state.waiting.contains_key(key) {
             state.schedule(key.clone(), after(delay), retry(failures));

@@ -374,3 +374,25 @@ async fn a_postponed_object_is_never_forgotten() {
     assert_eq!(queue.next_owed(), Some("running"));
     assert_eq!(queue.next().now_or_never(), Some(Some("new")));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_without_an_attempt_does_not_count() {
+    let queue = WorkQueue::new(Backoff::default(), None);
+    for _ in 0..12 {
+        queue.add("a".to_owned());
+        let key = queue.next().await.unwrap();
+        queue.failed_for(&key, Duration::from_secs(60));
+    }
+    for _ in 0..12 {
+        queue.add("a".to_owned());
+        let key = queue.next().await.unwrap();
+        assert_eq!(
+            queue.failed_again(&key, Duration::from_secs(40)),
+            Duration::from_secs(40)
+        );
+        assert_eq!(queue.failures(&key), 12);
+    }
+    let begin = Instant::now();
+    queue.next().await.unwrap();
+    assert_eq!(begin.elapsed().as_secs(), 40);
+}

@@ -138,6 +138,7 @@ enum Ended {
     Failed {
         text: String,
         retry_after: Option<Duration>,
+        is_repeated: bool,
     },
     /// It was cancelled after this time.
     TimedOut(Duration),
@@ -154,6 +155,7 @@ where
         Ok(Err(error)) => Err(Ended::Failed {
             text: error.text(),
             retry_after: error.retry_after(),
+            is_repeated: error.is_repeated(),
         }),
         Err(_) => Err(Ended::TimedOut(limit)),
     }
@@ -172,7 +174,7 @@ where
     let took = started.elapsed();
     metrics.seconds.observe(took.as_secs_f64());
     let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-    let mut wait = Duration::ZERO;
+    let (mut wait, mut repeats) = (Duration::ZERO, false);
     let error = match result {
         Ok(Ok(done)) => {
             queue.succeeded(&key);
@@ -193,8 +195,13 @@ where
             }
             return;
         }
-        Ok(Err(Ended::Failed { text, retry_after })) => {
+        Ok(Err(Ended::Failed {
+            text,
+            retry_after,
+            is_repeated,
+        })) => {
             wait = retry_after.unwrap_or_default().min(MAX_RETRY_AFTER);
+            repeats = is_repeated;
             text
         }
         Ok(Err(Ended::TimedOut(limit))) => {
@@ -208,7 +215,10 @@ where
     };
     metrics.error.inc();
     metrics.errors.inc();
-    let retry = queue.failed_for(&key, wait);
+    let retry = match repeats {
+        true => queue.failed_again(&key, wait),
+        false => queue.failed_for(&key, wait),
+    };
     let retry_ms = u64::try_from(retry.as_millis()).unwrap_or(u64::MAX);
     tracing::warn!(object = %key, %cause, %error, duration_ms, retry_ms, "reconcile failed");
 }

@@ -24,6 +24,7 @@ pub struct Error {
     message: String,
     kind: ErrorKind,
     retry_after: Option<Duration>,
+    is_repeated: bool,
 }
 
 /// The fix for an error.
@@ -72,6 +73,7 @@ impl Error {
             message,
             kind,
             retry_after,
+            is_repeated: false,
         }
     }
 
@@ -98,10 +100,20 @@ impl Error {
             message: message.into(),
             kind,
             retry_after: None,
+            is_repeated: false,
         }
     }
 
     /// The same error, of a request that is wrong in itself.
+    /// The same error of an attempt that is not repeated before `left` has passed.
+    pub(crate) fn repeated(self, left: Duration) -> Self {
+        Self {
+            retry_after: Some(left),
+            is_repeated: true,
+            ..self
+        }
+    }
+
     pub(crate) fn into_rejected(self) -> Self {
         Self {
             kind: ErrorKind::Rejected,
@@ -178,8 +190,13 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Failure for Error {
+    fn is_repeated(&self) -> bool {
+        self.is_repeated
+    }
+
     fn retry_after(&self) -> Option<Duration> {
         match self.kind {
+            _ if self.is_repeated => self.retry_after,
             ErrorKind::Rejected | ErrorKind::Taken => Some(self.retry_after.unwrap_or_default().max(REJECTED_RETRY)),
             _ => self.retry_after,
         }

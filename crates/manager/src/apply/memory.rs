@@ -280,7 +280,8 @@ impl Memory {
         let wait = error.retry_after().unwrap_or_default();
         // The next reconcile comes after this time, so it must not find it a moment too early.
         let is_early = at.elapsed() + Duration::from_secs(5) < wait;
-        (*known == situation && is_early && error.kind() == ErrorKind::Rejected).then(|| error.clone())
+        let left = wait.saturating_sub(at.elapsed());
+        (*known == situation && is_early && error.kind() == ErrorKind::Rejected).then(|| error.clone().repeated(left))
     }
 }
 
@@ -315,7 +316,15 @@ mod tests {
         memory.reject(1, Error::rejected("Invalid", "no"));
         assert!(memory.rejection(1).is_some());
         assert!(memory.rejection(2).is_none());
-        tokio::time::advance(Duration::from_secs(56)).await;
+        tokio::time::advance(Duration::from_secs(20)).await;
+        let again = memory.rejection(1).unwrap();
+        assert!(again.is_repeated());
+        assert_eq!(
+            again.retry_after(),
+            Some(Duration::from_secs(40)),
+            "the time that is left"
+        );
+        tokio::time::advance(Duration::from_secs(36)).await;
         assert!(memory.rejection(1).is_none(), "tried again");
     }
 }
