@@ -7,7 +7,10 @@
 
 use std::time::{Duration, Instant};
 
-use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::{
+    ResourceExt as _,
+    api::{DynamicObject, ListParams, ObjectMeta, Patch, PatchParams, PostParams},
+};
 use kube_testbed::faults::{DeadWebhook, Death};
 use serde_json::{Value, json};
 
@@ -102,8 +105,9 @@ pub async fn outlasts_a_cleanup(cluster: &Cluster) {
     leave(cluster, "stuck", &before).await;
 }
 
-/// OLM executes a plan again after it is complete, because its cache has not received the last status: it creates a
-/// ClusterRole that the cleanup has removed already. OLM's cache is not late on demand, so the test plays that sync.
+/// OLM executes a plan again after it is complete, because its cache has not received the last status: it creates
+/// ClusterRoles that the cleanup has removed already, and those of the CSV that OLM itself has deleted. OLM's cache is not
+/// late on demand, so the test plays that sync.
 pub async fn repeats_during_a_cleanup(cluster: &Cluster) {
     cluster.scene("late_pass_repeats_during_a_cleanup");
     let before = cluster.inventory().await;
@@ -112,12 +116,37 @@ pub async fn repeats_during_a_cleanup(cluster: &Cluster) {
     bundle.extra = vec![role(&reader)];
     subscribe(cluster, &bundle).await;
     let all = cluster.api(RBAC, "ClusterRole", "clusterroles", None);
+    let bindings = cluster.api(RBAC, "ClusterRoleBinding", "clusterrolebindings", None);
+    let of_csv = ListParams::default().labels("olm.owner=twice.v1.0.0,olm.owner.kind=ClusterServiceVersion");
+    let mut again = Vec::new();
+    for api in [&all, &bindings] {
+        let found = api.list(&of_csv).await.unwrap();
+        again.extend(found.into_iter().map(|object| (api, object)));
+    }
+    assert_eq!(again.len(), 2, "the permissions of the bundle");
     let (cleaned, ()) = tokio::join!(cluster.cleanup("twice", "twice", &[]), async {
         eventually("the role is removed", async || {
             all.get_opt(&reader).await.unwrap().is_none()
         })
         .await;
         create(cluster, &reader, "catalog").await;
+        for (api, mut object) in again {
+            let name = object.name_any();
+            eventually("OLM has deleted it", async || {
+                api.get_opt(&name).await.unwrap().is_none()
+            })
+            .await;
+            object.metadata = ObjectMeta {
+                name: object.metadata.name,
+                labels: object.metadata.labels,
+                ..ObjectMeta::default()
+            };
+            let parameters = PostParams {
+                field_manager: Some("catalog".to_owned()),
+                ..PostParams::default()
+            };
+            api.create(&parameters, &object).await.unwrap();
+        }
     });
     cleaned.fine();
     assert!(all.get_opt(&reader).await.unwrap().is_none(), "the role exists again");

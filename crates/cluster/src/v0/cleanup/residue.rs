@@ -39,15 +39,10 @@ pub struct Residue {
 /// # Errors
 /// [`Error::Request`].
 pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result<Residue, Error> {
-    let mut residue = Residue::default();
-    for place in owned::places() {
-        let selector = place.names_owner.then_some(owned::OWNER);
-        for object in cluster.list(place.kind.clone(), place.namespace, selector).await? {
-            if owned_by(&object, scope) || (!place.names_owner && is_of_server(&object, scope)) {
-                residue.of_csvs.push(ObjectRef::from_object(&place.kind, &object));
-            }
-        }
-    }
+    let mut residue = Residue {
+        of_csvs: of_csvs(cluster, scope).await?,
+        ..Residue::default()
+    };
     of_bundles(cluster, scope, options, &mut residue).await?;
     let catalogs = served(scope, options);
     if !catalogs.is_empty() {
@@ -82,6 +77,20 @@ pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result
         &names::operator(&options.package, &scope.namespace),
     ));
     Ok(residue)
+}
+
+/// Objects that OLM created for the CSVs.
+async fn of_csvs(cluster: &Cluster, scope: &Scope) -> Result<Vec<ObjectRef>, Error> {
+    let mut found = Vec::new();
+    for place in owned::places() {
+        let selector = place.names_owner.then_some(owned::OWNER);
+        for object in cluster.list(place.kind.clone(), place.namespace, selector).await? {
+            if owned_by(&object, scope) || (!place.names_owner && is_of_server(&object, scope)) {
+                found.push(ObjectRef::from_object(&place.kind, &object));
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Cluster-scoped objects from the package's bundles, except those with an owner.
@@ -120,7 +129,10 @@ pub async fn of_plans(cluster: &Cluster, scope: &Scope, options: &Options) -> Re
     if planned.is_empty() {
         return Ok(Vec::new());
     }
-    let mut found = Residue::default();
+    let mut found = Residue {
+        of_csvs: of_csvs(cluster, scope).await?,
+        ..Residue::default()
+    };
     of_bundles(cluster, scope, options, &mut found).await?;
     found.of_csvs.retain(|object| planned.contains(object));
     Ok(found.of_csvs)
