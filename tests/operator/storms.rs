@@ -1,6 +1,5 @@
 //! Storms: random changes while the API server fails at random and replicas are killed.
 use std::{
-    collections::BTreeSet,
     panic::AssertUnwindSafe,
     time::{Duration, Instant},
 };
@@ -74,39 +73,38 @@ where
     K: Clone + std::fmt::Debug + DeserializeOwned + Serialize,
 {
     let desired: Vec<K> = memcacheds.iter().filter_map(desired).collect();
-    let names: BTreeSet<String> = desired.iter().map(ResourceExt::name_any).collect();
-    let mut wrong = Vec::new();
-    let settled = async {
-        loop {
-            let mut found = lab.api::<K>().list(&ListParams::default()).await.unwrap().items;
-            // Kubernetes' own, such as the ConfigMap kube-root-ca.crt.
-            found.retain(|found| found.labels().contains_key(operand::OWNER));
-            wrong = found
-                .iter()
-                .filter(|found| !names.contains(&found.name_any()))
-                .map(|found| format!("{} should not exist", found.name_any()))
-                .collect();
-            for desired in &desired {
-                let content = |object: &K| {
-                    let object = value(object);
-                    json!([object["spec"], object["data"]])
-                };
-                let name = desired.name_any();
-                wrong.extend(match found.iter().find(|found| found.name_any() == name) {
-                    Some(found) => {
-                        differs(&content(desired), &content(found)).map(|field| format!("{name}: {field:?}"))
-                    }
-                    None => Some(format!("{name} is missing")),
-                });
-            }
-            if wrong.is_empty() {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+    let end = Instant::now() + LIMIT;
+    loop {
+        let mut found = lab.api::<K>().list(&ListParams::default()).await.unwrap().items;
+        // Kubernetes' own, such as the ConfigMap kube-root-ca.crt.
+        found.retain(|found| found.labels().contains_key(operand::OWNER));
+        let wrong = faults(&desired, &found);
+        if wrong.is_empty() {
+            return;
         }
+        assert!(Instant::now() < end, "{} after {LIMIT:?}: {wrong:?}", K::kind(&()));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// The differences between the `desired` and the `found` objects.
+fn faults<K: Resource<DynamicType = ()> + Serialize>(desired: &[K], found: &[K]) -> Vec<String> {
+    let content = |object: &K| {
+        let object = value(object);
+        json!([object["spec"], object["data"]])
     };
-    let settled = tokio::time::timeout(LIMIT, settled).await;
-    assert!(settled.is_ok(), "{}: {wrong:?} after {LIMIT:?}", K::kind(&()));
+    let missing = desired.iter().filter_map(|desired| {
+        let name = desired.name_any();
+        match found.iter().find(|found| found.name_any() == name) {
+            Some(found) => differs(&content(desired), &content(found)).map(|field| format!("{name}: {field:?}")),
+            None => Some(format!("{name} is missing")),
+        }
+    });
+    let is_surplus = |found: &&K| !desired.iter().any(|desired| desired.name_any() == found.name_any());
+    let surplus = found.iter().filter(is_surplus);
+    missing
+        .chain(surplus.map(|found| format!("{} should not exist", found.name_any())))
+        .collect()
 }
 
 /// Faults of an API server under stress. Each affects a share of the requests.

@@ -75,8 +75,9 @@ pub fn warnings(output: &str) -> Vec<String> {
 }
 
 fn warning(message: &Value) -> Option<String> {
-    // The summary of a crate has no code and names no line.
-    let is_one = message.get("reason")? == "compiler-message" && message.pointer("/message/spans/0").is_some();
+    // The summary of a crate names neither a lint nor a line.
+    let names = |pointer: &str| message.pointer(pointer).is_some_and(|value| !value.is_null());
+    let is_one = message.get("reason")? == "compiler-message" && (names("/message/code") || names("/message/spans/0"));
     let rendered = message.pointer("/message/rendered").and_then(Value::as_str);
     rendered.filter(|_| is_one).map(str::to_owned)
 }
@@ -97,10 +98,14 @@ mod tests {
     #[test]
     fn a_warning_of_two_builds_of_one_crate_counts_once() {
         let warning = r#"{"reason":"compiler-message","message":{"level":"warning","rendered":"warning: used `unwrap()`\n","spans":[{"file_name":"a.rs"}]}}"#;
-        let summary = r#"{"reason":"compiler-message","message":{"level":"warning","rendered":"warning: 1 warning emitted\n","spans":[]}}"#;
+        let summary = r#"{"reason":"compiler-message","message":{"level":"warning","code":null,"rendered":"warning: 1 warning emitted\n","spans":[]}}"#;
+        let of_linker = r#"{"reason":"compiler-message","message":{"level":"warning","code":{"code":"linker_messages"},"rendered":"warning: linker stderr\n","spans":[]}}"#;
         let end = r#"{"reason":"build-finished","success":true}"#;
-        let output = [warning, summary, warning, end].join("\n");
-        assert_eq!(warnings(&output), ["warning: used `unwrap()`\n"]);
+        let output = [warning, summary, warning, of_linker, end].join("\n");
+        assert_eq!(
+            warnings(&output),
+            ["warning: linker stderr\n", "warning: used `unwrap()`\n"]
+        );
         assert!(warnings(end).is_empty());
     }
 

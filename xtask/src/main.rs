@@ -262,7 +262,7 @@ impl Checks {
         for warning in &warnings {
             println!("{warning}");
         }
-        println!("{} warnings", warnings.len());
+        println!("warnings: {}", warnings.len());
         Ok(warnings.is_empty())
     }
 

@@ -104,7 +104,6 @@ impl Error {
         }
     }
 
-    /// The same error, of a request that is wrong in itself.
     /// The same error of an attempt that is not repeated before `left` has passed.
     pub(crate) fn repeated(self, left: Duration) -> Self {
         Self {
@@ -114,6 +113,7 @@ impl Error {
         }
     }
 
+    /// The same error, of a request that is wrong in itself.
     pub(crate) fn into_rejected(self) -> Self {
         Self {
             kind: ErrorKind::Rejected,

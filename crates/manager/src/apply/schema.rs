@@ -432,11 +432,8 @@ impl Schemas {
         if let Some(known) = self.known(resource) {
             return Ok(known.schema);
         }
-        let _one = self.loading.lock().await;
-        match self.known(resource) {
-            Some(known) => Ok(known.schema),
-            None => self.load(resource, None).await,
-        }
+        self.load_all(&[resource]).await?;
+        Ok(self.known(resource).map(|known| known.schema).unwrap_or_default())
     }
 
     /// As [`get`](Self::get), but no older than a minute.

@@ -74,7 +74,9 @@ impl<K: Object> Shared<K> {
             let stores = self.stores.values().filter(|store| !store.cache.is_empty());
             let mut kinds: Vec<&ApiResource> = stores.map(|store| &store.resource).collect();
             // Without children there is nothing to compare, and the first one must not wait.
-            kinds.extend(Some(&self.resource).filter(|_| self.writes_status && !kinds.is_empty()));
+            if self.writes_status && !kinds.is_empty() {
+                kinds.push(&self.resource);
+            }
             let _ = self.applier.load(&kinds).await;
         };
         self.structures.get_or_init(load).await;
