@@ -141,6 +141,11 @@ impl Error {
     }
 }
 
+/// Returns true if no object has this name. The API server also answers 404 while it does not serve the kind.
+pub(crate) fn is_missing(status: &kube::core::Status, name: &str) -> bool {
+    status.code == 404 && status.details.as_ref().is_some_and(|details| details.name == name)
+}
+
 /// The fix for an error status.
 fn classify(status: &kube::core::Status) -> ErrorKind {
     // The API server reports an apply that does not match the schema, or is too large, as an internal error.

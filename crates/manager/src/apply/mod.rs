@@ -30,6 +30,7 @@ use serde_json::Value;
 pub(crate) use attempt::Attempt;
 use attempt::DryRun;
 use compare::{Difference, DifferenceKind};
+pub(crate) use error::is_missing;
 pub use error::{Error, ErrorKind};
 use fields::Owner;
 use memory::{Memories, Memory};

@@ -176,7 +176,7 @@ mod tests {
         cache.deleted(&ObjectKey::new("ns", "c"), "c");
         assert_eq!(names(&index, "one").len(), 0);
         apply(&cache, pod("d", 8, &["one"]));
-        cache.retain(&HashSet::new(), None, Instant::now());
+        cache.retain(&HashSet::new(), None, Instant::now(), 0);
         assert_eq!(names(&index, "one").len(), 0);
         assert!(index.lock().is_empty(), "deleted objects leave no entries");
     }

@@ -332,20 +332,17 @@ impl<T> Cache<T> {
         })
     }
 
-    /// Removes what the complete list of `scope` that began at `began` does not contain, and returns it.
+    /// Removes what the complete list of `scope` in this version that began at `began` does not contain, and returns it.
     pub(crate) fn retain(
         &self,
         listed: &HashSet<ObjectKey>,
         scope: Option<&str>,
         began: Instant,
+        version: u64,
     ) -> Vec<(ObjectKey, Change<T>)> {
         let mut objects = self.write();
         let in_scope = |key: &ObjectKey| scope.is_none_or(|namespace| *key.namespace == *namespace);
-        // A list may lack what was written while it was made.
-        objects.own.retain(|key, own| {
-            let (Own::Written { at, .. } | Own::Deleted { at, .. }) = own;
-            !in_scope(key) || *at >= began
-        });
+        objects.deliver(scope.unwrap_or_default(), version);
         let Objects {
             known,
             own,
@@ -354,6 +351,13 @@ impl<T> Cache<T> {
             gauge,
             ..
         } = &mut *objects;
+        // A list lacks what was written after its version, and the watch that follows delivers it. An older write that the list
+        // lacks was undone: no event follows.
+        own.retain(|key, own| match own {
+            _ if !in_scope(key) => true,
+            Own::Written { at, .. } => *at >= began && known.get(key).is_some_and(|known| known.version > version),
+            Own::Deleted { at, .. } => *at >= began,
+        });
         unreadable.retain(|key| {
             let stays = !in_scope(key) || listed.contains(key);
             if !stays {
@@ -376,6 +380,11 @@ impl<T> Cache<T> {
             (key, change)
         })
         .collect()
+    }
+
+    /// The watch of `scope` has delivered all changes up to this version.
+    pub(crate) fn reach(&self, scope: &str, version: u64) {
+        self.write().deliver(scope, version);
     }
 
     /// Forgets how far the watch of `scope` had come: a new list begins.

@@ -220,7 +220,7 @@ impl<'a> Feeder<'a> {
                     continue;
                 }
             };
-            self.complete();
+            self.complete(number(&version));
             while self.watch(&selection, &mut version).await {}
         }
     }
@@ -241,12 +241,12 @@ impl<'a> Feeder<'a> {
         Ok(())
     }
 
-    /// The list is complete.
-    fn complete(&mut self) {
+    /// The list in this version is complete.
+    fn complete(&mut self, version: u64) {
         self.failures = Failures::default();
         self.is_unserved = false;
         let listed = std::mem::take(&mut self.listed);
-        self.sink.retain(&listed, self.began);
+        self.sink.retain(&listed, self.began, version);
         self.gate.open();
     }
 
@@ -317,9 +317,9 @@ impl<'a> Feeder<'a> {
             return Ok(Some(Error::NoResourceVersion));
         }
         version.clone_from(&object.version);
-        if event.r#type != EventType::Bookmark {
-            let is_deleted = event.r#type == EventType::Deleted;
-            self.take(object, is_deleted).map_err(invalid)?;
+        match event.r#type {
+            EventType::Bookmark => self.sink.reach(number(version)),
+            r#type => self.take(object, r#type == EventType::Deleted).map_err(invalid)?,
         }
         Ok(None)
     }
@@ -346,6 +346,11 @@ impl<'a> Feeder<'a> {
         }
         sleep(delay).await;
     }
+}
+
+/// A resource version as a number. 0 if it is none.
+fn number(version: &str) -> u64 {
+    version.parse().unwrap_or(0)
 }
 
 /// The status code with which the API server rejected a request: 403 where the operator lacks the right to list or watch.

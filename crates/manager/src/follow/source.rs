@@ -59,8 +59,10 @@ pub trait Sink: Send {
     fn store(&self, object: RawObject<'_>, list: Option<Instant>) -> serde_json::Result<()>;
     /// Takes an object that was deleted.
     fn remove(&self, object: RawObject<'_>);
-    /// Takes the keys of a complete list that began at `began`.
-    fn retain(&self, listed: &HashSet<ObjectKey>, began: Instant);
+    /// Takes the keys and the version of a complete list that began at `began`.
+    fn retain(&self, listed: &HashSet<ObjectKey>, began: Instant, version: u64);
+    /// All changes up to this version were delivered.
+    fn reach(&self, version: u64);
 }
 
 /// Projects the JSON of objects and stores the projections in a cache.
@@ -106,9 +108,13 @@ where
         }
     }
 
-    fn retain(&self, listed: &HashSet<ObjectKey>, began: Instant) {
-        for (key, change) in self.cache.retain(listed, self.scope.as_deref(), began) {
+    fn retain(&self, listed: &HashSet<ObjectKey>, began: Instant, version: u64) {
+        for (key, change) in self.cache.retain(listed, self.scope.as_deref(), began, version) {
             (self.changed)(&key, change);
         }
+    }
+
+    fn reach(&self, version: u64) {
+        self.cache.reach(self.scope(), version);
     }
 }

@@ -25,7 +25,7 @@ fn text(object: &ConfigMap) -> String {
 }
 
 /// A projection of ConfigMaps to their resource versions.
-fn versions(cache: &Cache<String>) -> impl Fn(&[u8]) -> serde_json::Result<Option<String>> {
+fn versions(cache: &Cache<String>) -> impl Fn(&[u8]) -> serde_json::Result<Option<String>> + use<> {
     let cache = cache.clone();
     move |text| {
         let map: Option<ConfigMap> = cache.readable(guarded(text)?);
@@ -39,7 +39,7 @@ impl Feeder<'_> {
         match event {
             Event::Init => self.begin(),
             Event::InitApply(object) => self.list(object.as_bytes()).unwrap(),
-            Event::InitDone => self.complete(),
+            Event::InitDone => self.complete(0),
             Event::Apply(object) => self.take(RawObject::new(object.as_bytes()).unwrap(), false).unwrap(),
             Event::Delete(object) => self.take(RawObject::new(object.as_bytes()).unwrap(), true).unwrap(),
         }
@@ -250,21 +250,54 @@ async fn an_answer_after_the_deletion_brings_nothing_back() {
     assert_eq!(now(&cache), None);
 }
 
+/// A feeder of `cache`, for all namespaces.
+fn feeder(cache: &Cache<String>) -> Feeder<'static> {
+    let source = Source {
+        cache: cache.clone(),
+        scope: None,
+        project: versions(cache),
+        changed: |_: &ObjectKey, _: Change<String>| {},
+        errors: Counter::default(),
+    };
+    let gate = Readiness::default().gate("maps");
+    Feeder::new(Follow { gate, source }, "configmaps".to_owned())
+}
+
+/// Another client deletes the object after the write, while a list is made. No event follows a list that was made after the deletion.
+#[tokio::test]
+async fn a_list_that_is_newer_than_the_write_undoes_it() {
+    for (version, left) in [(6, Some("7")), (7, None), (9, None)] {
+        let cache = Cache::default();
+        let mut feeder = feeder(&cache);
+        feeder.begin();
+        cache.written(&object("ns", "a", 7), "7".to_owned());
+        feeder.complete(version);
+        assert_eq!(now(&cache).as_deref(), left, "list in version {version}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_older_than_the_list_or_a_bookmark_brings_nothing_back() {
+    let cache = Cache::default();
+    let mut feeder = feeder(&cache);
+    feeder.begin();
+    feeder.complete(7);
+    cache.written(&object("ns", "a", 7), "7".to_owned());
+    assert_eq!(now(&cache), None, "the list lacks it");
+    let bookmark = r#"{ "type": "BOOKMARK", "object": { "metadata": { "resourceVersion": "9" } } }"#;
+    let mut version = "7".to_owned();
+    let failure = feeder.event(&serde_json::from_str(bookmark).unwrap(), &mut version);
+    assert!(failure.unwrap().is_none());
+    cache.written(&object("ns", "a", 8), "8".to_owned());
+    assert_eq!((version.as_str(), now(&cache)), ("9", None));
+    cache.written(&object("ns", "a", 10), "10".to_owned());
+    assert_eq!(now(&cache).as_deref(), Some("10"));
+}
+
 #[tokio::test]
 async fn a_list_that_began_before_the_write_does_not_undo_it() {
     let cache = Cache::default();
-    let readiness = Readiness::default();
-    let follow = Follow {
-        gate: readiness.gate("maps"),
-        source: Source {
-            cache: cache.clone(),
-            scope: None,
-            project: versions(&cache),
-            changed: |_: &ObjectKey, _: Change<String>| {},
-            errors: Counter::default(),
-        },
-    };
-    let mut feeder = Feeder::new(follow, "configmaps".to_owned());
+    let mut feeder = feeder(&cache);
     let mut send = |event| feeder.event_of_test(event);
     send(Event::Init);
     cache.written(&object("ns", "a", 7), "7".to_owned());
@@ -376,7 +409,7 @@ async fn a_new_list_projects_only_what_changed() {
         for object in [object("ns", "a", 1), object("ns", "b", second), third] {
             feeder.list(text(&object).as_bytes()).unwrap();
         }
-        feeder.complete();
+        feeder.complete(0);
     }
     assert_eq!(*projected.lock().unwrap(), ["1", "2", "3", "4", "3"]);
     assert_eq!(now(&cache).as_deref(), Some("1"));

@@ -27,7 +27,7 @@ use super::{
     shared::Shared,
     store::{ChildKind, Store, Wish},
 };
-use crate::{ObjectKey, drift::fingerprint, events::Severity, manager::Scope as _};
+use crate::{ObjectKey, apply::is_missing, drift::fingerprint, events::Severity, manager::Scope as _};
 
 /// One reconcile of one object: applies, reads and deletes its children.
 pub struct Context<K: Object> {
@@ -466,7 +466,8 @@ impl<K: Object> Context<K> {
         Err(Error::waiting("Deleted", "the object was deleted"))
     }
 
-    /// Deletes a child, unless another has its name by now.
+    /// Deletes a child. Another object that has its name by now stays: that is a conflict until its event arrives. Returns true if
+    /// this call deleted the child.
     pub(super) async fn remove(&self, shared: &Shared<K>, store: &Store, key: &ObjectKey) -> Result<bool, Error> {
         let Some(child) = store.cache.get(key).filter(|child| !child.deleting) else {
             return Ok(false);
@@ -495,7 +496,11 @@ impl<K: Object> Context<K> {
                 );
                 Ok(true)
             }
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(false),
+            Err(kube::Error::Api(status)) if is_missing(&status, &key.name) => {
+                store.cache.deleted(key, uid);
+                shared.applier.forget(&store.resource, key);
+                Ok(false)
+            }
             Err(error) => Err(Error::request(format!("delete {} {key}", store.resource.kind), error)),
         }
     }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     ObjectKey,
-    apply::{Conflict, StatusChange, set},
+    apply::{Conflict, StatusChange, is_missing, set},
     conditions::{self, AVAILABLE, DEGRADED},
     events::{Event, Severity},
     finalizer,
@@ -152,7 +152,7 @@ async fn clean_up<R: Reconciler>(
                     let answer = serde_json::to_value(answer).map_err(|error| Error::bug(error.to_string()))?;
                     shared.wrote(&answer);
                 }
-                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                Err(kube::Error::Api(status)) if is_missing(&status, &key.name) => {}
                 Err(error) => {
                     let attempt = format!("remove the finalizer of {}", describe::<R::Object>(&key));
                     return Err(Error::request(attempt, error));

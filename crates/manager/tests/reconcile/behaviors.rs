@@ -256,6 +256,74 @@ async fn a_failed_delete_is_tried_again() {
     running.stop().await;
 }
 
+/// An API server that starts answers 404 for kinds that it does not serve yet. The object still exists, and nothing happens to it
+/// afterwards.
+#[tokio::test]
+async fn a_finalizer_is_removed_when_the_kind_is_served_again() {
+    let world = World::new("unserved").await;
+    let running = world.operator(1).await;
+    world.create("web", ShopSpec::default()).await;
+    world.is_available("web").await;
+    running.is_quiet().await;
+    running.proxy.add(
+        Rule::new(Fault::status(404))
+            .verb(Verb::Patch)
+            .resource("shops")
+            .times(1),
+    );
+    world
+        .api::<Shop>()
+        .delete("web", &DeleteParams::default())
+        .await
+        .unwrap();
+    eventually("the deletion", async || {
+        world
+            .api::<Shop>()
+            .get_opt("web")
+            .await
+            .unwrap()
+            .is_none()
+            .then_some(())
+    })
+    .await;
+    running.stop().await;
+}
+
+/// The API server answers 409 also if another client changes the child at the same moment. Nothing happens to the child afterwards, so
+/// no event starts another reconcile.
+#[tokio::test]
+async fn a_delete_that_conflicts_is_tried_again() {
+    let world = World::new("delete-conflict").await;
+    let running = world.operator(1).await;
+    let with_extra = ShopSpec {
+        extra: true,
+        ..ShopSpec::default()
+    };
+    world.create("web", with_extra).await;
+    world.is_available("web").await;
+    running.is_quiet().await;
+    running.proxy.add(
+        Rule::new(Fault::status(409))
+            .verb(Verb::Delete)
+            .resource("configmaps")
+            .times(1),
+    );
+    let known = running.proxy.count();
+    world.set("web", json!({ "extra": false })).await;
+    eventually("it is deleted", async || {
+        let extra = world.api::<ConfigMap>().get_opt("web-extra").await.unwrap();
+        extra.is_none().then_some(())
+    })
+    .await;
+    let deletes = writes(&running, known, "configmaps");
+    assert_eq!(
+        deletes,
+        ["Delete configmaps web-extra 409", "Delete configmaps web-extra 200"]
+    );
+    world.condition("web", "Degraded", "False").await;
+    running.stop().await;
+}
+
 /// 118: a child without a namespace has no owner reference and is deleted by the cleanup.
 #[tokio::test]
 async fn a_child_without_a_namespace_is_deleted_by_the_cleanup() {
