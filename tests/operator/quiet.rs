@@ -4,7 +4,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
 use kube::{Api, api::PostParams};
 use kube_testbed::AuditEvent;
 use serde_json::json;
@@ -78,6 +78,11 @@ async fn a_restarted_operator_leaves_settled_objects_alone() {
         lab.running(name).await;
     }
     operator.terminate().await;
+    eventually("the servers are warm", async || {
+        let set = lab.api::<StatefulSet>().get("warm").await.unwrap();
+        (set.status?.available_replicas == Some(2)).then_some(())
+    })
+    .await;
     // The first operator may have ended before its last write, such as that of a PodDisruptionBudget whose servers have become
     // warm. The second one finishes the work.
     let operator = lab.operator().await;
