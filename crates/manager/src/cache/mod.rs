@@ -22,7 +22,7 @@ use tokio::time::Instant;
 pub use index::Index;
 use revision::CachedObject;
 pub use revision::version;
-pub(crate) use revision::{Revision, digest};
+pub(crate) use revision::{Revision, digest, number};
 
 use crate::{
     ObjectKey,

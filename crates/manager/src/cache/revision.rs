@@ -26,8 +26,11 @@ impl Revision {
 
     /// The state of the object `key` with this UID and resource version.
     pub(crate) fn from_parts(key: ObjectKey, uid: Option<String>, version: &str) -> Self {
-        let version = version.parse().unwrap_or(0);
-        Self { key, uid, version }
+        Self {
+            key,
+            uid,
+            version: number(version),
+        }
     }
 
     pub(super) fn known<T>(&self, object: Arc<T>) -> CachedObject<T> {
@@ -41,8 +44,12 @@ impl Revision {
 
 /// The resource version of `object` as a number, which orders the versions of one kind; 0 if it is none.
 pub fn version<K: Resource>(object: &K) -> u64 {
-    let version = object.meta().resource_version.as_deref();
-    version.and_then(|version| version.parse().ok()).unwrap_or(0)
+    object.meta().resource_version.as_deref().map_or(0, number)
+}
+
+/// A resource version as a number; 0 if it is none.
+pub(crate) fn number(version: &str) -> u64 {
+    version.parse().unwrap_or(0)
 }
 
 /// A cached object.

@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::{
     ObjectKey,
     backoff::Backoff,
-    cache::{Cache, Change},
+    cache::{Cache, Change, number},
     explain,
     probes::Gate,
 };
@@ -346,11 +346,6 @@ impl<'a> Feeder<'a> {
         }
         sleep(delay).await;
     }
-}
-
-/// A resource version as a number. 0 if it is none.
-fn number(version: &str) -> u64 {
-    version.parse().unwrap_or(0)
 }
 
 /// The status code with which the API server rejected a request: 403 where the operator lacks the right to list or watch.

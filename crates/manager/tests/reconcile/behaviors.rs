@@ -100,10 +100,7 @@ async fn an_orphan_is_not_adopted_by_its_former_owner() {
         .unwrap(),
     );
     shops.patch("web", &params, &orphaned).await.unwrap();
-    eventually("the shop is deleted", async || {
-        shops.get_opt("web").await.unwrap().is_none().then_some(())
-    })
-    .await;
+    world.deleted::<Shop>("web").await;
     running.is_quiet().await;
     let child = children.get("web").await.unwrap();
     assert_eq!(child.metadata.owner_references, None);
@@ -243,21 +240,11 @@ async fn a_failed_delete_is_tried_again() {
     running.stop().await;
     assert!(world.api::<ConfigMap>().get_opt("web-extra").await.unwrap().is_some());
     let running = world.operator(1).await;
-    eventually("it is deleted", async || {
-        world
-            .api::<ConfigMap>()
-            .get_opt("web-extra")
-            .await
-            .unwrap()
-            .is_none()
-            .then_some(())
-    })
-    .await;
+    world.deleted::<ConfigMap>("web-extra").await;
     running.stop().await;
 }
 
-/// An API server that starts answers 404 for kinds that it does not serve yet. The object still exists, and nothing happens to it
-/// afterwards.
+/// An answer 404 that does not name the object is about the kind. The object still exists, and nothing happens to it afterwards.
 #[tokio::test]
 async fn a_finalizer_is_removed_when_the_kind_is_served_again() {
     let world = World::new("unserved").await;
@@ -276,21 +263,11 @@ async fn a_finalizer_is_removed_when_the_kind_is_served_again() {
         .delete("web", &DeleteParams::default())
         .await
         .unwrap();
-    eventually("the deletion", async || {
-        world
-            .api::<Shop>()
-            .get_opt("web")
-            .await
-            .unwrap()
-            .is_none()
-            .then_some(())
-    })
-    .await;
+    world.deleted::<Shop>("web").await;
     running.stop().await;
 }
 
-/// The API server answers 409 also if another client changes the child at the same moment. Nothing happens to the child afterwards, so
-/// no event starts another reconcile.
+/// The child still exists, and nothing happens to it afterwards. So no event starts another reconcile.
 #[tokio::test]
 async fn a_delete_that_conflicts_is_tried_again() {
     let world = World::new("delete-conflict").await;
@@ -310,17 +287,39 @@ async fn a_delete_that_conflicts_is_tried_again() {
     );
     let known = running.proxy.count();
     world.set("web", json!({ "extra": false })).await;
-    eventually("it is deleted", async || {
-        let extra = world.api::<ConfigMap>().get_opt("web-extra").await.unwrap();
-        extra.is_none().then_some(())
-    })
-    .await;
+    world.deleted::<ConfigMap>("web-extra").await;
     let deletes = writes(&running, known, "configmaps");
     assert_eq!(
         deletes,
         ["Delete configmaps web-extra 409", "Delete configmaps web-extra 200"]
     );
     world.condition("web", "Degraded", "False").await;
+    running.stop().await;
+}
+
+/// The API server's own 404 names the child. The watch is late, so the operator deletes what another client has deleted.
+#[tokio::test]
+async fn a_child_that_another_client_deleted_is_deleted_once() {
+    let world = World::new("deleted-twice").await;
+    let proxy = world.proxy().await;
+    let late = Fault::EventsLate(Duration::from_secs(60));
+    proxy.add(Rule::new(late).verb(Verb::Watch).resource("configmaps"));
+    let running = world.operator_through(1, "shops", proxy).await;
+    let with_extra = ShopSpec {
+        extra: true,
+        ..ShopSpec::default()
+    };
+    world.create("web", with_extra).await;
+    world.is_available("web").await;
+    running.is_quiet().await;
+    let known = running.proxy.count();
+    let maps = world.api::<ConfigMap>();
+    maps.delete("web-extra", &DeleteParams::default()).await.unwrap();
+    world.set("web", json!({ "extra": false })).await;
+    world.condition("web", "Degraded", "False").await;
+    running.is_quiet().await;
+    let deletes = writes(&running, known, "configmaps");
+    assert_eq!(deletes, ["Delete configmaps web-extra 404"]);
     running.stop().await;
 }
 

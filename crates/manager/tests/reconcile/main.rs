@@ -159,10 +159,7 @@ async fn children_that_are_no_longer_applied_are_deleted() {
         maps.create(&PostParams::default(), &map).await.unwrap();
     }
     world.set("web", json!({ "extra": false })).await;
-    world::eventually("it is deleted", async || {
-        maps.get_opt("web-extra").await.unwrap().is_none().then_some(())
-    })
-    .await;
+    world.deleted::<ConfigMap>("web-extra").await;
     assert_eq!(world.event("Deleted").await, "ConfigMap web-extra");
     running.is_quiet().await;
     for name in ["web", "loose", "owned"] {
@@ -200,10 +197,7 @@ async fn cleanup_runs_before_the_object_goes() {
     })
     .await;
     running.cleanup_waits(false);
-    world::eventually("it is deleted", async || {
-        shops.get_opt("web").await.unwrap().is_none().then_some(())
-    })
-    .await;
+    world.deleted::<Shop>("web").await;
     running.stop().await;
 }
 

@@ -24,6 +24,7 @@ use kube_testbed::{
     ControlPlane,
     faults::{FaultProxy, Verb},
 };
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 use tokio::{sync::OnceCell, task::JoinHandle};
@@ -161,6 +162,19 @@ impl World {
 
     pub async fn is_available(&self, name: &str) -> Shop {
         self.condition(name, "Available", "True").await
+    }
+
+    /// Waits until the object is deleted.
+    pub async fn deleted<K>(&self, name: &str)
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+        K: Clone + std::fmt::Debug + DeserializeOwned,
+    {
+        eventually(&format!("{name} is deleted"), async || {
+            let found = self.api::<K>().get_opt(name).await.unwrap();
+            found.is_none().then_some(())
+        })
+        .await;
     }
 
     /// The notes of the events with this reason.
