@@ -4,7 +4,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube_testbed::Options;
 use serde_json::{Value, json};
 
@@ -283,16 +283,21 @@ async fn operator_was_deleted_before(cluster: &Cluster) {
     let before = cluster.inventory().await;
     let bundle = install(cluster, "lost", &[]).await;
     thing(cluster, &bundle, "shop", "one", &[&finalizer(&bundle)]).await;
-    let api_version = "operators.coreos.com/v1alpha1";
-    let (kind, plural) = ("ClusterServiceVersion", "clusterserviceversions");
-    cluster
-        .delete(api_version, kind, plural, Some("shop"), &bundle.csv_name())
-        .await;
-    let name = bundle.csv_name();
-    eventually("the operator is deleted", async || {
-        let csv = cluster.get(api_version, kind, plural, Some("shop"), &name);
-        let deployment = cluster.get("apps/v1", "Deployment", "deployments", Some("shop"), "lost-manager");
-        csv.await.is_none() && deployment.await.is_none()
+    let csvs = cluster.api(
+        "operators.coreos.com/v1alpha1",
+        "ClusterServiceVersion",
+        "clusterserviceversions",
+        Some("shop"),
+    );
+    // OLM may carry out a complete plan once more, and then it creates the ClusterServiceVersion again.
+    eventually("OLM leaves the operator deleted", async || {
+        let answer = csvs.delete(&bundle.csv_name(), &DeleteParams::default()).await;
+        let is_gone = matches!(answer, Err(kube::Error::Api(status)) if status.code == 404);
+        is_gone
+            && cluster
+                .get("apps/v1", "Deployment", "deployments", Some("shop"), "lost-manager")
+                .await
+                .is_none()
     })
     .await;
     let cleaned = cluster.cleanup("lost", "shop", &[]).await.fine();
