@@ -97,11 +97,11 @@ pub async fn run<K, R, F, E>(
         let cause = queue.cause(&key).unwrap_or_default();
         // Of the highest level, so that no level of the log leaves it out.
         let span = tracing::error_span!("reconcile", controller = %metrics.controller, object = %key, pass = passes, cause = &*cause);
-        // A panic before the first await becomes one of the pass. Here it would end the operator.
-        let begun = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| reconcile(key.clone()))));
+        // A panic before the first await becomes one of the pass. Here it would end the operator. The future is boxed: it is
+        // large, and each function around it would have room for two copies.
+        let begun = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| Box::pin(reconcile(key.clone())))));
         let work = async { begun.unwrap_or_else(|panic| resume_unwind(panic)).await };
-        // Boxed: each function around it would hold its own copy of this large future.
-        let pass = Box::pin(attempt(limits.time, work).instrument(span));
+        let pass = attempt(limits.time, work).instrument(span);
         running.spawn(one(Arc::clone(&queue), key, cause, metrics.clone(), pass));
     };
     loop {
