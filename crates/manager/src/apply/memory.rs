@@ -12,7 +12,8 @@ use super::{
     compare::Difference,
     error::{Error, ErrorKind},
     fields::Path,
-    prepare::{Desired, hash},
+    prepare::hash,
+    report::{ADMISSION, Conflict},
 };
 use crate::{
     ObjectKey,
@@ -64,13 +65,13 @@ impl Memories {
         memory.is_none_or(|memory| memory.troubles.is_none())
     }
 
-    /// Compresses a desired object of a kind.
-    pub fn compress(&self, kind: &str, desired: &Value) -> Compressed {
+    /// Compresses the JSON of a desired object of a kind.
+    pub fn compress(&self, kind: &str, desired: &str) -> Compressed {
         let dictionary = {
             let mut all = self.lock();
             Arc::clone(&all.entry(kind.to_owned()).or_default().dictionary)
         };
-        dictionary.compress(&serde_json::to_vec(desired).unwrap_or_default())
+        dictionary.compress(desired.as_bytes())
     }
 
     /// The object was deleted: its memory is freed after a while. If it is created again soon, the fights over its fields are not
@@ -191,18 +192,18 @@ impl Memory {
                 .any(|(path, known)| *path == found.path && *known == live)
     }
 
-    /// The API server answered `answer` to `desired`, which is also given in compressed form. The fields `found` have other values in
+    /// The API server answered `answer` to the object with the hash `desired`, which is also given in compressed form. The fields `found` have other values in
     /// the answer. `overridden` is one of them that has a value that no client asked for: then the time until it is set again is
     /// returned.
     pub fn applied(
         &mut self,
-        desired: &Desired,
+        desired: u64,
         compressed: Compressed,
         answer: &Value,
         found: &[Difference],
         overridden: Option<&str>,
     ) -> Option<Duration> {
-        self.desired_hash = Some(desired.hash);
+        self.desired_hash = Some(desired);
         self.desired = Some(compressed);
         self.uid = uid(answer);
         let mut contests = self.troubles.take().unwrap_or_default().contests;
@@ -220,14 +221,19 @@ impl Memory {
         }
         let field = overridden?;
         // Admission may answer another value each time.
-        self.contest(field, super::ADMISSION);
+        self.contest(field, ADMISSION);
         Some(OVERRIDDEN)
     }
 
-    /// The field that admission overrides, and the time until it is set again.
-    pub fn overridden(&self) -> Option<(String, Duration)> {
+    /// The conflict over a field that admission overrides, until it is set again.
+    pub fn conflict(&self) -> Option<Conflict> {
         let (field, at) = self.troubles.as_ref()?.overridden.as_ref()?;
-        Some((field.clone(), OVERRIDDEN.saturating_sub(at.elapsed())))
+        Some(Conflict {
+            field: field.clone(),
+            manager: ADMISSION.to_owned(),
+            new: false,
+            retry_after: OVERRIDDEN.saturating_sub(at.elapsed()),
+        })
     }
 
     pub fn was_overridden(&self) -> bool {

@@ -17,6 +17,7 @@ mod prepare;
 mod report;
 mod schema;
 mod status;
+mod write;
 
 use std::{fmt::Debug, sync::Arc};
 
@@ -27,9 +28,8 @@ use kube::{
 use serde::Serialize;
 use serde_json::Value;
 
-pub(crate) use attempt::Attempt;
-use attempt::DryRun;
-use compare::{Difference, DifferenceKind};
+use attempt::Attempt;
+use compare::DifferenceKind;
 pub(crate) use error::is_missing;
 pub use error::{Error, ErrorKind};
 use fields::Owner;
@@ -39,6 +39,8 @@ pub(crate) use prepare::{controller, hash};
 pub use report::{ADMISSION, Change, Conflict, FieldChange, Report};
 use schema::Schemas;
 pub(crate) use status::{StatusChange, StatusFields};
+use write::{DryRun, Open};
+pub(crate) use write::{Text, Write};
 
 use crate::ObjectKey;
 
@@ -55,7 +57,7 @@ pub(crate) enum Compared<'a> {
     /// The object is as desired.
     Settled(Report),
     /// No field that matters to the caller differs, but others do.
-    Elsewhere(Box<Attempt<'a>>),
+    Elsewhere(Box<Write<'a>>),
     /// Fields that matter to the caller differ, but an apply is not known to change them.
     Same,
     /// An apply would change fields that matter to the caller.
@@ -115,7 +117,7 @@ impl Applier {
         let attempt = self.attempt(resource, &key, desired, live, keep).await?;
         match attempt.is_settled() {
             true => Ok(attempt.unchanged()),
-            false => attempt.write().await,
+            false => attempt.ready().run().await,
         }
     }
 
@@ -147,10 +149,7 @@ impl Applier {
         // A write is due: list keys and atomic fields of a custom resource may be others by now.
         let fresh = self.schemas.fresh(resource).await?;
         match again.filter(|_| !Arc::ptr_eq(&schema, &fresh)) {
-            Some(desired) => {
-                let live = attempt.live.map(Arc::unwrap_or_clone);
-                Attempt::new(self, resource, key, &fresh, desired, live, keep)
-            }
+            Some(desired) => Attempt::new(self, resource, key, &fresh, desired, attempt.live, keep),
             None => Ok(attempt),
         }
     }
@@ -164,29 +163,30 @@ impl Applier {
         field: &str,
     ) -> Result<Compared<'a>, Error> {
         let key = identity(resource, &desired)?;
-        let mut attempt = self.attempt(resource, &key, desired, Some(live), &[]).await?;
+        let attempt = self.attempt(resource, &key, desired, Some(live), &[]).await?;
         if attempt.is_settled() {
             return Ok(Compared::Settled(attempt.unchanged()));
         }
-        let certain = |found: &Difference| matches!(found.kind, DifferenceKind::Value | DifferenceKind::Dropped);
-        let matters = |found: &Difference| found.path.to_string().starts_with(field);
-        if !attempt.open.iter().any(matters) {
-            return Ok(Compared::Elsewhere(Box::new(attempt)));
+        let mut write = attempt.ready();
+        let certain = |open: &Open| matches!(open.found.kind, DifferenceKind::Value | DifferenceKind::Dropped);
+        let matters = |open: &&Open| open.found.path.to_string().starts_with(field);
+        if !write.open.iter().any(|open| matters(&open)) {
+            return Ok(Compared::Elsewhere(Box::new(write)));
         }
-        if attempt.open.iter().any(|found| matters(found) && certain(found)) {
-            attempt.open.retain(certain);
+        if write.open.iter().any(|open| matters(&open) && certain(open)) {
+            write.open.retain(certain);
         } else {
-            match attempt.dry_run().await? {
-                DryRun::Same => return Ok(Compared::Settled(attempt.accept())),
+            match write.dry_run().await? {
+                DryRun::Same => return Ok(Compared::Settled(write.accept())),
                 DryRun::Different => {}
-                DryRun::Unknown => attempt.open.retain(certain),
+                DryRun::Unknown => write.open.retain(certain),
             }
         }
-        let mut found = attempt.open.iter().filter(|found| matters(found));
-        let Some(first) = found.next() else {
+        let mut found = write.open.iter().filter(matters).peekable();
+        if found.peek().is_none() {
             return Ok(Compared::Same);
-        };
-        let by_others = attempt.changed_by(first).is_some() && found.all(|found| attempt.changed_by(found).is_some());
+        }
+        let by_others = found.all(|open| open.by.is_some());
         Ok(Compared::Differs(match by_others {
             true => Origin::Others,
             false => Origin::Desired,

@@ -269,21 +269,21 @@ fn remove_colliding(schema: &Schema, node: Option<&Node>, desired: &Value, targe
     }
 }
 
-/// Compares what an apply can change in objects of a kind: not the metadata that the API server keeps about each write, and not
-/// a status that is written separately.
-pub fn is_same_content(schema: &Schema, left: &Value, right: &Value) -> bool {
+/// A digest of what an apply can change in an object: not the metadata that the API server keeps about each write, and not a
+/// status that is written separately.
+pub fn content(schema: &Schema, object: &Value) -> u64 {
     const WRITES: [&str; 3] = ["managedFields", "resourceVersion", "generation"];
     fn parts<'v>(value: &'v Value, without: &[&str]) -> BTreeMap<&'v String, &'v Value> {
         let parts = value.as_object().into_iter().flatten();
         parts.filter(|(name, _)| !without.contains(&name.as_str())).collect()
     }
-    let metadata = |object| Value::get(object, "metadata").map(|metadata| parts(metadata, &WRITES));
+    let metadata = object.get("metadata").map(|metadata| parts(metadata, &WRITES));
     let without: &[&str] = if schema.has_status {
         &["metadata", "status"]
     } else {
         &["metadata"]
     };
-    metadata(left) == metadata(right) && parts(left, without) == parts(right, without)
+    hash(&(metadata, parts(object, without)))
 }
 
 /// A hash of the value's JSON.

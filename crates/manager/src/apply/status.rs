@@ -11,7 +11,7 @@ use super::{
     error::Error,
     fields::{Fields, Owner},
     identity, kind_of, namespace,
-    prepare::{Desired, hash},
+    prepare::hash,
 };
 use crate::ObjectKey;
 
@@ -117,15 +117,14 @@ impl Applier {
             return Ok(StatusChange::Conflict(conflict));
         }
         tracing::debug!(field = %first.path, "status differs");
+        let desired = body.to_string();
+        // Other requests run while this one waits.
+        drop((body, live, found, own));
         let answer = self.patch_status(resource, &key, object, &status).await?;
-        let compressed = self.memories.compress(&place, &body);
-        let written = Desired {
-            body,
-            ..Desired::default()
-        };
+        let compressed = self.memories.compress(&place, &desired);
         let pause = self.memories.change(&place, &key, |memory| {
             memory.left = digest(&answer);
-            memory.applied(&written, compressed, object, &[], None);
+            memory.applied(0, compressed, object, &[], None);
             let (field, manager) = changed.as_ref()?;
             memory.reverted(field, manager)
         });

@@ -176,7 +176,7 @@ impl<K: Object> Context<K> {
             }
             return Ok(Applied::settled(object));
         }
-        let desired = self.desired(&desired, wish)?;
+        let desired = self.desired(desired, wish)?;
         let report = match turn {
             Some((shared, slots)) => self.write_in_turn(shared, slots, desired, asked),
             None => self.write(desired, &[]),
@@ -210,7 +210,7 @@ impl<K: Object> Context<K> {
         if let Some(object) = settled.and_then(|child| child.read()) {
             return Ok(Applied::settled(object));
         }
-        Applied::new(self.write(self.desired(&desired, wish)?, immutable).await?)
+        Applied::new(self.write(self.desired(desired, wish)?, immutable).await?)
     }
 
     /// Creates the child `name` if it does not exist, and never changes it: for generated passwords and keys.
@@ -225,7 +225,7 @@ impl<K: Object> Context<K> {
         let mut desired = desired();
         desired.meta_mut().name = Some(name.to_owned());
         let wish = Wish::new(&desired, self.uid(), "");
-        Applied::new(self.write_once(self.desired(&desired, wish)?).await?)
+        Applied::new(self.write_once(self.desired(desired, wish)?).await?)
     }
 
     /// Keeps the child `name` if it exists, although this reconcile does not apply it.

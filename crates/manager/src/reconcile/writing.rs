@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     ObjectKey,
-    apply::{Compared, Origin, Report, set},
+    apply::{Compared, Origin, Report, Text, set},
     events::Severity,
     health::Rollout,
     manager::Scope as _,
@@ -40,9 +40,10 @@ pub struct Desired {
 }
 
 impl<K: Object> Context<K> {
-    pub(super) fn desired<C: Object>(&self, child: &C, wish: Wish) -> Result<Desired, Error> {
+    /// Takes the typed child: it should not wait for the requests too.
+    pub(super) fn desired<C: Object>(&self, child: C, wish: Wish) -> Result<Desired, Error> {
         let kind = ChildKind::of::<C>();
-        let value = serde_json::to_value(child)
+        let value = serde_json::to_value(&child)
             .map_err(|error| Error::bug(format!("a desired {} cannot be serialized: {error}", kind.name)))?;
         let key = self.child_key(&kind, child.meta())?;
         self.owned(Desired { kind, key, value, wish })
@@ -225,22 +226,26 @@ impl<K: Object> Context<K> {
                 return self.write(child, &[]).await;
             };
             let owner = ObjectKey::of(self.object.as_ref());
-            let compared = shared
-                .applier
-                .compare(&store.resource, child.value.clone(), live, TEMPLATE);
+            let text = Text::new(&child.value);
+            let desired = std::mem::take(&mut child.value);
+            let compared = shared.applier.compare(&store.resource, desired, live, TEMPLATE);
             let compared = compared.await?;
             let Compared::Differs(origin) = compared else {
                 self.keep_turn(shared, slots, found);
                 let wish = child.wish.keeping(&[]);
                 return match compared {
                     Compared::Settled(report) => self.finish(shared, store, &child.key, wish, Ok(report)),
-                    Compared::Elsewhere(attempt) => {
+                    Compared::Elsewhere(write) => {
                         adopt::check(shared, self.object.as_ref(), store.cache.get(&child.key).as_deref()).await?;
-                        self.finish(shared, store, &child.key, wish, attempt.write().await)
+                        self.finish(shared, store, &child.key, wish, write.run().await)
                     }
-                    _ => self.write(child, &[]).await,
+                    _ => {
+                        child.value = text.value();
+                        self.write(child, &[]).await
+                    }
                 };
             };
+            child.value = text.value();
             let rollout = found.rollout;
             // A template that another client has changed would replace one pod after the other.
             let is_spreading = origin == Origin::Others && rollout == Rollout::Underway;
