@@ -8,7 +8,7 @@ use kube::api::ApiResource;
 use serde_json::{Value, json};
 
 use super::{
-    Applier, being_deleted,
+    Applier, Seen, being_deleted,
     compare::{Difference, DifferenceKind, differences},
     error::Error,
     fields::{Fields, Owner, Path},
@@ -29,7 +29,7 @@ pub(super) struct Attempt<'a> {
     key: ObjectKey,
     schema: Arc<Schema>,
     desired: Desired,
-    pub(super) live: Option<Value>,
+    pub(super) live: Option<Seen>,
     /// The fields that the field manager owns by applying.
     own: Option<Owner>,
     /// All owners of fields, once they are asked for.
@@ -51,7 +51,7 @@ impl<'a> Attempt<'a> {
         key: &ObjectKey,
         schema: &Arc<Schema>,
         desired: Value,
-        live: Option<Value>,
+        live: Option<Seen>,
         keep: &[&str],
     ) -> Result<Self, Error> {
         let mut desired = Desired::prepare(schema, resource, desired)?;
@@ -61,7 +61,9 @@ impl<'a> Attempt<'a> {
             resource,
             key: key.clone(),
             schema: Arc::clone(schema),
-            own: live.as_ref().and_then(|live| Owner::applied(live, &applier.manager)),
+            own: live
+                .as_ref()
+                .and_then(|live| Owner::applied(&live.object, &applier.manager)),
             owners: OnceLock::new(),
             desired: Desired::default(),
             live: None,
@@ -71,15 +73,16 @@ impl<'a> Attempt<'a> {
             situation: 0,
         };
         if let Some(live) = live {
-            if live.pointer("/metadata/deletionTimestamp").is_some() {
+            let object = &live.object;
+            if object.pointer("/metadata/deletionTimestamp").is_some() {
                 return Err(being_deleted(resource, key));
             }
-            let applied = attempt.own.is_some() || attempt.memory.is_about(&live);
+            let applied = attempt.own.is_some() || attempt.memory.is_about(object);
             desired
-                .check_owner(&live, applied)
+                .check_owner(object, applied)
                 .map_err(|owner| taken(resource, key, &owner))?;
-            desired.keep(schema, &live, keep);
-            attempt.compare(&desired, &live);
+            desired.keep(schema, object, keep);
+            attempt.compare(&desired, object);
             attempt.live = Some(live);
         }
         attempt.desired = desired;
@@ -143,6 +146,10 @@ impl<'a> Attempt<'a> {
         self.memory.left.is_some() && self.memory.left == self.own.as_ref().map(Owner::digest)
     }
 
+    fn live(&self) -> Option<&Value> {
+        self.live.as_ref().map(|live| &live.object)
+    }
+
     pub(super) fn is_settled(&self) -> bool {
         self.live.is_some() && self.open.is_empty()
     }
@@ -150,28 +157,29 @@ impl<'a> Attempt<'a> {
     pub(super) fn unchanged(self) -> Report {
         Report {
             conflict: self.memory.conflict(),
-            ..Report::settled(self.live.unwrap_or_default())
+            ..Report::settled(self.live.map(|live| live.object).unwrap_or_default())
         }
     }
 
     /// What the requests need, without the objects as trees.
     pub(super) fn ready(mut self) -> Write<'a> {
-        if let Some(uid) = self.live.as_ref().and_then(|live| live.pointer("/metadata/uid"))
+        let uid = self.live().and_then(|live| live.pointer("/metadata/uid")).cloned();
+        if let Some(uid) = uid
             && !self.desired.names_version
         {
             // An object of the same name that was created since then is not this one.
-            set(&mut self.desired.body, &["metadata", "uid"], uid.clone());
+            set(&mut self.desired.body, &["metadata", "uid"], uid);
         }
-        let live = self.live.as_ref().map(|live| Live {
-            text: Text::new(live),
-            version: version(live).cloned(),
-            content: prepare::content(&self.schema, live),
-            is_known: self.memory.is_about(live),
-            has_stale_owner: self.has_stale_owner(live),
+        let live = self.live.as_ref().map(|Seen { object, was_settled }| Live {
+            text: Text::new(object),
+            version: version(object).cloned(),
+            content: prepare::content(&self.schema, object),
+            is_known: *was_settled || self.memory.is_about(object),
+            has_stale_owner: self.has_stale_owner(object),
         });
         let is_live = |path: &&Path| {
-            let live = self.live.as_ref();
-            live.is_some_and(|live| path.value_in(&self.schema, live).is_some())
+            self.live()
+                .is_some_and(|live| path.value_in(&self.schema, live).is_some())
         };
         let open = self.open.iter().map(|found| Open {
             by: self.changed_by(found),
@@ -196,7 +204,7 @@ impl<'a> Attempt<'a> {
 
     /// The client that changed a field after this one applied it, or `None` if what is desired has changed.
     fn changed_by(&self, found: &Difference) -> Option<String> {
-        let live = self.live.as_ref()?;
+        let live = self.live()?;
         if found.kind == DifferenceKind::Dropped {
             return None;
         }

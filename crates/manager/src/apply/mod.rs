@@ -4,7 +4,7 @@
 //! sends no request for an object that is as desired. The comparison is the API server's own: list keys, atomic fields,
 //! defaults and quantities come from its OpenAPI documents, owners of fields from `metadata.managedFields`. Where the API
 //! server stores another value than was sent, the applier remembers its answer and does not send it again. A new process
-//! remembers nothing: it sends a dry run before its first apply of an object that differs.
+//! remembers nothing: it sends a dry run before its first apply of an object that it has not seen as desired.
 //!
 //! Controllers use it through [`Context::apply`](crate::reconcile::Context::apply).
 mod attempt;
@@ -50,6 +50,22 @@ pub struct Applier {
     manager: String,
     schemas: Schemas,
     memories: Memories,
+}
+
+/// A live object, as it was seen last.
+pub(crate) struct Seen {
+    pub(crate) object: Value,
+    /// This process has compared this state of the object, and it was as desired then. All that differs now is a new wish.
+    pub(crate) was_settled: bool,
+}
+
+impl Seen {
+    fn new(object: Value) -> Self {
+        Self {
+            object,
+            was_settled: false,
+        }
+    }
 }
 
 /// The result of a comparison without an apply.
@@ -109,10 +125,20 @@ impl Applier {
         live: Option<Value>,
         keep: &[&str],
     ) -> Result<Report, Error> {
+        self.apply_to(resource, desired, live.map(Seen::new), keep).await
+    }
+
+    pub(crate) async fn apply_to(
+        &self,
+        resource: &ApiResource,
+        desired: Value,
+        live: Option<Seen>,
+        keep: &[&str],
+    ) -> Result<Report, Error> {
         let key = identity(resource, &desired)?;
         let live = match live {
             Some(live) => Some(live),
-            None => self.read(resource, &key).await?,
+            None => self.read(resource, &key).await?.map(Seen::new),
         };
         let attempt = self.attempt(resource, &key, desired, live, keep).await?;
         match attempt.is_settled() {
@@ -137,7 +163,7 @@ impl Applier {
         resource: &'a ApiResource,
         key: &ObjectKey,
         desired: Value,
-        live: Option<Value>,
+        live: Option<Seen>,
         keep: &[&str],
     ) -> Result<Attempt<'a>, Error> {
         let schema = self.schemas.get(resource).await?;
@@ -159,7 +185,7 @@ impl Applier {
         &'a self,
         resource: &'a ApiResource,
         desired: Value,
-        live: Value,
+        live: Seen,
         field: &str,
     ) -> Result<Compared<'a>, Error> {
         let key = identity(resource, &desired)?;

@@ -63,7 +63,7 @@ pub(super) struct Live {
     pub version: Option<Value>,
     /// A digest of its [content](prepare::content).
     pub content: u64,
-    /// It is the object that this process applied.
+    /// This process has applied the object, or has seen this state of it as desired.
     pub is_known: bool,
     /// It has owners of the same name that are gone, and that an apply would not remove.
     pub has_stale_owner: bool,
@@ -108,7 +108,7 @@ impl Write<'_> {
         })
     }
 
-    /// Before the first apply of this process: sends a dry run, and keeps only the differences that it would change. The others are
+    /// Before the first apply of an object that this process does not know: sends a dry run, and keeps only the differences that it would change. The others are
     /// defaults that the schema does not contain. Some applies make a new revision although they change nothing.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl Write<'_> {
             return Ok(DryRun::Unknown);
         };
         if live.is_known {
-            // Its answers are remembered, so all that is left is different.
+            // The API server's answers are remembered, or were not needed: all that is left is different.
             return Ok(DryRun::Different);
         }
         if live.has_stale_owner {

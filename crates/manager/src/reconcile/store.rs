@@ -5,7 +5,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
 };
 
@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::{Error, Object, written::OwnWrites};
 use crate::{
     ObjectKey,
-    apply::{hash, set},
+    apply::{Seen, hash, set},
     cache::{Cache, Change, Index, Revision, digest},
     compressed::{Compressed, Dictionary},
     health::{Rollout, Workload, rollout},
@@ -67,6 +67,8 @@ pub struct Child {
     pub rollout: Rollout,
     /// The wish that this version of the child fulfills. Zero if it was not compared.
     settled: AtomicU64,
+    /// The wish was compared with the whole object, and it was as desired.
+    was_settled: AtomicBool,
     /// The object, and the owners of its fields as a second value: most readers need no owners. Absent for an object that is too
     /// large, or that no object of the controller owns.
     content: Option<Compressed>,
@@ -79,12 +81,15 @@ impl Child {
     }
 
     /// Its content with `managedFields`, if it is cached.
-    pub fn json(&self) -> Option<Value> {
+    pub fn seen(&self) -> Option<Seen> {
         let (mut object, owners): (Value, Value) = self.content.as_ref()?.read_both()?;
         if !owners.is_null() {
             set(&mut object, &["metadata", "managedFields"], owners);
         }
-        Some(object)
+        Some(Seen {
+            object,
+            was_settled: self.was_settled.load(Relaxed),
+        })
     }
 }
 
@@ -176,6 +181,7 @@ impl Store {
             deleting,
             rollout: workload.map_or(Rollout::Done, |workload| rollout(&workload)),
             settled: AtomicU64::new(0),
+            was_settled: AtomicBool::new(false),
             content,
         }
     }
@@ -220,12 +226,13 @@ impl Store {
         self.cache.get(key).filter(is_settled)
     }
 
-    /// `object` was compared with this wish, and is as desired.
-    pub fn settle(&self, key: &ObjectKey, wish: u64, object: &Value) {
+    /// `object` was compared with this wish, except the fields `immutable`, and is as desired.
+    pub fn settle(&self, key: &ObjectKey, wish: Wish, immutable: &[&str], object: &Value) {
         let version = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
         let child = self.cache.get(key).filter(|child| child.version == digest(version));
         if let Some(child) = child {
-            child.settled.store(wish, Relaxed);
+            child.settled.store(wish.keeping(immutable), Relaxed);
+            child.was_settled.store(immutable.is_empty(), Relaxed);
         }
     }
 
@@ -261,6 +268,7 @@ impl Store {
             && before.version == after.version
         {
             after.settled.store(before.settled.load(Relaxed), Relaxed);
+            after.was_settled.store(before.was_settled.load(Relaxed), Relaxed);
         }
         match version(&change.after) {
             None => forget(&self.resource, key),
@@ -405,19 +413,20 @@ mod tests {
     #[test]
     fn a_settled_child_is_not_compared_until_it_or_the_wish_changes() {
         let store = Store::new::<ReplicaSet>("test");
-        let (key, wish) = (ObjectKey::new("b", "a"), 7);
+        let (key, wish) = (ObjectKey::new("b", "a"), Wish(7));
+        let (whole, other) = (wish.keeping(&[]), Wish(8).keeping(&[]));
         let at = |version: &str| {
             let metadata = json!({ "name": "a", "namespace": "b", "uid": "2", "resourceVersion": version });
             json!({ "metadata": metadata })
         };
-        store.settle(&key, wish, &at("3"));
-        assert!(store.settled(&key, wish).is_none(), "not cached");
+        store.settle(&key, wish, &[], &at("3"));
+        assert!(store.settled(&key, whole).is_none(), "not cached");
         store.wrote::<Deployment>(&mut at("3"));
-        assert!(store.settled(&key, wish).is_none());
-        store.settle(&key, wish, &at("3"));
-        assert!(store.settled(&key, wish).is_some() && store.settled(&key, 8).is_none());
+        assert!(store.settled(&key, whole).is_none());
+        store.settle(&key, wish, &[], &at("3"));
+        assert!(store.settled(&key, whole).is_some() && store.settled(&key, other).is_none());
         store.wrote::<Deployment>(&mut at("4"));
-        store.settle(&key, wish, &at("3"));
-        assert!(store.settled(&key, wish).is_none(), "another version was compared");
+        store.settle(&key, wish, &[], &at("3"));
+        assert!(store.settled(&key, whole).is_none(), "another version was compared");
     }
 }

@@ -170,14 +170,10 @@ impl<K: Object> Context<K> {
             };
             let store = self.prepare(shared, &kind, &key)?;
             let child = store.cache.get(&key);
-            let live = child.as_ref().and_then(|child| child.json());
-            let wish = wish.keeping(immutable);
+            let live = child.as_ref().and_then(|child| child.seen());
             adopt::check(shared, self.object.as_ref(), child.as_deref()).await?;
-            let report = shared
-                .applier
-                .apply_keeping(&store.resource, value, live, immutable)
-                .await;
-            self.finish(shared, store, &key, wish, report)
+            let report = shared.applier.apply_to(&store.resource, value, live, immutable).await;
+            self.finish(shared, store, &key, (wish, immutable), report)
         })
     }
 
@@ -187,7 +183,7 @@ impl<K: Object> Context<K> {
         shared: &Shared<K>,
         store: &Store,
         key: &ObjectKey,
-        wish: u64,
+        (wish, immutable): (Wish, &[&str]),
         report: Result<Report, Error>,
     ) -> Result<Report, Error> {
         if report.as_ref().is_err_and(|error| error.kind() == ErrorKind::Taken) {
@@ -197,7 +193,7 @@ impl<K: Object> Context<K> {
         }
         let report = self.wrote(store, key, report?);
         if shared.applier.has_settled(&store.resource, key, &report) {
-            store.settle(key, wish, &report.object);
+            store.settle(key, wish, immutable, &report.object);
         }
         Ok(report)
     }
@@ -215,9 +211,9 @@ impl<K: Object> Context<K> {
             self.state().asked_for_turn = true;
             let store = self.prepare(shared, &child.kind, &child.key)?;
             let found = store.cache.get(&child.key);
-            let live = found.as_deref().and_then(|found| Some((found, found.json()?)));
+            let live = found.as_deref().and_then(|found| Some((found, found.seen()?)));
             let recorded = live.as_ref().and_then(|(_, live)| {
-                let annotations = live.pointer("/metadata/annotations")?;
+                let annotations = live.object.pointer("/metadata/annotations")?;
                 annotations.get(ASKED)?.as_str()
             });
             let by_user = recorded.is_some_and(|recorded| recorded != asked);
@@ -232,7 +228,7 @@ impl<K: Object> Context<K> {
             let compared = compared.await?;
             let Compared::Differs(origin) = compared else {
                 self.keep_turn(shared, slots, found);
-                let wish = child.wish.keeping(&[]);
+                let wish: (_, &[&str]) = (child.wish, &[]);
                 return match compared {
                     Compared::Settled(report) => self.finish(shared, store, &child.key, wish, Ok(report)),
                     Compared::Elsewhere(write) => {
@@ -293,7 +289,11 @@ impl<K: Object> Context<K> {
                 .create_once(
                     &store.resource,
                     value,
-                    store.cache.get(&key).and_then(|child| child.json()),
+                    store
+                        .cache
+                        .get(&key)
+                        .and_then(|child| child.seen())
+                        .map(|seen| seen.object),
                 )
                 .await?;
             Ok(self.wrote(store, &key, report))

@@ -15,6 +15,7 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use kube_manager::conditions;
+use kube_testbed::faults::{FaultProxy, Verb};
 use serde_json::json;
 use shop::{Shop, ShopSpec};
 use world::World;
@@ -91,6 +92,44 @@ async fn a_change_by_hand_is_reverted_and_reported() {
     })
     .await;
     running.stop().await;
+}
+
+/// A process that has seen the child as desired knows that a new wish changes it. A process that finds a difference does not: the
+/// API server may have another default.
+#[tokio::test]
+async fn a_dry_run_is_sent_only_for_a_child_that_was_never_as_desired() {
+    let world = World::new("rehearsed").await;
+    let first = world.operator(1).await;
+    world.create("web", ShopSpec::default()).await;
+    world.is_available("web").await;
+    first.is_quiet().await;
+    first.stop().await;
+    let size = async |wanted: &str| {
+        world::eventually("the size", async || {
+            let map = world.api::<ConfigMap>().get("web").await.unwrap();
+            (map.data.unwrap()["size"] == wanted).then_some(())
+        })
+        .await;
+    };
+    let dry_runs = |proxy: &FaultProxy| {
+        let requests = proxy.requests().into_iter();
+        let patches = requests.filter(|request| request.verb == Verb::Patch && request.resource == "configmaps");
+        patches.map(|request| request.dry_run).collect::<Vec<_>>()
+    };
+    let same = world.operator(1).await;
+    world::eventually("a reconcile", async || (same.runs() > 0).then_some(())).await;
+    same.is_quiet().await;
+    assert!(dry_runs(&same.proxy).is_empty(), "it is as desired");
+    world.set("web", json!({ "size": 2 })).await;
+    size("2").await;
+    same.is_quiet().await;
+    assert_eq!(dry_runs(&same.proxy), [false]);
+    same.stop().await;
+    let other = world.operator(3).await;
+    size("6").await;
+    other.is_quiet().await;
+    assert_eq!(dry_runs(&other.proxy), [true, false]);
+    other.stop().await;
 }
 
 #[tokio::test]
