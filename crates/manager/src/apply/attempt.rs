@@ -161,7 +161,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// What the requests need, without the objects as trees.
+    /// Gathers all that the requests need, without the objects as trees.
     pub(super) fn ready(mut self) -> Write<'a> {
         let uid = self.live().and_then(|live| live.pointer("/metadata/uid")).cloned();
         if let Some(uid) = uid

@@ -94,8 +94,8 @@ async fn a_change_by_hand_is_reverted_and_reported() {
     running.stop().await;
 }
 
-/// A process that has seen the child as desired knows that a new wish changes it. A process that finds a difference does not: the
-/// API server may have another default.
+/// If a process has compared the child and found it as desired, only a new wish makes a difference. Otherwise the API server may
+/// have another default.
 #[tokio::test]
 async fn a_dry_run_is_sent_only_for_a_child_that_was_never_as_desired() {
     let world = World::new("rehearsed").await;
