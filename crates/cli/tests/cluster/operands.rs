@@ -289,7 +289,7 @@ async fn operator_was_deleted_before(cluster: &Cluster) {
         "clusterserviceversions",
         Some("shop"),
     );
-    // OLM may carry out a complete plan once more, and then it creates the ClusterServiceVersion again.
+    // OLM may execute the steps of a plan a second time, and then it creates the ClusterServiceVersion again.
     eventually("OLM leaves the operator deleted", async || {
         let answer = csvs.delete(&bundle.csv_name(), &DeleteParams::default()).await;
         let is_gone = matches!(answer, Err(kube::Error::Api(status)) if status.code == 404);

@@ -192,9 +192,9 @@ impl Memory {
                 .any(|(path, known)| *path == found.path && *known == live)
     }
 
-    /// The API server answered `answer` to the object with the hash `desired`, which is also given in compressed form. The fields `found` have other values in
-    /// the answer. `overridden` is one of them that has a value that no client asked for: then the time until it is set again is
-    /// returned.
+    /// The API server answered `answer` to the desired object with the hash `desired` and this compressed form. The fields `found`
+    /// have other values in the answer. `overridden` is one of them that has a value that no client asked for: then the time until
+    /// it is set again is returned.
     pub fn applied(
         &mut self,
         desired: u64,

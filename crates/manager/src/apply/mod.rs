@@ -128,6 +128,7 @@ impl Applier {
         self.apply_to(resource, desired, live.map(Seen::new), keep).await
     }
 
+    /// As [`apply_keeping`](Self::apply_keeping), for an object that the caller may have compared.
     pub(crate) async fn apply_to(
         &self,
         resource: &ApiResource,

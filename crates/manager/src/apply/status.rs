@@ -118,12 +118,13 @@ impl Applier {
         }
         tracing::debug!(field = %first.path, "status differs");
         let desired = body.to_string();
-        // Other requests run while this one waits.
+        // They would use memory while the request waits.
         drop((body, live, found, own));
         let answer = self.patch_status(resource, &key, object, &status).await?;
         let compressed = self.memories.compress(&place, &desired);
         let pause = self.memories.change(&place, &key, |memory| {
             memory.left = digest(&answer);
+            // The hash is not read: statuses are compared by their fields.
             memory.applied(0, compressed, object, &[], None);
             let (field, manager) = changed.as_ref()?;
             memory.reverted(field, manager)

@@ -21,7 +21,8 @@ use super::{
 };
 use crate::ObjectKey;
 
-/// An object that waits for the answer to a request. A tree takes ten times as much memory, and many requests run at the same time.
+/// An object as text, which is kept while a request waits. A tree takes several times as much memory, and many requests wait at the
+/// same time.
 pub(crate) struct Text(Box<RawValue>);
 
 impl Text {
@@ -34,7 +35,7 @@ impl Text {
     }
 }
 
-/// An object that is not as desired, and what its requests need.
+/// The requests for an object that is not as desired, and all that they need.
 pub(crate) struct Write<'a> {
     pub(super) applier: &'a Applier,
     pub(super) resource: &'a ApiResource,
@@ -42,8 +43,11 @@ pub(crate) struct Write<'a> {
     pub(super) schema: Arc<Schema>,
     /// The desired object, with the UID of the live one.
     pub(super) desired: Text,
+    /// See [`Desired::hash`].
     pub(super) hash: u64,
+    /// See [`Desired::names_version`].
     pub(super) names_version: bool,
+    /// Absent if the object does not exist.
     pub(super) live: Option<Live>,
     /// The memory of the object.
     pub(super) memory: Memory,
@@ -60,6 +64,7 @@ pub(crate) struct Write<'a> {
 /// The live object.
 pub(super) struct Live {
     pub text: Text,
+    /// Its resource version.
     pub version: Option<Value>,
     /// A digest of its [content](prepare::content).
     pub content: u64,
@@ -108,8 +113,9 @@ impl Write<'_> {
         })
     }
 
-    /// Before the first apply of an object that this process does not know: sends a dry run, and keeps only the differences that it would change. The others are
-    /// defaults that the schema does not contain. Some applies make a new revision although they change nothing.
+    /// Sends a dry run before the first apply of an object that this process does not know, and keeps only the differences that
+    /// it would change. The others are defaults that the schema does not contain. Some applies make a new revision although they
+    /// change nothing.
     ///
     /// # Errors
     /// When the API server rejects the object.
@@ -201,8 +207,7 @@ impl Write<'_> {
             writes -= 1;
         }
         let overridden = self.learn(&object, applied);
-        let fields = self.open.iter();
-        let fields = fields.map(|open| self.describe_change(open));
+        let fields = self.open.iter().map(|open| self.describe_change(open));
         let change = match &by_another {
             // Perhaps only the owners of fields have changed.
             _ if prepare::content(&self.schema, &object) == live.content => Change::Unchanged,

@@ -40,7 +40,7 @@ pub struct Desired {
 }
 
 impl<K: Object> Context<K> {
-    /// Takes the typed child: it should not wait for the requests too.
+    /// Takes the typed child, so that it uses no memory while the requests wait.
     pub(super) fn desired<C: Object>(&self, child: C, wish: Wish) -> Result<Desired, Error> {
         let kind = ChildKind::of::<C>();
         let value = serde_json::to_value(&child)
@@ -173,7 +173,7 @@ impl<K: Object> Context<K> {
             let live = child.as_ref().and_then(|child| child.seen());
             adopt::check(shared, self.object.as_ref(), child.as_deref()).await?;
             let report = shared.applier.apply_to(&store.resource, value, live, immutable).await;
-            self.finish(shared, store, &key, (wish, immutable), report)
+            self.finish(shared, store, &key, wish, immutable, report)
         })
     }
 
@@ -183,7 +183,8 @@ impl<K: Object> Context<K> {
         shared: &Shared<K>,
         store: &Store,
         key: &ObjectKey,
-        (wish, immutable): (Wish, &[&str]),
+        wish: Wish,
+        immutable: &[&str],
         report: Result<Report, Error>,
     ) -> Result<Report, Error> {
         if report.as_ref().is_err_and(|error| error.kind() == ErrorKind::Taken) {
@@ -228,12 +229,12 @@ impl<K: Object> Context<K> {
             let compared = compared.await?;
             let Compared::Differs(origin) = compared else {
                 self.keep_turn(shared, slots, found);
-                let wish: (_, &[&str]) = (child.wish, &[]);
+                let wish = child.wish;
                 return match compared {
-                    Compared::Settled(report) => self.finish(shared, store, &child.key, wish, Ok(report)),
+                    Compared::Settled(report) => self.finish(shared, store, &child.key, wish, &[], Ok(report)),
                     Compared::Elsewhere(write) => {
                         adopt::check(shared, self.object.as_ref(), store.cache.get(&child.key).as_deref()).await?;
-                        self.finish(shared, store, &child.key, wish, write.run().await)
+                        self.finish(shared, store, &child.key, wish, &[], write.run().await)
                     }
                     _ => {
                         child.value = text.value();
