@@ -1,6 +1,7 @@
 //! Connections to the API server: through which proxy, and without the delays of small packets.
 
-use hyper::Uri;
+use http_body_util::BodyExt as _;
+use hyper::{Request, Response, Uri, body::Incoming};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::{
     client::{
@@ -11,11 +12,20 @@ use hyper_util::{
 };
 use kube::{
     Client, Config,
-    client::{Body, ClientBuilder, ConfigExt as _},
+    client::{Body, ClientBuilder, ConfigExt as _, DynBody},
 };
-use tower::{BoxError, ServiceExt as _, util::option_layer};
+use tower::{
+    BoxError, ServiceExt,
+    filter::FilterLayer,
+    layer::layer_fn,
+    util::{BoxService, option_layer},
+};
 
-use crate::tenure::{Guarded, Tenure};
+use crate::{
+    metrics::RequestMetrics,
+    tenure::{Guarded, Tenure},
+    transport::{Limited, Limits},
+};
 
 /// The largest buffer of a connection. The first list would make that of each watch grow to half a megabyte, hyper's limit, and
 /// nothing makes it shrink. The head of an answer must fit into it.
@@ -34,14 +44,33 @@ const IDLE_CONNECTIONS: usize = 8;
 /// # Errors
 /// Certificates, keys or credentials that cannot be used.
 pub fn client(config: Config) -> Result<Client, kube::Error> {
-    client_within(config, &Tenure::default())
+    Ok(builder(config, &Tenure::default())?.build())
 }
 
-/// As [`client`], with connections that send nothing after `tenure`.
-pub(crate) fn client_within(mut config: Config, tenure: &Tenure) -> Result<Client, kube::Error> {
+/// A client that sends nothing after `tenure`, waits no longer than `limits` say, and counts requests in `metrics`. These are layers of
+/// one client, as each kube client has a task through which all its requests pass.
+pub(crate) fn client_within(
+    config: Config,
+    tenure: &Tenure,
+    limits: Limits,
+    metrics: RequestMetrics,
+) -> Result<Client, kube::Error> {
+    let limited = layer_fn(|inner| Limited {
+        inner,
+        limits,
+        metrics: Some(metrics.clone()),
+    });
+    let checked = tenure.clone();
+    let checked = FilterLayer::new(move |request: Request<Body>| checked.check().map(|()| request));
+    let builder = builder(config, tenure)?;
+    Ok(builder.with_layer(&limited).with_layer(&checked).build())
+}
+
+/// Its connections send nothing after `tenure`, unless they are kube's own.
+pub(crate) fn builder(mut config: Config, tenure: &Tenure) -> Result<ClientBuilder<Requests>, kube::Error> {
     mind_exceptions(&mut config);
     if config.proxy_url.is_some() || config.default_retry {
-        return Client::try_from(config);
+        return ClientBuilder::try_from(config);
     }
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
@@ -57,11 +86,20 @@ pub(crate) fn client_within(mut config: Config, tenure: &Tenure) -> Result<Clien
         .http1_max_buf_size(CONNECTION_BUFFER)
         .pool_max_idle_per_host(IDLE_CONNECTIONS)
         .build(connector);
+    let boxed = layer_fn(|inner| ServiceExt::map_response(inner, erased).boxed());
     let builder = ClientBuilder::new(client.map_err(BoxError::from), config.default_namespace.clone())
         .with_layer(&config.extra_headers_layer()?)
         .with_layer(&option_layer(config.auth_layer()?))
-        .with_layer(&config.base_uri_layer());
-    Ok(builder.build())
+        .with_layer(&config.base_uri_layer())
+        .with_layer(&boxed);
+    Ok(builder)
+}
+
+/// The service of kube's own builder.
+type Requests = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>;
+
+fn erased(answer: Response<Incoming>) -> Response<Box<DynBody>> {
+    answer.map(|body| Box::new(body.map_err(BoxError::from)) as Box<DynBody>)
 }
 
 /// Lets `NO_PROXY` decide, and asks no proxy for this machine itself.

@@ -40,7 +40,9 @@ impl Tenure {
         deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    fn check(&self) -> Result<(), Over> {
+    /// # Errors
+    /// [`Over`] from the deadline on.
+    pub(crate) fn check(&self) -> Result<(), Over> {
         if self.is_over() { Err(Over) } else { Ok(()) }
     }
 
@@ -145,6 +147,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
+    use crate::transport::Limits;
 
     /// The number of requests that reach the server, and its address.
     async fn server() -> (Arc<AtomicU32>, String) {
@@ -183,16 +186,22 @@ mod tests {
     async fn nothing_is_sent_after_the_deadline() {
         let (count, server) = server().await;
         let tenure = Tenure::default();
-        let client = tenure.guard(crate::connection::client(config(&server)).unwrap());
-        version(&client).await.expect("without an election");
-        tenure.extend(Instant::now() + Duration::from_secs(3600));
-        version(&client).await.expect("while it leads");
+        let given = tenure.guard(crate::connection::client(config(&server)).unwrap());
+        nothing_is_sent_by(&given, &tenure, &count).await;
+        let requests = crate::metrics::Metrics::new().requests("api");
+        let own = crate::connection::client_within(config(&server), &tenure, Limits::default(), requests);
+        nothing_is_sent_by(&own.unwrap(), &tenure, &count).await;
+    }
+
+    async fn nothing_is_sent_by(client: &Client, tenure: &Tenure, count: &AtomicU32) {
+        let before = count.load(SeqCst);
+        version(client).await.expect("while it leads");
         tenure.extend(Instant::now());
-        let error = version(&client).await.expect_err("the deadline has passed");
+        let error = version(client).await.expect_err("the deadline has passed");
         assert!(format!("{error:?}").contains("Over"), "{error:?}");
-        assert_eq!(count.load(SeqCst), 2);
+        assert_eq!(count.load(SeqCst), before + 1);
         tenure.extend(Instant::now() + Duration::from_secs(3600));
-        version(&client).await.expect("after a renewal");
+        version(client).await.expect("after a renewal");
     }
 
     /// The request passed its check, and its connection was made later.
@@ -200,7 +209,7 @@ mod tests {
     async fn nothing_is_sent_through_a_connection_after_the_deadline() {
         let (count, server) = server().await;
         let tenure = Tenure::default();
-        let client = crate::connection::client_within(config(&server), &tenure).unwrap();
+        let client = crate::connection::builder(config(&server), &tenure).unwrap().build();
         version(&client).await.expect("without an election");
         tenure.extend(Instant::now());
         // On the connection that is open, then on a new one.

@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use http_body_util::{BodyExt, Full, Limited, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use hyper::{
     Request, Response, StatusCode,
     body::{Bytes, Frame},
@@ -26,6 +26,7 @@ use hyper::{
 use kube::{Client, client::Body};
 use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep, sleep, timeout};
+use tower::Service;
 
 use crate::metrics::RequestMetrics;
 
@@ -63,20 +64,55 @@ struct Silent(Duration);
 pub fn limited(client: Client, limits: Limits, metrics: Option<RequestMetrics>) -> Client {
     let namespace = client.default_namespace().to_owned();
     let service = tower::service_fn(move |request: Request<Body>| {
-        let (client, metrics) = (client.clone(), metrics.clone());
-        async move {
-            let (watch, follows) = (
-                has(&request, &["watch=true", "watch=1"]),
-                has(&request, &["follow=true"]),
-            );
-            let method = request.method().to_string();
-            let answer = timeout(limits.answer, client.send(request)).await;
+        let client = client.clone();
+        async move { client.send(request).await }
+    });
+    let service = Limited {
+        inner: service,
+        limits,
+        metrics,
+    };
+    Client::new(service, namespace)
+}
+
+/// A service that waits no longer than `limits` say, and counts requests.
+pub(crate) struct Limited<S> {
+    pub(crate) inner: S,
+    pub(crate) limits: Limits,
+    pub(crate) metrics: Option<RequestMetrics>,
+}
+
+impl<S, B> Service<Request<Body>> for Limited<S>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Error: Into<Error>,
+    S::Future: Send + 'static,
+    B: hyper::body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Error>,
+{
+    type Response = Response<Timed>;
+    type Error = Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Timed>, Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.inner.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (limits, metrics) = (self.limits, self.metrics.clone());
+        let watch = has(&request, &["watch=true", "watch=1"]);
+        let follows = has(&request, &["follow=true"]);
+        let method = request.method().clone();
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let answer = timeout(limits.answer, answer).await;
+            let answer = answer.map(|answer| answer.map_err(Into::into));
             if let Some(metrics) = &metrics {
                 let code = match &answer {
                     Ok(Ok(answer)) => answer.status().as_str().to_owned(),
                     _ => "<error>".to_owned(),
                 };
-                metrics.count(&code, &method);
+                metrics.count(&code, method.as_str());
             }
             let answer = answer.map_err(|_| Silent(limits.answer))??;
             let answer = with_delay(answer, limits.part).await;
@@ -85,13 +121,14 @@ pub fn limited(client: Client, limits: Limits, metrics: Option<RequestMetrics>) 
                 false if follows => ENDLESS,
                 false => limits.part,
             };
-            Ok::<_, Error>(answer.map(|body| Timed {
+            Ok(answer.map(|body| Timed {
+                inner: body,
+                limit,
+                left: Box::pin(sleep(limit)),
                 ends: watch,
-                ..Timed::new(body, limit)
             }))
-        }
-    });
-    Client::new(service, namespace)
+        })
+    }
 }
 
 /// For the next line of a followed log: a pod may log nothing for months.
@@ -105,7 +142,11 @@ fn has(request: &Request<Body>, parts: &[&str]) -> bool {
 
 /// Moves the header `Retry-After`, which kube drops, into the error's details. The text of the error may be missing, the
 /// delay may not.
-async fn with_delay(answer: Response<Body>, limit: Duration) -> Response<UnsyncBoxBody<Bytes, Error>> {
+async fn with_delay<B>(answer: Response<B>, limit: Duration) -> Response<UnsyncBoxBody<Bytes, Error>>
+where
+    B: hyper::body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Error>,
+{
     /// Longer text contains no useful information.
     const MOST: usize = 64 << 10;
     let reason = match answer.status() {
@@ -122,7 +163,7 @@ async fn with_delay(answer: Response<Body>, limit: Duration) -> Response<UnsyncB
         return answer.map(|body| body.map_err(Into::into).boxed_unsync());
     };
     let (parts, body) = answer.into_parts();
-    let text = match timeout(limit, Limited::new(body, MOST).collect()).await {
+    let text = match timeout(limit, http_body_util::Limited::new(body, MOST).collect()).await {
         Ok(Ok(text)) => text.to_bytes(),
         Ok(Err(_)) | Err(_) => Bytes::new(),
     };
@@ -155,25 +196,12 @@ pub fn retry_after(error: &kube::Error) -> Option<Duration> {
 }
 
 /// A body whose next part must come in time.
-struct Timed {
+pub(crate) struct Timed {
     inner: UnsyncBoxBody<Bytes, Error>,
     limit: Duration,
     left: Pin<Box<Sleep>>,
     /// True if the body ends when its next part is late. Otherwise it fails.
     ends: bool,
-    pulse: Option<Pulse>,
-}
-
-impl Timed {
-    fn new(inner: UnsyncBoxBody<Bytes, Error>, limit: Duration) -> Self {
-        Self {
-            inner,
-            limit,
-            left: Box::pin(sleep(limit)),
-            ends: false,
-            pulse: None,
-        }
-    }
 }
 
 impl hyper::body::Body for Timed {
@@ -188,9 +216,6 @@ impl hyper::body::Body for Timed {
             Poll::Ready(frame) => {
                 let next = Instant::now() + self.limit;
                 self.left.as_mut().reset(next);
-                if let (Some(pulse), Some(Ok(_))) = (&self.pulse, &frame) {
-                    pulse.heard();
-                }
                 Poll::Ready(frame)
             }
             Poll::Pending => match self.left.as_mut().poll(context) {
@@ -237,32 +262,17 @@ impl Default for Pulse {
 }
 
 impl Pulse {
-    /// A client that sends through `client` and records what happens here. Each watch needs its own.
-    pub fn client(&self, client: Client) -> Client {
-        let namespace = client.default_namespace().to_owned();
-        let pulse = self.clone();
-        let service = tower::service_fn(move |request: Request<Body>| {
-            let (client, pulse) = (client.clone(), pulse.clone());
-            async move {
-                pulse.moved();
-                let answer = client.send(request).await;
-                pulse.moved();
-                let answer = answer?;
-                // A rejected watch does not count as alive.
-                let granted = answer.status().is_success();
-                if granted {
-                    pulse.heard();
-                }
-                Ok::<_, Error>(answer.map(|body| {
-                    let body = body.map_err(Into::into).boxed_unsync();
-                    // The limit is that of `limited` below. This one is never reached.
-                    let mut timed = Timed::new(body, Duration::from_secs(3600));
-                    timed.pulse = granted.then_some(pulse);
-                    timed
-                }))
-            }
-        });
-        Client::new(service, namespace)
+    /// Sends `request` of the watch. The caller reports each part of the answer as [`heard`](Self::heard).
+    pub(crate) async fn send(&self, client: &Client, request: Request<Body>) -> kube::Result<Response<Body>> {
+        self.moved();
+        let answer = client.send(request).await;
+        self.moved();
+        let answer = answer?;
+        // A rejected watch does not count as alive.
+        if answer.status().is_success() {
+            self.heard();
+        }
+        Ok(answer)
     }
 
     /// Time since the API server last sent something other than an error.
@@ -275,7 +285,8 @@ impl Pulse {
         self.since(&self.0.moved)
     }
 
-    fn heard(&self) {
+    /// The API server has sent something.
+    pub(crate) fn heard(&self) {
         self.0.heard.store(self.now(), Relaxed);
         self.moved();
     }

@@ -2,12 +2,12 @@
 //!
 //! The document of the core group has 1.6 MB, most of it descriptions and paths. An operator that reads it as a whole keeps that
 //! memory: the allocator returns little of it.
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 
 use http_body_util::BodyExt as _;
 use hyper::Request;
 use kube::{Client, Error, client::Body};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::{
     follow::refusal,
@@ -22,7 +22,7 @@ const LIMIT: usize = 16 << 20;
 pub struct Document {
     /// The paths that end with `/status`.
     pub status_paths: Vec<String>,
-    /// The JSON of each definition, without descriptions.
+    /// The JSON of each definition. Descriptions are empty.
     pub definitions: HashMap<String, String>,
 }
 
@@ -51,16 +51,54 @@ pub struct Reader {
     names: [Vec<u8>; 3],
     /// The depth of the string that is being read, if it is one of `names`.
     naming: Option<usize>,
-    /// The definition that has begun.
-    definition: Vec<u8>,
+    definition: Definition,
     kept: usize,
+}
+
+/// A definition that has begun, without descriptions.
+#[derive(Default)]
+struct Definition {
+    text: Vec<u8>,
+    /// Where the string begins that is being read.
+    begun: usize,
+    /// Where the content of the last string is.
+    last: Range<usize>,
+    /// The depth of the default that is being read. It is data, and may have a field of any name.
+    default: Option<usize>,
+}
+
+impl Definition {
+    /// Takes the next piece, after which the document has this depth.
+    fn take(&mut self, mark: Mark, piece: &[u8], depth: usize) {
+        match mark {
+            Mark::StringBegins => self.begun = self.text.len() + 1,
+            Mark::StringEnds => {
+                if self.default.is_none() && self.is_value_of(b"description", self.begun.saturating_sub(1)) {
+                    self.text.truncate(self.begun);
+                }
+                self.last = self.begun..self.text.len();
+            }
+            Mark::Opens { .. } if self.default.is_none() && self.is_value_of(b"default", self.text.len()) => {
+                self.default = Some(depth);
+            }
+            Mark::Closes if self.default.is_some_and(|default| depth < default) => self.default = None,
+            _ => {}
+        }
+        self.text.extend_from_slice(piece);
+    }
+
+    /// Returns true if the value that begins at `start` is that of a field with this name.
+    fn is_value_of(&self, name: &[u8], start: usize) -> bool {
+        let is_named = self.text.get(self.last.clone()) == Some(name);
+        let between = self.text.get(self.last.end + 1..start).unwrap_or_default();
+        is_named && between.trim_ascii() == b":"
+    }
 }
 
 impl Reader {
     /// Takes the next piece.
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        for &byte in bytes {
-            let mark = self.scanner.step(byte);
+    pub fn feed(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+        while let Some((mark, piece)) = self.scanner.next(&mut bytes) {
             let depth = self.scanner.depth;
             match mark {
                 Mark::StringBegins => {
@@ -76,21 +114,20 @@ impl Reader {
                 }
                 _ => {
                     if let Some(name) = self.naming.and_then(|level| self.names.get_mut(level)) {
-                        name.push(byte);
-                        self.kept += 1;
+                        name.extend_from_slice(piece);
+                        self.kept += piece.len();
                     }
                 }
             }
             let [first, second, _] = &self.names;
             let is_inside = depth > 3 || (depth == 3 && mark == Mark::Closes);
             if is_inside && first == b"components" && second == b"schemas" {
-                self.definition.push(byte);
-                self.kept += 1;
+                self.definition.take(mark, piece, depth);
                 if depth == 3 {
                     self.end_of_definition()?;
                 }
             }
-            if self.kept > LIMIT {
+            if self.kept + self.definition.text.len() > LIMIT {
                 return Err(Error::Service(
                     format!("an OpenAPI document is larger than {LIMIT} bytes").into(),
                 ));
@@ -109,34 +146,19 @@ impl Reader {
     }
 
     fn end_of_definition(&mut self) -> Result<(), Error> {
-        let mut definition: Value = serde_json::from_slice(&self.definition).map_err(Error::SerdeError)?;
-        strip(&mut definition);
+        let definition = std::mem::take(&mut self.definition);
+        let text: &RawValue = serde_json::from_slice(&definition.text).map_err(Error::SerdeError)?;
         let [_, _, name] = &self.names;
         let name = String::from_utf8_lossy(name).into_owned();
-        self.kept -= self.definition.len();
-        let text = definition.to_string();
-        self.kept += text.len();
-        self.document.definitions.insert(name, text);
-        self.definition.clear();
+        self.kept += text.get().len();
+        self.document.definitions.insert(name, text.get().to_owned());
         Ok(())
-    }
-}
-
-/// Removes descriptions. A property may have this name too, but it is no text.
-fn strip(definition: &mut Value) {
-    match definition {
-        Value::Object(fields) => {
-            fields.retain(|name, value| name != "description" || !value.is_string());
-            fields.values_mut().for_each(strip);
-        }
-        Value::Array(entries) => entries.iter_mut().for_each(strip),
-        _ => {}
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -144,8 +166,21 @@ mod tests {
     fn a_document_is_read_wherever_its_pieces_end() {
         let definition = json!({
             "type": "object", "description": "a \"quoted\" } text",
-            "properties": { "description": { "type": "string", "description": "text" }, "a": { "enum": ["}", "{"] } },
+            "properties": {
+                "description": { "type": "string", "description": "text" },
+                "a": { "enum": ["}", "{"], "default": { "description": "data" }, "description": "text" },
+                "default": { "type": "string", "description": "" },
+            },
+            "required": ["description", "default"],
         });
+        let mut without_descriptions = definition.clone();
+        for pointer in [
+            "/description",
+            "/properties/description/description",
+            "/properties/a/description",
+        ] {
+            *without_descriptions.pointer_mut(pointer).unwrap() = json!("");
+        }
         let document = json!({
             "openapi": "3.0.0",
             "components": { "schemas": { "io.k8s.A": definition, "io.k8s.B": { "type": "string" } },
@@ -168,8 +203,7 @@ mod tests {
                 assert_eq!(status_paths, ["/apis/a/v1/things/{name}/status"], "{size}");
                 assert_eq!(definitions.len(), 2);
                 let read: Value = serde_json::from_str(&definitions["io.k8s.A"]).unwrap();
-                let properties = json!({ "description": { "type": "string" }, "a": { "enum": ["}", "{"] } });
-                assert_eq!(read, json!({ "type": "object", "properties": properties }));
+                assert_eq!(read, without_descriptions);
             }
         }
     }

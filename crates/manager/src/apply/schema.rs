@@ -125,18 +125,19 @@ impl Schema {
     }
 }
 
-/// A part of an OpenAPI v3 document.
+/// A part of an OpenAPI v3 document. The parts in lists and maps are boxed, as these have room for several entries, and most have one.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Raw {
     #[serde(rename = "$ref")]
     reference: Option<String>,
     #[serde(rename = "allOf")]
-    all_of: Vec<Raw>,
+    #[allow(clippy::vec_box)]
+    all_of: Vec<Box<Raw>>,
     #[serde(rename = "type")]
     kind: Option<String>,
     format: Option<String>,
-    properties: BTreeMap<String, Raw>,
+    properties: BTreeMap<String, Box<Raw>>,
     items: Option<Box<Raw>>,
     #[serde(rename = "additionalProperties")]
     additional: Option<Additional>,
@@ -201,8 +202,10 @@ impl Document {
         };
         let root = builder.named(name, 0);
         let suffix = format!("/{}/{{name}}/status", resource.plural);
+        let mut nodes = builder.nodes;
+        nodes.shrink_to_fit();
         Schema {
-            nodes: builder.nodes,
+            nodes,
             root,
             has_status: self.status_paths.iter().any(|path| path.ends_with(&suffix)),
             status_fields: self.status_fields(name),
@@ -217,7 +220,7 @@ impl Document {
             .as_deref()
             .or_else(|| status.all_of.first()?.reference.as_deref());
         if let Some(name) = referred.and_then(|reference| reference.strip_prefix(PREFIX)) {
-            status = definition(schemas, name)?;
+            status = Box::new(definition(schemas, name)?);
         }
         let open = status.preserve || !matches!(status.additional, None | Some(Additional::Allowed(false)));
         (!open).then(|| status.properties.into_keys().collect())

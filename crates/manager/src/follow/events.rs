@@ -7,11 +7,13 @@ use kube::{Error, api::WatchParams, client::Body, core::Status};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::listing::{OBJECT_LIMIT, REST_LIMIT, Selection, refusal};
+use super::listing::{OBJECT_LIMIT, REST_LIMIT, Selection};
+use crate::transport::Pulse;
 
 /// The events of one watch.
 pub struct Events {
     body: Body,
+    pulse: Pulse,
     /// Bytes that have arrived and were not returned.
     arrived: Vec<u8>,
     /// The first of them, up to this number, contain no line end.
@@ -65,12 +67,10 @@ impl Selection {
         // A compressed answer arrives late: the compressor waits for more events.
         let headers = request.headers_mut();
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let answer = self.client.send(request).await?;
-        if !answer.status().is_success() {
-            return Err(refusal(answer).await);
-        }
+        let answer = self.send(request).await?;
         Ok(Events {
             body: answer.into_body(),
+            pulse: self.pulse.clone(),
             arrived: Vec::new(),
             searched: 0,
             returned: 0,
@@ -134,6 +134,7 @@ impl Events {
                 None if self.arrived.trim_ascii().is_empty() => return Ok(None),
                 None => return Ok(Some(self.arrived.len())),
                 Some(Ok(frame)) => {
+                    self.pulse.heard();
                     if let Ok(data) = frame.into_data() {
                         self.arrived.extend_from_slice(&data);
                     }
@@ -185,7 +186,7 @@ mod tests {
         let answer =
             move |_: Request<Body>| std::future::ready(Ok::<_, Infallible>(Response::new(body.take().unwrap())));
         let client = Client::new(tower::service_fn(answer), "default");
-        let selection = Selection::new(Api::<ConfigMap>::all(client), Config::default());
+        let selection = Selection::new(Api::<ConfigMap>::all(client), Config::default(), Pulse::default());
         let watch = selection.watch(&selection.watch_parameters(), "1").await;
         watch.unwrap_or_else(|error| panic!("{error}"))
     }

@@ -14,7 +14,10 @@ use kube::{
 };
 use serde::Deserialize;
 
-use crate::scan::{Mark, Scanner};
+use crate::{
+    scan::{Mark, Scanner},
+    transport::Pulse,
+};
 
 /// Objects that are larger are not read. The API server takes requests of at most 3 MiB.
 pub const OBJECT_LIMIT: usize = 16 << 20;
@@ -23,7 +26,9 @@ pub const REST_LIMIT: usize = 64 << 10;
 
 /// The objects of one kind that a watch selects.
 pub struct Selection {
-    pub client: Client,
+    client: Client,
+    /// Hears the answers.
+    pub pulse: Pulse,
     pub url: String,
     config: Config,
     pub metadata_only: bool,
@@ -45,10 +50,11 @@ struct PageMeta {
 
 impl Selection {
     /// The objects of `api` that `config` selects.
-    pub fn new<K: kube::Resource>(api: Api<K>, config: Config) -> Self {
+    pub fn new<K: kube::Resource>(api: Api<K>, config: Config, pulse: Pulse) -> Self {
         Self {
             url: api.resource_url().to_owned(),
             client: api.into_client(),
+            pulse,
             config,
             metadata_only: K::metadata_api(),
         }
@@ -82,17 +88,24 @@ impl Selection {
         next: Option<String>,
         take: &mut impl FnMut(&[u8]) -> serde_json::Result<()>,
     ) -> Result<Page, Error> {
-        let answer = self.client.send(self.request(next)?).await?;
-        if !answer.status().is_success() {
-            return Err(refusal(answer).await);
-        }
+        let answer = self.send(self.request(next)?).await?;
         let mut body = answer.into_body();
         let mut objects = Objects::default();
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame?.into_data() else { continue };
+            self.pulse.heard();
             objects.feed(&data, |object| take(object).map_err(Error::SerdeError))?;
         }
         serde_json::from_slice(&objects.rest).map_err(Error::SerdeError)
+    }
+
+    /// Sends a request, and returns the answer that is no refusal.
+    pub async fn send(&self, request: Request<Body>) -> Result<Response<Body>, Error> {
+        let answer = self.pulse.send(&self.client, request).await?;
+        match answer.status().is_success() {
+            true => Ok(answer),
+            false => Err(refusal(answer).await),
+        }
     }
 
     fn request(&self, next: Option<String>) -> Result<Request<Body>, Error> {
@@ -145,10 +158,12 @@ struct Objects {
 }
 
 impl Objects {
-    fn feed(&mut self, bytes: &[u8], mut object: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
-        for &byte in bytes {
+    fn feed(&mut self, mut bytes: &[u8], mut object: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        loop {
             let was_in_items = self.in_items;
-            let mark = self.scanner.step(byte);
+            let Some((mark, piece)) = self.scanner.next(&mut bytes) else {
+                return Ok(());
+            };
             let depth = self.scanner.depth;
             let mut ends = false;
             match mark {
@@ -177,14 +192,13 @@ impl Objects {
                 true => (&mut self.object, OBJECT_LIMIT),
                 false => (&mut self.rest, REST_LIMIT),
             };
-            if part.len() >= limit {
+            if part.len() + piece.len() > limit {
                 return Err(Error::Service(
                     format!("a part of a list is larger than {limit} bytes").into(),
                 ));
             }
-            part.push(byte);
+            part.extend_from_slice(piece);
         }
-        Ok(())
     }
 }
 

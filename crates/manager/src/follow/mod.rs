@@ -5,6 +5,7 @@
 mod events;
 mod listing;
 mod source;
+mod turns;
 
 use std::{collections::HashSet, io, time::Duration};
 
@@ -24,11 +25,13 @@ use crate::{
     cache::{Cache, Change, number},
     explain,
     probes::Gate,
+    transport::Pulse,
 };
 use events::{Event, EventType};
 use listing::Selection;
 pub(crate) use listing::refusal;
 use source::{RawObject, Sink, TextSource};
+pub(crate) use turns::Turns;
 
 /// Between two attempts to list or to watch. Liveness counts on the cap.
 const BACKOFF: Backoff = Backoff {
@@ -128,17 +131,62 @@ where
             changed: source.changed,
             errors: source.errors,
         };
-        Follow { gate, source }.run_text(api, config).await;
+        let follow = Follow { gate, source };
+        follow.run_text(api, config, Turns::default()).await;
     }
 
-    /// As [`run`](Self::run), with a projection that reads the JSON of an object. Its error is a failure of the watch.
-    pub(crate) async fn run_text<K>(self, api: Api<K>, config: watcher::Config)
+    /// As [`run`](Self::run), with a projection that reads the JSON of an object. Its error is a failure of the watch. Watches that
+    /// share `turns` do not all begin at once. The futures of all kinds have one type.
+    pub(crate) fn run_text<'a, K>(
+        self,
+        api: Api<K>,
+        config: watcher::Config,
+        turns: Turns,
+    ) -> impl Future<Output = ()> + Send + use<'a, T, P, C, K>
     where
+        T: 'a,
+        P: 'a,
+        C: 'a,
         K: Resource<DynamicType = ()>,
         P: Fn(&[u8]) -> serde_json::Result<Option<T>>,
     {
         let kind = K::plural(&()).into_owned();
-        Feeder::new(self, kind).run(Selection::new(api, config)).await;
+        let pulse = Pulse::default();
+        let follow = Self {
+            gate: self.gate.following(pulse.clone()),
+            source: self.source,
+        };
+        let selection = Selection::new(api, config, pulse);
+        Feeder::new(follow, kind, turns).run(selection)
+    }
+}
+
+/// Waits until `objects` has none with this name.
+///
+/// # Errors
+/// When the API server rejects the list or the watch.
+pub(crate) async fn until_deleted<K: Resource>(objects: Api<K>, name: &str) -> Result<(), kube::Error> {
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let selection = Selection::new(objects, config, Pulse::default());
+    let parameters = selection.watch_parameters();
+    loop {
+        let mut exists = false;
+        let version = selection.each(|_| {
+            exists = true;
+            Ok(())
+        });
+        let version = version.await?;
+        if !exists {
+            return Ok(());
+        }
+        let mut events = selection.watch(&parameters, &version).await?;
+        while let Some(Ok(event)) = events.next().await {
+            if event.r#type == EventType::Deleted {
+                return Ok(());
+            }
+        }
+        // The watch is over. A new list tells more than its last event.
+        sleep(BACKOFF.base).await;
     }
 }
 
@@ -168,6 +216,7 @@ struct Feeder<'a> {
     sink: Box<dyn Sink + 'a>,
     gate: Gate,
     errors: Counter,
+    turns: Turns,
     /// The plural name of the kind.
     kind: String,
     scope: Option<String>,
@@ -180,7 +229,7 @@ struct Feeder<'a> {
 }
 
 impl<'a> Feeder<'a> {
-    fn new<T, P, C>(follow: Follow<T, P, C>, kind: String) -> Self
+    fn new<T, P, C>(follow: Follow<T, P, C>, kind: String, turns: Turns) -> Self
     where
         T: Send + Sync + 'a,
         P: Fn(&[u8]) -> serde_json::Result<Option<T>> + Send + 'a,
@@ -190,6 +239,7 @@ impl<'a> Feeder<'a> {
         Self {
             gate,
             errors: source.errors,
+            turns,
             kind,
             scope: source.scope.clone(),
             sink: Box::new(TextSource {
@@ -206,9 +256,14 @@ impl<'a> Feeder<'a> {
     }
 
     async fn run(mut self, selection: Selection) {
+        let turns = self.turns.clone();
         loop {
-            self.begin();
-            let listed = selection.each(|text| self.list(text)).await;
+            // Boxed as the request below: both are over for most of the time.
+            let list = Box::pin(async {
+                self.begin();
+                selection.each(|text| self.list(text)).await
+            });
+            let listed = turns.list(list).await;
             let mut version = match listed {
                 Ok(version) if version.is_empty() => {
                     self.failed(Error::NoResourceVersion).await;
@@ -265,7 +320,8 @@ impl<'a> Feeder<'a> {
     /// caller lists all objects again.
     async fn watch(&mut self, selection: &Selection, version: &mut String) -> bool {
         let parameters = selection.watch_parameters();
-        let mut events = match selection.watch(&parameters, version).await {
+        let opening = Box::pin(selection.watch(&parameters, version));
+        let mut events = match self.turns.watch(opening).await {
             Ok(events) => events,
             Err(error) => {
                 // After 404 the kind is another one, with other objects.

@@ -67,7 +67,7 @@ async fn feed(cache: &Cache<String>, events: Vec<Event<String>>) -> (bool, Vec<S
         gate: readiness.gate("maps"),
         source,
     };
-    let mut feeder = Feeder::new(follow, "configmaps".to_owned());
+    let mut feeder = Feeder::new(follow, "configmaps".to_owned(), Turns::default());
     events.into_iter().for_each(|event| feeder.event_of_test(event));
     drop(feeder);
     (readiness.is_ready(), changes.into_inner().unwrap())
@@ -260,7 +260,7 @@ fn feeder(cache: &Cache<String>) -> Feeder<'static> {
         errors: Counter::default(),
     };
     let gate = Readiness::default().gate("maps");
-    Feeder::new(Follow { gate, source }, "configmaps".to_owned())
+    Feeder::new(Follow { gate, source }, "configmaps".to_owned(), Turns::default())
 }
 
 /// Another client deletes the object after the write, while a list is made. No event follows a list that was made after the deletion.
@@ -376,7 +376,7 @@ async fn a_refused_watch_is_not_synced() {
     let status = kube::core::Status::failure("maps is forbidden", "Forbidden").with_code(403);
     let forbidden = Error::InitialListFailed(kube::Error::Api(status.boxed()));
     assert!(!readiness.is_synced(), "not known yet");
-    let mut feeder = Feeder::new(Follow { gate, source }, "configmaps".to_owned());
+    let mut feeder = Feeder::new(Follow { gate, source }, "configmaps".to_owned(), Turns::default());
     feeder.failed(forbidden).await;
     assert!(readiness.is_synced(), "the other namespace is there");
     assert!(readiness.is_synced_in("other") && !readiness.is_synced_in("ns"));
@@ -404,7 +404,7 @@ async fn a_new_list_projects_only_what_changed() {
             gate: Readiness::default().gate("maps"),
             source: source(),
         };
-        let mut feeder = Feeder::new(follow, "configmaps".to_owned());
+        let mut feeder = Feeder::new(follow, "configmaps".to_owned(), Turns::default());
         feeder.begin();
         for object in [object("ns", "a", 1), object("ns", "b", second), third] {
             feeder.list(text(&object).as_bytes()).unwrap();
@@ -464,7 +464,7 @@ async fn pauses_stay_short_while_the_kind_is_not_served() {
         errors: Counter::default(),
     };
     let gate = Readiness::default().gate("maps");
-    let mut feeder = Feeder::new(Follow { gate, source }, "configmaps".to_owned());
+    let mut feeder = Feeder::new(Follow { gate, source }, "configmaps".to_owned(), Turns::default());
     let failure = |code| {
         let status = kube::core::Status::failure("the server gives no reason", "Reason").with_code(code);
         Error::InitialListFailed(kube::Error::Api(status.boxed()))

@@ -124,11 +124,10 @@ impl Builder {
             None => shutdown::on_signal().map_err(Error::Signals)?,
         };
         let tenure = Tenure::default();
-        let unguarded = match &self.client {
-            Some(client) => client.clone(),
+        let client = match &self.client {
+            Some(client) => tenure.guard(client.clone()),
             None => self.connect(&tenure).await?,
         };
-        let client = tenure.guard(unguarded.clone());
         let readiness = Readiness::default();
         let servers = self.serve(&client, &readiness).await?;
         let options = self.options;
@@ -162,7 +161,6 @@ impl Builder {
         }
         Ok(Manager {
             client,
-            unguarded,
             tenure,
             metrics: self.metrics,
             readiness,
@@ -219,16 +217,17 @@ impl Builder {
             .authority()
             .map(ToString::to_string)
             .unwrap_or_default();
-        let client = connection::client_within(config, tenure).map_err(|source| Error::Client {
-            server: server.clone(),
-            source: Box::new(source),
-        })?;
-        tracing::info!(operator = self.name, %server, namespaces = %self.options.watch_namespace, "starting");
         let limits = transport::Limits {
             event: Duration::from_secs(self.options.watch_timeout),
             ..transport::Limits::default()
         };
-        Ok(transport::limited(client, limits, Some(self.metrics.requests(&host))))
+        let client = connection::client_within(config, tenure, limits, self.metrics.requests(&host));
+        let client = client.map_err(|source| Error::Client {
+            server: server.clone(),
+            source: Box::new(source),
+        })?;
+        tracing::info!(operator = self.name, %server, namespaces = %self.options.watch_namespace, "starting");
+        Ok(client)
     }
 
     async fn serve(&self, client: &Client, readiness: &Readiness) -> Result<JoinSet<()>, Error> {

@@ -77,7 +77,7 @@ use crate::{
     backoff::Backoff,
     cache::{Cache, Change},
     events::Publisher,
-    follow::{Follow, Source},
+    follow::{Follow, Source, Turns},
     lease,
     metrics::Metrics,
     namespaces::Namespaces,
@@ -85,7 +85,6 @@ use crate::{
     queue::{QueueKey, WorkQueue},
     shutdown::CancellationToken,
     tenure::Tenure,
-    transport::Pulse,
     worker::{self, Done, Failure, Limits},
 };
 
@@ -164,8 +163,6 @@ type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 #[must_use = "nothing is reconciled before `run`"]
 pub struct Manager {
     client: Client,
-    /// For the Lease, which another replica may own.
-    unguarded: Client,
     tenure: Tenure,
     metrics: Metrics,
     readiness: Readiness,
@@ -200,6 +197,7 @@ struct Setup {
     /// Why the manager cannot run.
     misuse: Option<Error>,
     watches: JoinSet<()>,
+    turns: Turns,
     servers: JoinSet<()>,
     /// Servers whose requests are answered before the end.
     webhooks: JoinSet<()>,
@@ -299,8 +297,7 @@ impl Manager {
     {
         let resource = K::plural(&());
         for scope in K::Scope::scopes(&self.namespaces) {
-            let pulse = Pulse::default();
-            let api = K::Scope::api::<K>(pulse.client(self.client.clone()), scope.as_deref());
+            let api = K::Scope::api::<K>(self.client.clone(), scope.as_deref());
             let gate = match &scope {
                 None => {
                     let name = self.setup().gate_name(format!("watch-{resource}"));
@@ -318,11 +315,10 @@ impl Manager {
                 changed: changed.clone(),
                 errors: self.metrics.watch_errors(&resource),
             };
-            let follow = Follow {
-                gate: gate.following(pulse),
-                source,
-            };
-            self.setup().watches.spawn(follow.run_text(api, config.clone()));
+            let follow = Follow { gate, source };
+            let mut setup = self.setup();
+            let turns = setup.turns.clone();
+            setup.watches.spawn(follow.run_text(api, config.clone(), turns));
         }
     }
 
@@ -424,7 +420,6 @@ impl Manager {
     pub async fn run(self) -> Result<(), Error> {
         let Self {
             client,
-            unguarded,
             tenure,
             metrics,
             readiness,
@@ -488,7 +483,7 @@ impl Manager {
             }
         };
         let candidate = leading::Candidate {
-            client: unguarded,
+            client,
             tenure,
             lease,
             readiness: readiness.clone(),

@@ -8,11 +8,10 @@ use std::{
 
 use kube::{
     Api, Client,
-    api::{ApiResource, DynamicObject},
-    runtime::wait,
+    api::{ApiResource, DynamicObject, PartialObjectMeta},
 };
 
-use crate::{ObjectKey, cause, queue::WorkQueue};
+use crate::{ObjectKey, cause, follow, queue::WorkQueue};
 
 /// At most this many are watched at the same time. The reconciles that need the others are retried.
 const MOST: usize = 64;
@@ -43,16 +42,15 @@ impl TakenNames {
         if !self.change(is_new) {
             return;
         }
-        let objects: Api<DynamicObject> = match &*key.namespace {
+        let objects: Api<PartialObjectMeta<DynamicObject>> = match &*key.namespace {
             "" => Api::all_with(client.clone(), resource),
             namespace => Api::namespaced_with(client.clone(), namespace, resource),
         };
         let (taken, queue, kind, key) = (self.clone(), Arc::clone(queue), resource.kind.clone(), key.clone());
         tokio::spawn(async move {
-            let is_deleted = |object: Option<&DynamicObject>| object.is_none();
-            let deleted = tokio::time::timeout(LIMIT, wait::await_condition(objects, &key.name, is_deleted)).await;
+            let deleted = tokio::time::timeout(LIMIT, follow::until_deleted(objects, &key.name)).await;
             taken.change(|all| all.remove(&entry));
-            if matches!(deleted, Ok(Ok(_))) {
+            if matches!(deleted, Ok(Ok(()))) {
                 let cause = cause::other(&kind, &key, false, true);
                 queue.add_because(owner, cause);
             }
