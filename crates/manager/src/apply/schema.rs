@@ -19,6 +19,10 @@ use super::{
 /// Documents are reloaded after this time, and only before a write. A CRD may have changed.
 const MAX_AGE: Duration = Duration::from_secs(60);
 
+/// A kind that no document describes is looked for again after this time. The API server describes the kinds of CRDs some time after it
+/// serves them, also after each start.
+const ABSENT_AGE: Duration = Duration::from_secs(5);
+
 /// A reference deeper than this is treated as a field without a schema. No kind of Kubernetes comes near.
 const MAX_DEPTH: usize = 64;
 
@@ -78,6 +82,11 @@ pub enum Merge {
 }
 
 impl Schema {
+    /// Returns false if no document describes the kind, or none does yet.
+    pub fn is_described(&self) -> bool {
+        self.root.is_some()
+    }
+
     /// The node of the object.
     pub fn root(&self) -> Option<&Node> {
         self.node(self.root?)
@@ -462,7 +471,10 @@ impl Schemas {
 
     fn known(&self, resource: &ApiResource) -> Option<CachedSchema> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&key(resource)).cloned()
+        let known = known.get(&key(resource));
+        known
+            .filter(|known| known.schema.is_described() || known.at.elapsed() < ABSENT_AGE)
+            .cloned()
     }
 
     /// Loads the schemas of kinds that are not known. Kinds of one group and version share a document.

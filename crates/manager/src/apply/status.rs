@@ -46,7 +46,8 @@ impl Applier {
         let schema = self.schemas.get(resource).await?;
         let conditions = schema.at(&["status", "conditions"]).map(|node| &node.kind);
         Ok(StatusFields {
-            exists: schema.has_status,
+            // Most kinds have one. The write shows whether a kind has that is not described.
+            exists: schema.has_status || !schema.is_described(),
             names: schema.status_fields.clone(),
             keyed_conditions: matches!(
                 conditions,
@@ -120,7 +121,15 @@ impl Applier {
         let desired = body.to_string();
         // They would use memory while the request waits.
         drop((body, live, found, own));
-        let answer = self.patch_status(resource, &key, object, &status).await?;
+        let answer = match self.patch_status(resource, &key, object, &status).await {
+            // The kind has no status after all, or the object no longer exists.
+            Err(kube::Error::Api(status)) if status.code == 404 && !schema.is_described() => {
+                return Ok(StatusChange::Unchanged);
+            }
+            answer => {
+                answer.map_err(|error| Error::request(format!("write the status of {} {key}", resource.kind), error))?
+            }
+        };
         let compressed = self.memories.compress(&place, &desired);
         let pause = self.memories.change(&place, &key, |memory| {
             memory.left = digest(&answer);
@@ -147,7 +156,7 @@ impl Applier {
         key: &ObjectKey,
         object: &Value,
         status: &Map<String, Value>,
-    ) -> Result<Value, Error> {
+    ) -> kube::Result<Value> {
         let mut body = json!({
             "apiVersion": resource.api_version, "kind": resource.kind,
             "metadata": { "name": &*key.name, "uid": object.pointer("/metadata/uid") },
@@ -158,11 +167,8 @@ impl Applier {
         }
         let params = PatchParams::apply(&self.manager).force();
         let request = Request::new(DynamicObject::url_path(resource, namespace(key)));
-        let request = request
-            .patch_subresource("status", &key.name, &params, &Patch::Apply(body))
-            .map_err(|error| Error::bug(error.to_string()))?;
-        let answer = self.client.request(request).await;
-        answer.map_err(|error| Error::request(format!("write the status of {} {key}", resource.kind), error))
+        let request = request.patch_subresource("status", &key.name, &params, &Patch::Apply(body));
+        self.client.request(request.map_err(kube::Error::BuildRequest)?).await
     }
 
     /// Frees the memory about the status of a deleted object.
@@ -174,4 +180,105 @@ impl Applier {
 /// The place of memories about the status.
 fn place(resource: &ApiResource) -> String {
     format!("{}/status", kind_of(resource))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        sync::{Arc, Mutex},
+    };
+
+    use kube::{Client, client::Body};
+
+    use super::*;
+
+    /// An API server that describes its kind only while it is told to. Notes requests.
+    #[derive(Clone, Default)]
+    struct Server(Arc<Mutex<State>>);
+
+    #[derive(Default)]
+    struct State {
+        describes: bool,
+        has_status: bool,
+        requests: Vec<String>,
+    }
+
+    impl Server {
+        fn client(&self) -> Client {
+            let state = Arc::clone(&self.0);
+            let answer = move |request: hyper::Request<Body>| {
+                let mut state = state.lock().unwrap();
+                state
+                    .requests
+                    .push(format!("{} {}", request.method(), request.uri().path()));
+                let object = json!({ "apiVersion": "example.com/v1", "kind": "Test", "metadata": { "name": "a" } });
+                let (code, text) = match request.uri().path() {
+                    "/openapi/v3" if !state.describes => (200, json!({ "paths": {} }).to_string()),
+                    "/openapi/v3" => {
+                        let path = json!({ "serverRelativeURL": "/openapi/v3/apis/example.com/v1?hash=1" });
+                        (200, json!({ "paths": { "apis/example.com/v1": path } }).to_string())
+                    }
+                    "/openapi/v3/apis/example.com/v1" => (200, document().to_string()),
+                    _ if state.has_status => (200, object.to_string()),
+                    _ => (404, "404 page not found\n".to_owned()),
+                };
+                let answer = hyper::Response::builder().status(code).body(text);
+                std::future::ready(Ok::<_, Infallible>(answer.unwrap()))
+            };
+            Client::new(tower::service_fn(answer), "default")
+        }
+    }
+
+    fn document() -> Value {
+        json!({ "paths": {}, "components": { "schemas": { "com.example.Test": {
+            "type": "object",
+            "properties": { "status": { "type": "object", "properties": { "phase": { "type": "string" } } } },
+            "x-kubernetes-group-version-kind": [{ "group": "example.com", "version": "v1", "kind": "Test" }],
+        } } } })
+    }
+
+    fn resource() -> ApiResource {
+        ApiResource {
+            group: "example.com".to_owned(),
+            version: "v1".to_owned(),
+            api_version: "example.com/v1".to_owned(),
+            kind: "Test".to_owned(),
+            plural: "tests".to_owned(),
+        }
+    }
+
+    async fn write(applier: &Applier) -> StatusChange {
+        let object = json!({ "apiVersion": "example.com/v1", "kind": "Test", "metadata": { "name": "a", "uid": "1" } });
+        let status = Map::from_iter([("phase".to_owned(), json!("Running"))]);
+        applier.apply_status(&resource(), &object, status).await.unwrap()
+    }
+
+    /// The API server serves the kind of a CRD some time before it describes it, also after each of its starts.
+    #[tokio::test(start_paused = true)]
+    async fn the_status_of_a_kind_that_is_not_described_yet_is_written() {
+        let server = Server::default();
+        server.0.lock().unwrap().has_status = true;
+        let applier = Applier::new(server.client(), "me");
+        let fields = applier.status_fields(&resource()).await.unwrap();
+        assert!(fields.has("phase") && fields.has("conditions"));
+        assert!(matches!(write(&applier).await, StatusChange::Written(_)));
+
+        // The description is asked for again, but not for each object.
+        server.0.lock().unwrap().describes = true;
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        let fields = applier.status_fields(&resource()).await.unwrap();
+        assert!(!fields.exists, "the document has no path of a status");
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        applier.status_fields(&resource()).await.unwrap();
+        let requests = &server.0.lock().unwrap().requests;
+        let descriptions = requests.iter().filter(|request| request.contains("openapi"));
+        assert_eq!(descriptions.count(), 3, "{requests:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_that_is_not_described_may_have_no_status() {
+        let applier = Applier::new(Server::default().client(), "me");
+        assert!(matches!(write(&applier).await, StatusChange::Unchanged));
+    }
 }

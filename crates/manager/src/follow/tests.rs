@@ -1,8 +1,18 @@
 //! The cache after events and own writes.
-use std::sync::{Arc, Mutex};
+use std::{
+    convert::Infallible,
+    future::ready,
+    sync::{Arc, Mutex},
+};
 
+use hyper::{Request, Response};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{core::ObjectMeta, runtime::watcher::Event};
+use kube::{
+    Client,
+    client::Body,
+    core::{ObjectMeta, PartialObjectMeta},
+    runtime::watcher::Event,
+};
 use prometheus_client::metrics::counter::Counter;
 
 use super::*;
@@ -477,4 +487,38 @@ async fn pauses_stay_short_while_the_kind_is_not_served() {
     let begin = Instant::now();
     feeder.failed(failure(500)).await;
     assert!(begin.elapsed() > UNSERVED, "{:?}", begin.elapsed());
+}
+
+/// The time in which [`until_deleted`] notices the deletion, from a server that gives these answers.
+async fn deletion_is_noticed(answers: &'static [&'static str]) -> Duration {
+    let mut answers = answers.iter();
+    let server = tower::service_fn(move |request: Request<Body>| {
+        let query = request.uri().query().unwrap_or_default();
+        assert!(query.contains("fieldSelector=metadata.name%3Dweb"), "{query}");
+        let answer = answers.next().expect("a request less");
+        ready(Ok::<_, Infallible>(Response::new((*answer).to_owned())))
+    });
+    let objects: Api<PartialObjectMeta<ConfigMap>> = Api::namespaced(Client::new(server, "ns"), "ns");
+    let start = Instant::now();
+    until_deleted(objects, "web").await.unwrap();
+    start.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_is_noticed_by_list_or_watch() {
+    const NONE: &str = r#"{"metadata":{"resourceVersion":"9"},"items":[]}"#;
+    const ONE: &str = r#"{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"web"}}]}"#;
+    const CHANGED: &str = r#"{"type":"MODIFIED","object":{"metadata":{"name":"web"}}}"#;
+    const DELETED: &str = concat!(
+        r#"{"type":"MODIFIED","object":{"metadata":{"name":"web"}}}"#,
+        "\n",
+        r#"{"type":"DELETED","object":{"metadata":{"name":"web"}}}"#,
+    );
+    assert_eq!(deletion_is_noticed(&[NONE]).await, Duration::ZERO);
+    assert_eq!(deletion_is_noticed(&[ONE, DELETED]).await, Duration::ZERO);
+    // The watch is cut, or too old. Requests do not follow each other at once.
+    for cut in [CHANGED, r#"{"type":"ERROR","object":{"code":410}}"#, ""] {
+        let answers: &'static [&'static str] = Box::leak(Box::new([ONE, cut, ONE, cut, NONE]));
+        assert_eq!(deletion_is_noticed(answers).await, BACKOFF.base * 2);
+    }
 }
