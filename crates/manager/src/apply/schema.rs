@@ -19,8 +19,8 @@ use super::{
 /// Documents are reloaded after this time, and only before a write. A CRD may have changed.
 const MAX_AGE: Duration = Duration::from_secs(60);
 
-/// A kind that no document describes is looked for again after this time. The API server describes the kinds of CRDs some time after it
-/// serves them, also after each start.
+/// A kind that no document describes is looked for again after this time. The API server can serve the kind of a CRD before it
+/// describes it.
 const ABSENT_AGE: Duration = Duration::from_secs(5);
 
 /// A reference deeper than this is treated as a field without a schema. No kind of Kubernetes comes near.

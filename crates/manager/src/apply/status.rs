@@ -46,7 +46,7 @@ impl Applier {
         let schema = self.schemas.get(resource).await?;
         let conditions = schema.at(&["status", "conditions"]).map(|node| &node.kind);
         Ok(StatusFields {
-            // Most kinds have one. The write shows whether a kind has that is not described.
+            // Most kinds have one. If the kind is not described, the write shows it.
             exists: schema.has_status || !schema.is_described(),
             names: schema.status_fields.clone(),
             keyed_conditions: matches!(
@@ -254,7 +254,7 @@ mod tests {
         applier.apply_status(&resource(), &object, status).await.unwrap()
     }
 
-    /// The API server serves the kind of a CRD some time before it describes it, also after each of its starts.
+    /// The API server can serve the kind of a CRD before it describes it.
     #[tokio::test(start_paused = true)]
     async fn the_status_of_a_kind_that_is_not_described_yet_is_written() {
         let server = Server::default();
