@@ -117,6 +117,11 @@ impl ObjectKey {
             meta.name.as_deref().unwrap_or_default(),
         )
     }
+
+    /// `None` without a namespace.
+    pub(crate) fn in_namespace(&self) -> Option<&str> {
+        Some(&*self.namespace).filter(|namespace| !namespace.is_empty())
+    }
 }
 
 impl fmt::Display for ObjectKey {

@@ -119,7 +119,7 @@ impl Collector for ObjectGauge {
             if result.is_err() {
                 return;
             }
-            let namespace = (!key.namespace.is_empty()).then_some(("namespace", &*key.namespace));
+            let namespace = key.in_namespace().map(|namespace| ("namespace", namespace));
             let label = sample.label.as_ref().map(|(name, value)| (*name, value.as_str()));
             let labels: Vec<(&str, &str)> = [namespace, Some(("name", &*key.name)), label]
                 .into_iter()

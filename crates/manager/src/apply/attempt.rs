@@ -4,29 +4,24 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use kube::api::ApiResource;
 use serde_json::{Value, json};
 
 use super::{
-    Applier, Seen, being_deleted,
+    Seen,
     compare::{Difference, DifferenceKind, differences},
     error::Error,
     fields::{Fields, Owner, Path},
-    kind_of,
     memory::Memory,
     prepare::{self, Desired, hash},
     report::Report,
     schema::Schema,
-    set, taken,
+    set,
+    target::Target,
     write::{Live, Open, Text, Write, is_owned_by_others, version},
 };
-use crate::ObjectKey;
-
 /// One apply of one object.
 pub(super) struct Attempt<'a> {
-    applier: &'a Applier,
-    resource: &'a ApiResource,
-    key: ObjectKey,
+    target: Target<'a>,
     schema: Arc<Schema>,
     desired: Desired,
     pub(super) live: Option<Seen>,
@@ -46,28 +41,22 @@ pub(super) struct Attempt<'a> {
 
 impl<'a> Attempt<'a> {
     pub(super) fn new(
-        applier: &'a Applier,
-        resource: &'a ApiResource,
-        key: &ObjectKey,
+        target: Target<'a>,
         schema: &Arc<Schema>,
         desired: Value,
         live: Option<Seen>,
         keep: &[&str],
     ) -> Result<Self, Error> {
-        let mut desired = Desired::prepare(schema, resource, desired)?;
-        let memory = applier.memories.get(&kind_of(resource), key);
+        let mut desired = Desired::prepare(schema, target.resource, desired)?;
+        let manager = &target.applier.manager;
         let mut attempt = Self {
-            applier,
-            resource,
-            key: key.clone(),
             schema: Arc::clone(schema),
-            own: live
-                .as_ref()
-                .and_then(|live| Owner::applied(&live.object, &applier.manager)),
+            own: live.as_ref().and_then(|live| Owner::applied(&live.object, manager)),
             owners: OnceLock::new(),
             desired: Desired::default(),
             live: None,
-            memory,
+            memory: target.memory(),
+            target,
             open: Vec::new(),
             lost: Vec::new(),
             situation: 0,
@@ -75,12 +64,11 @@ impl<'a> Attempt<'a> {
         if let Some(live) = live {
             let object = &live.object;
             if object.pointer("/metadata/deletionTimestamp").is_some() {
-                return Err(being_deleted(resource, key));
+                return Err(attempt.target.being_deleted());
             }
             let applied = attempt.own.is_some() || attempt.memory.is_about(object);
-            desired
-                .check_owner(object, applied)
-                .map_err(|owner| taken(resource, key, &owner))?;
+            let checked = desired.check_owner(object, applied);
+            checked.map_err(|owner| attempt.target.taken(&owner))?;
             desired.keep(schema, object, keep);
             attempt.compare(&desired, object);
             attempt.live = Some(live);
@@ -134,7 +122,7 @@ impl<'a> Attempt<'a> {
             let own = self.own.as_ref();
             found.kind == DifferenceKind::Dropped
                 && !own.is_some_and(|own| own.fields.contains(&found.path))
-                && !is_owned_by_others(self.owners(live), own, &self.applier.manager, &found.path)
+                && !is_owned_by_others(self.owners(live), own, &self.target.applier.manager, &found.path)
         });
         let lost: Vec<Difference> = lost.collect();
         self.lost = lost.iter().map(|found| found.path.clone()).collect();
@@ -186,17 +174,15 @@ impl<'a> Attempt<'a> {
             found: found.clone(),
         });
         Write {
-            applier: self.applier,
-            resource: self.resource,
             live,
             open: open.collect(),
             nulls: self.desired.nulls.iter().filter(is_live).cloned().collect(),
+            target: self.target,
             desired: Text::new(&self.desired.body),
             hash: self.desired.hash,
             names_version: self.desired.names_version,
             lost: self.lost,
             situation: self.situation,
-            key: self.key,
             schema: self.schema,
             memory: self.memory,
         }
@@ -227,7 +213,7 @@ impl<'a> Attempt<'a> {
             };
             return Some(match last().or_else(unnamed) {
                 Some(owner) => owner.name(),
-                None if owns => format!("{} (another process)", self.applier.manager),
+                None if owns => format!("{} (another process)", self.target.applier.manager),
                 None => "an unknown client".to_owned(),
             });
         }

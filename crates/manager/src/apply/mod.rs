@@ -17,15 +17,12 @@ mod prepare;
 mod report;
 mod schema;
 mod status;
+mod target;
 mod write;
 
-use std::{fmt::Debug, sync::Arc};
+use std::sync::Arc;
 
-use kube::{
-    Client, Resource,
-    api::{ApiResource, DeleteParams, DynamicObject, GetParams, Patch, PatchParams, PostParams, Request},
-};
-use serde::Serialize;
+use kube::{Client, api::ApiResource};
 use serde_json::Value;
 
 use attempt::Attempt;
@@ -33,12 +30,13 @@ use compare::DifferenceKind;
 pub(crate) use error::is_missing;
 pub use error::{Error, ErrorKind};
 use fields::Owner;
-use memory::{Memories, Memory};
+use memory::Memories;
 use prepare::Desired;
 pub(crate) use prepare::{controller, hash};
 pub use report::{ADMISSION, Change, Conflict, FieldChange, Report};
 use schema::Schemas;
 pub(crate) use status::{StatusChange, StatusFields};
+use target::Target;
 use write::{DryRun, Open};
 pub(crate) use write::{Text, Write};
 
@@ -136,12 +134,12 @@ impl Applier {
         live: Option<Seen>,
         keep: &[&str],
     ) -> Result<Report, Error> {
-        let key = identity(resource, &desired)?;
+        let target = Target::of(self, resource, &desired)?;
         let live = match live {
             Some(live) => Some(live),
-            None => self.read(resource, &key).await?.map(Seen::new),
+            None => target.read().await?.map(Seen::new),
         };
-        let attempt = self.attempt(resource, &key, desired, live, keep).await?;
+        let attempt = attempt(target, desired, live, keep).await?;
         match attempt.is_settled() {
             true => Ok(attempt.unchanged()),
             false => attempt.ready().run().await,
@@ -158,29 +156,6 @@ impl Applier {
         report.conflict.is_none() && self.memories.is_calm(&kind_of(resource), key)
     }
 
-    /// Compares the objects.
-    async fn attempt<'a>(
-        &'a self,
-        resource: &'a ApiResource,
-        key: &ObjectKey,
-        desired: Value,
-        live: Option<Seen>,
-        keep: &[&str],
-    ) -> Result<Attempt<'a>, Error> {
-        let schema = self.schemas.get(resource).await?;
-        let again = (!self.schemas.is_fresh(resource)).then(|| desired.clone());
-        let attempt = Attempt::new(self, resource, key, &schema, desired, live, keep)?;
-        if attempt.is_settled() {
-            return Ok(attempt);
-        }
-        // A write is due: list keys and atomic fields of a custom resource may be others by now.
-        let fresh = self.schemas.fresh(resource).await?;
-        match again.filter(|_| !Arc::ptr_eq(&schema, &fresh)) {
-            Some(desired) => Attempt::new(self, resource, key, &fresh, desired, attempt.live, keep),
-            None => Ok(attempt),
-        }
-    }
-
     /// Compares the objects. The fields that matter to the caller are those whose paths begin with `field`.
     pub(crate) async fn compare<'a>(
         &'a self,
@@ -189,8 +164,7 @@ impl Applier {
         live: Seen,
         field: &str,
     ) -> Result<Compared<'a>, Error> {
-        let key = identity(resource, &desired)?;
-        let attempt = self.attempt(resource, &key, desired, Some(live), &[]).await?;
+        let attempt = attempt(Target::of(self, resource, &desired)?, desired, Some(live), &[]).await?;
         if attempt.is_settled() {
             return Ok(Compared::Settled(attempt.unchanged()));
         }
@@ -230,151 +204,82 @@ impl Applier {
         desired: Value,
         live: Option<Value>,
     ) -> Result<Report, Error> {
-        let key = identity(resource, &desired)?;
+        let target = Target::of(self, resource, &desired)?;
         let schema = self.schemas.get(resource).await?;
         let desired = Desired::prepare(&schema, resource, desired)?;
         let live = match live {
             Some(live) => Some(live),
-            None => self.read(resource, &key).await?,
+            None => target.read().await?,
         };
         if let Some(live) = live {
-            return self.created_before(resource, &key, &desired, live);
+            return created_before(&target, &desired, live);
         }
-        let request = Request::new(DynamicObject::url_path(resource, namespace(&key)));
-        let params = PostParams {
-            field_manager: Some(self.manager.clone()),
-            dry_run: false,
-        };
-        let body = serde_json::to_vec(&desired.body).map_err(|error| Error::bug(error.to_string()))?;
-        let request = request
-            .create(&params, body)
-            .map_err(|error| Error::bug(error.to_string()))?;
-        match self.client.request::<Value>(request).await {
-            Ok(object) => Ok(Report {
+        match target.create(&desired.body).await? {
+            Some(object) => Ok(Report {
                 object,
                 change: Change::Created,
                 conflict: None,
                 writes: 1,
             }),
             // Another replica was faster, or the answer to an earlier attempt was lost.
-            Err(kube::Error::Api(status)) if status.code == 409 => match self.read(resource, &key).await? {
-                Some(live) => self.created_before(resource, &key, &desired, live),
-                None => Err(Error::transient(
-                    "Conflict",
-                    format!("another client deleted {}", describe(resource, &key)),
-                )),
-            },
-            Err(error) => Err(Error::request(format!("create {}", describe(resource, &key)), error)),
+            None => {
+                let live = target.read().await?.ok_or_else(|| target.was_deleted())?;
+                created_before(&target, &desired, live)
+            }
         }
-    }
-
-    fn created_before(
-        &self,
-        resource: &ApiResource,
-        key: &ObjectKey,
-        desired: &Desired,
-        live: Value,
-    ) -> Result<Report, Error> {
-        if live.pointer("/metadata/deletionTimestamp").is_some() {
-            return Err(being_deleted(resource, key));
-        }
-        let created = Owner::all(&live).iter().any(|owner| owner.manager == self.manager);
-        desired
-            .check_owner(&live, created)
-            .map_err(|owner| taken(resource, key, &owner))?;
-        Ok(Report::settled(live))
     }
 
     /// The object was deleted.
     pub fn forget(&self, resource: &ApiResource, key: &ObjectKey) {
-        self.memories.gone(&kind_of(resource), key);
+        self.target(resource, key.clone()).forget();
     }
 
-    /// The object as the API server has it now.
-    pub(crate) async fn read(&self, resource: &ApiResource, key: &ObjectKey) -> Result<Option<Value>, Error> {
-        let request = Request::new(DynamicObject::url_path(resource, namespace(key)));
-        let request = request
-            .get(&key.name, &GetParams::default())
-            .map_err(|error| Error::bug(error.to_string()))?;
-        match self.client.request::<Value>(request).await {
-            Ok(object) => Ok(Some(object)),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(Error::request(format!("get {}", describe(resource, key)), error)),
+    /// The object `key`.
+    pub(crate) fn target<'a>(&'a self, resource: &'a ApiResource, key: ObjectKey) -> Target<'a> {
+        Target {
+            applier: self,
+            resource,
+            key,
         }
     }
+}
 
-    /// Deletes an object. Returns true if the API server deleted it, and false if it waits for a finalizer.
-    pub(crate) async fn delete(
-        &self,
-        resource: &ApiResource,
-        namespace: Option<&str>,
-        name: &str,
-        params: &DeleteParams,
-    ) -> Result<bool, kube::Error> {
-        let request = Request::new(DynamicObject::url_path(resource, namespace));
-        let request = request.delete(name, params).map_err(kube::Error::BuildRequest)?;
-        let answer: Value = self.client.request(request).await?;
-        Ok(answer.get("kind").and_then(Value::as_str) == Some("Status"))
+/// Compares the objects.
+async fn attempt<'a>(
+    target: Target<'a>,
+    desired: Value,
+    live: Option<Seen>,
+    keep: &[&str],
+) -> Result<Attempt<'a>, Error> {
+    let (schemas, resource) = (&target.applier.schemas, target.resource);
+    let schema = schemas.get(resource).await?;
+    let again = (!schemas.is_fresh(resource)).then(|| (target.clone(), desired.clone()));
+    let attempt = Attempt::new(target, &schema, desired, live, keep)?;
+    if attempt.is_settled() {
+        return Ok(attempt);
     }
-
-    async fn patch<P: Serialize + Debug>(
-        &self,
-        resource: &ApiResource,
-        key: &ObjectKey,
-        params: &PatchParams,
-        patch: &Patch<P>,
-    ) -> Result<Value, kube::Error> {
-        let request = Request::new(DynamicObject::url_path(resource, namespace(key)));
-        let request = request
-            .patch(&key.name, params, patch)
-            .map_err(kube::Error::BuildRequest)?;
-        self.client.request(request).await
-    }
-
-    fn remember<T>(&self, resource: &ApiResource, key: &ObjectKey, change: impl FnOnce(&mut Memory) -> T) -> T {
-        self.memories.change(&kind_of(resource), key, change)
+    // A write is due: list keys and atomic fields of a custom resource may be others by now.
+    let fresh = schemas.fresh(resource).await?;
+    match again.filter(|_| !Arc::ptr_eq(&schema, &fresh)) {
+        Some((target, desired)) => Attempt::new(target, &fresh, desired, attempt.live, keep),
+        None => Ok(attempt),
     }
 }
 
-fn being_deleted(resource: &ApiResource, key: &ObjectKey) -> Error {
-    let message = format!("{} is being deleted and waits for a finalizer", describe(resource, key));
-    Error::waiting("DeletionPending", message)
-}
-
-fn taken(resource: &ApiResource, key: &ObjectKey, owner: &str) -> Error {
-    Error::taken(format!("{} {owner}; delete or rename it", describe(resource, key)))
-}
-
-fn identity(resource: &ApiResource, desired: &Value) -> Result<ObjectKey, Error> {
-    let text = |name: &str| {
-        desired
-            .pointer(name)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let key = ObjectKey::new(text("/metadata/namespace"), text("/metadata/name"));
-    if key.name.is_empty() {
-        // A generated name would make one more object whenever the cache is behind.
-        let message = format!(
-            "a {} without a name cannot be applied; set metadata.name",
-            resource.kind
-        );
-        return Err(Error::rejected("NameMissing", message));
+fn created_before(target: &Target<'_>, desired: &Desired, live: Value) -> Result<Report, Error> {
+    if live.pointer("/metadata/deletionTimestamp").is_some() {
+        return Err(target.being_deleted());
     }
-    Ok(key)
-}
-
-fn describe(resource: &ApiResource, key: &ObjectKey) -> String {
-    format!("{} {key}", resource.kind)
+    let created = Owner::all(&live)
+        .iter()
+        .any(|owner| owner.manager == target.applier.manager);
+    let checked = desired.check_owner(&live, created);
+    checked.map_err(|owner| target.taken(&owner))?;
+    Ok(Report::settled(live))
 }
 
 fn kind_of(resource: &ApiResource) -> String {
     format!("{}/{}", resource.group, resource.kind)
-}
-
-fn namespace(key: &ObjectKey) -> Option<&str> {
-    Some(&*key.namespace).filter(|namespace| !namespace.is_empty())
 }
 
 /// Sets a value below a path of an object, and creates the objects on the way. Does nothing if a value on the way is not an object.

@@ -1,8 +1,7 @@
 //! Writes the status of an object where it differs.
 use std::{collections::BTreeSet, time::Duration};
 
-use kube::Resource as _;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, Request};
+use kube::api::{ApiResource, Patch, PatchParams};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -10,8 +9,9 @@ use super::{
     compare::differences,
     error::Error,
     fields::{Fields, Owner},
-    identity, kind_of, namespace,
+    kind_of,
     prepare::hash,
+    target::Target,
 };
 use crate::ObjectKey;
 
@@ -81,7 +81,7 @@ impl Applier {
         object: &Value,
         status: Map<String, Value>,
     ) -> Result<StatusChange, Error> {
-        let key = identity(resource, object)?;
+        let target = Target::of(self, resource, object)?;
         let schema = self.schemas.get(resource).await?;
         static NONE: Fields = Fields::none();
         let own = Owner::of_status(object, &self.manager);
@@ -95,7 +95,7 @@ impl Applier {
         };
         // Another client has changed what this one wrote last.
         let place = place(resource);
-        let memory = self.memories.get(&place, &key);
+        let memory = self.memories.get(&place, &target.key);
         let digest = |object: &Value| Some(hash(&object.get("status")));
         let has_changed = memory.is_about(object) && memory.left != digest(object);
         let changed = has_changed.then(|| memory.desired()).flatten().and_then(|last| {
@@ -121,17 +121,17 @@ impl Applier {
         let desired = body.to_string();
         // They would use memory while the request waits.
         drop((body, live, found, own));
-        let answer = match self.patch_status(resource, &key, object, &status).await {
+        let answer = match patch_status(&target, object, &status).await {
             // The kind has no status after all, or the object no longer exists.
             Err(kube::Error::Api(status)) if status.code == 404 && !schema.is_described() => {
                 return Ok(StatusChange::Unchanged);
             }
             answer => {
-                answer.map_err(|error| Error::request(format!("write the status of {} {key}", resource.kind), error))?
+                answer.map_err(|error| Error::request(format!("write the status of {}", target.describe()), error))?
             }
         };
         let compressed = self.memories.compress(&place, &desired);
-        let pause = self.memories.change(&place, &key, |memory| {
+        let pause = self.memories.change(&place, &target.key, |memory| {
             memory.left = digest(&answer);
             // The hash is not read: statuses are compared by their fields.
             memory.applied(0, compressed, object, &[], None);
@@ -150,31 +150,27 @@ impl Applier {
         Ok(StatusChange::Written(answer))
     }
 
-    async fn patch_status(
-        &self,
-        resource: &ApiResource,
-        key: &ObjectKey,
-        object: &Value,
-        status: &Map<String, Value>,
-    ) -> kube::Result<Value> {
-        let mut body = json!({
-            "apiVersion": resource.api_version, "kind": resource.kind,
-            "metadata": { "name": &*key.name, "uid": object.pointer("/metadata/uid") },
-            "status": status,
-        });
-        if let Some(namespace) = namespace(key) {
-            super::set(&mut body, &["metadata", "namespace"], namespace);
-        }
-        let params = PatchParams::apply(&self.manager).force();
-        let request = Request::new(DynamicObject::url_path(resource, namespace(key)));
-        let request = request.patch_subresource("status", &key.name, &params, &Patch::Apply(body));
-        self.client.request(request.map_err(kube::Error::BuildRequest)?).await
-    }
-
     /// Frees the memory about the status of a deleted object.
     pub(crate) fn forget_status(&self, resource: &ApiResource, key: &ObjectKey) {
         self.memories.remove(&place(resource), key);
     }
+}
+
+async fn patch_status(target: &Target<'_>, object: &Value, status: &Map<String, Value>) -> kube::Result<Value> {
+    let (resource, key) = (target.resource, &target.key);
+    let mut body = json!({
+        "apiVersion": resource.api_version, "kind": resource.kind,
+        "metadata": { "name": &*key.name, "uid": object.pointer("/metadata/uid") },
+        "status": status,
+    });
+    if let Some(namespace) = key.in_namespace() {
+        super::set(&mut body, &["metadata", "namespace"], namespace);
+    }
+    let params = PatchParams::apply(&target.applier.manager).force();
+    let request = target.request();
+    let request = request.patch_subresource("status", &key.name, &params, &Patch::Apply(body));
+    let request = request.map_err(kube::Error::BuildRequest)?;
+    target.applier.client.request(request).await
 }
 
 /// The place of memories about the status.

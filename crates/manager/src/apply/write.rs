@@ -1,16 +1,14 @@
 //! The requests of one apply.
 use std::sync::Arc;
 
-use kube::api::{ApiResource, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use serde_json::{
     Value, json,
     value::{RawValue, to_raw_value},
 };
 
 use super::{
-    Applier,
     compare::{Difference, DifferenceKind, differences},
-    describe,
     error::{Error, ErrorKind},
     fields::{Owner, Path},
     kind_of,
@@ -18,8 +16,8 @@ use super::{
     prepare::{self, Desired},
     report::{ADMISSION, Change, Conflict, FieldChange, Report},
     schema::Schema,
+    target::Target,
 };
-use crate::ObjectKey;
 
 /// An object as text, which is kept while a request waits. A tree takes several times as much memory, and many requests wait at the
 /// same time.
@@ -37,9 +35,7 @@ impl Text {
 
 /// The requests for an object that is not as desired, and all that they need.
 pub(crate) struct Write<'a> {
-    pub(super) applier: &'a Applier,
-    pub(super) resource: &'a ApiResource,
-    pub(super) key: ObjectKey,
+    pub(super) target: Target<'a>,
     pub(super) schema: Arc<Schema>,
     /// The desired object, with the UID of the live one.
     pub(super) desired: Text,
@@ -96,13 +92,9 @@ impl Write<'_> {
         }
     }
 
-    fn describe(&self) -> String {
-        describe(self.resource, &self.key)
-    }
-
     async fn create(&self) -> Result<Report, Error> {
         // Without force: should another client have created it just now, it is not taken over.
-        let params = PatchParams::apply(&self.applier.manager);
+        let params = PatchParams::apply(&self.target.applier.manager);
         let object = self.send(&params).await?;
         let conflict = self.learn(&object, true);
         Ok(Report {
@@ -130,9 +122,9 @@ impl Write<'_> {
         if live.has_stale_owner {
             return Ok(DryRun::Unknown);
         }
-        let params = PatchParams::apply(&self.applier.manager).force().dry_run();
+        let params = PatchParams::apply(&self.target.applier.manager).force().dry_run();
         let patch = Patch::Apply(&self.desired.0);
-        let answer = match self.applier.patch(self.resource, &self.key, &params, &patch).await {
+        let answer = match self.target.patch(&params, &patch).await {
             Ok(answer) => answer,
             Err(error) if is_invalid(&error) && collisions(&error).is_none() && self.in_the_way().is_empty() => {
                 return Err(self.failed(error));
@@ -174,7 +166,7 @@ impl Write<'_> {
                 ..Report::settled(live.text.value())
             });
         }
-        let params = PatchParams::apply(&self.applier.manager).force();
+        let params = PatchParams::apply(&self.target.applier.manager).force();
         let (mut writes, mut applied) = (1, true);
         let mut object = if live.has_stale_owner {
             applied = false;
@@ -217,9 +209,7 @@ impl Write<'_> {
         let conflict = match (overridden, by_another) {
             (Some(overridden), _) => Some(overridden),
             (None, Some(manager)) if writes > 0 => {
-                let reported = self
-                    .applier
-                    .remember(self.resource, &self.key, |memory| memory.reverted(&field, &manager));
+                let reported = self.target.remember(|memory| memory.reverted(&field, &manager));
                 reported.map(|retry_after| Conflict {
                     field,
                     manager,
@@ -249,7 +239,7 @@ impl Write<'_> {
     }
 
     fn describe_change(&self, Open { found, by }: &Open) -> FieldChange {
-        let is_secret = self.resource.group.is_empty() && self.resource.kind == "Secret";
+        let is_secret = self.target.resource.group.is_empty() && self.target.resource.kind == "Secret";
         let text = |value: &Option<Value>| match value {
             _ if is_secret => String::new(),
             None => String::new(),
@@ -267,15 +257,15 @@ impl Write<'_> {
     /// Remembers what the API server made of the desired object. Returns a conflict if it has another value somewhere. `applied` is
     /// true for the answer to an apply, after which this field manager owns all that is desired.
     fn learn(&self, answer: &Value, applied: bool) -> Option<Conflict> {
-        let own = Owner::applied(answer, &self.applier.manager);
+        let own = Owner::applied(answer, &self.target.applier.manager);
         let digest = own.as_ref().filter(|_| applied).map(Owner::digest);
         let own = own.as_ref().map(|own| &own.fields);
         let found = differences(&self.schema, &self.desired.value(), answer, own);
         let overridden = found.iter().find(|found| found.kind == DifferenceKind::Value);
         let field = overridden.map(|found| found.path.to_string());
-        let memories = &self.applier.memories;
-        let compressed = memories.compress(&kind_of(self.resource), self.desired.0.get());
-        let wait = self.applier.remember(self.resource, &self.key, |memory| {
+        let kind = kind_of(self.target.resource);
+        let compressed = self.target.applier.memories.compress(&kind, self.desired.0.get());
+        let wait = self.target.remember(|memory| {
             memory.left = digest;
             memory.applied(self.hash, compressed, answer, &found, field.as_deref())
         });
@@ -295,7 +285,7 @@ impl Write<'_> {
             return Vec::new();
         }
         let owners = Owner::all(answer);
-        let manager = &self.applier.manager;
+        let manager = &self.target.applier.manager;
         let is_updated = |path: &Path| {
             let mut own = owners.iter().filter(|owner| owner.has_updated(manager));
             own.any(|owner| owner.fields.contains(path))
@@ -329,18 +319,14 @@ impl Write<'_> {
                 let names = names.join(", ");
                 Err(Error::rejected(
                     "Invalid",
-                    format!("{}: {names} of an entry is used twice", self.describe()),
+                    format!("{}: {names} of an entry is used twice", self.target.describe()),
                 ))
             }
         }
     }
 
     async fn send_or_collide(&self, params: &PatchParams) -> Result<Sent, Error> {
-        let error = match self
-            .applier
-            .patch(self.resource, &self.key, params, &Patch::Apply(&self.desired.0))
-            .await
-        {
+        let error = match self.target.patch(params, &Patch::Apply(&self.desired.0)).await {
             Ok(object) => return Ok(Sent::Answer(object)),
             Err(error) => error,
         };
@@ -353,14 +339,13 @@ impl Write<'_> {
     /// An apply failed. It is not repeated while nothing changes if the API server rejects it.
     fn failed(&self, error: kube::Error) -> Error {
         let conflict = matches!(&error, kube::Error::Api(status) if status.code == 409);
-        let mut error = Error::request(format!("apply {}", self.describe()), error);
+        let mut error = Error::request(format!("apply {}", self.target.describe()), error);
         if conflict && self.names_version {
             error = error.into_rejected();
         }
         if error.kind() == ErrorKind::Rejected {
-            self.applier.remember(self.resource, &self.key, |memory| {
-                memory.reject(self.situation, error.clone())
-            });
+            self.target
+                .remember(|memory| memory.reject(self.situation, error.clone()));
         }
         error
     }
@@ -369,8 +354,8 @@ impl Write<'_> {
     /// lists whose fields `names` have the value of a desired entry, and the fields `left`. An apply cannot remove what it
     /// does not own.
     async fn repair(&self, names: &[String], left: &[Path]) -> Result<Value, Error> {
-        let gone = || Error::transient("Conflict", format!("another client deleted {}", self.describe()));
-        let mut live = self.applier.read(self.resource, &self.key).await?.ok_or_else(gone)?;
+        let live = self.target.read().await?;
+        let mut live = live.ok_or_else(|| self.target.was_deleted())?;
         if let Some(metadata) = live.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
         }
@@ -397,14 +382,11 @@ impl Write<'_> {
         );
         let patch = serde_json::from_value(Value::Array(operations)).map_err(|error| Error::bug(error.to_string()))?;
         let params = PatchParams {
-            field_manager: Some(self.applier.manager.clone()),
+            field_manager: Some(self.target.applier.manager.clone()),
             ..PatchParams::default()
         };
-        let answer = self
-            .applier
-            .patch(self.resource, &self.key, &params, &Patch::<Value>::Json(patch))
-            .await;
-        answer.map_err(|error| Error::request(format!("update {}", self.describe()), error))
+        let answer = self.target.patch(&params, &Patch::<Value>::Json(patch)).await;
+        answer.map_err(|error| Error::request(format!("update {}", self.target.describe()), error))
     }
 }
 pub(super) fn version(object: &Value) -> Option<&Value> {

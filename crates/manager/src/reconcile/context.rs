@@ -259,7 +259,7 @@ impl<K: Object> Context<K> {
         let Some(store) = shared.store::<C>().filter(|store| self.has_child(store, &key)) else {
             return Ok(None);
         };
-        let child = shared.applier.read(&store.resource, &key).await?;
+        let child = shared.applier.target(&store.resource, key).read().await?;
         child.map(|child| from_api_server(&child)).transpose()
     }
 
@@ -477,16 +477,12 @@ impl<K: Object> Context<K> {
             uid: Some(uid.to_string()),
             resource_version: None,
         });
-        let namespace = Some(&*key.namespace).filter(|namespace| !namespace.is_empty());
-        let deleted = shared
-            .applier
-            .delete(&store.resource, namespace, &key.name, &params)
-            .await;
-        match deleted {
+        let target = shared.applier.target(&store.resource, key.clone());
+        match target.delete(&params).await {
             Ok(gone) => {
                 if gone {
                     store.cache.deleted(key, uid);
-                    shared.applier.forget(&store.resource, key);
+                    target.forget();
                 }
                 self.state().writes += 1;
                 self.event(
@@ -498,7 +494,7 @@ impl<K: Object> Context<K> {
             }
             Err(kube::Error::Api(status)) if is_missing(&status, &key.name) => {
                 store.cache.deleted(key, uid);
-                shared.applier.forget(&store.resource, key);
+                target.forget();
                 Ok(false)
             }
             Err(error) => Err(Error::request(format!("delete {} {key}", store.resource.kind), error)),

@@ -397,7 +397,7 @@ pub async fn leave_alone<K: Object>(
     let regarding = ObjectReference {
         api_version: Some(K::api_version(&()).into_owned()),
         kind: Some(K::kind(&()).into_owned()),
-        namespace: Some(key.namespace.to_string()).filter(|namespace| !namespace.is_empty()),
+        namespace: key.in_namespace().map(str::to_owned),
         name: Some(key.name.to_string()),
         uid: metadata.uid,
         ..ObjectReference::default()
