@@ -16,7 +16,6 @@ use kube::{
 };
 use tower::{
     BoxError, ServiceExt,
-    filter::FilterLayer,
     layer::layer_fn,
     util::{BoxService, option_layer},
 };
@@ -24,7 +23,7 @@ use tower::{
 use crate::{
     metrics::RequestMetrics,
     tenure::{Guarded, Tenure},
-    transport::{Limited, Limits},
+    transport::{Limits, TimeLimited},
 };
 
 /// The largest buffer of a connection. The first list would make that of each watch grow to half a megabyte, hyper's limit, and
@@ -55,15 +54,13 @@ pub(crate) fn client_within(
     limits: Limits,
     metrics: RequestMetrics,
 ) -> Result<Client, kube::Error> {
-    let limited = layer_fn(|inner| Limited {
+    let limited = layer_fn(|inner| TimeLimited {
         inner,
         limits,
         metrics: Some(metrics.clone()),
     });
-    let checked = tenure.clone();
-    let checked = FilterLayer::new(move |request: Request<Body>| checked.check().map(|()| request));
     let builder = builder(config, tenure)?;
-    Ok(builder.with_layer(&limited).with_layer(&checked).build())
+    Ok(builder.with_layer(&limited).with_layer(&tenure.filter()).build())
 }
 
 /// Its connections send nothing after `tenure`, unless they are kube's own.

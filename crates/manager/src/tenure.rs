@@ -17,7 +17,9 @@ use hyper::{
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use kube::{Client, client::Body};
 use tokio::time::Instant;
-use tower::{BoxError, Service};
+use tower::{Layer as _, Service, filter::FilterLayer};
+
+use crate::transport::service;
 
 /// Until when this replica leads. Clones share it. Without an election, and before the first, it never ends.
 #[derive(Clone, Debug, Default)]
@@ -46,18 +48,16 @@ impl Tenure {
         if self.is_over() { Err(Over) } else { Ok(()) }
     }
 
+    /// A layer of a client that passes requests while the tenure lasts.
+    pub(crate) fn filter(&self) -> FilterLayer<impl Fn(Request<Body>) -> Result<Request<Body>, Over> + Clone + use<>> {
+        let tenure = self.clone();
+        FilterLayer::new(move |request| tenure.check().map(|()| request))
+    }
+
     /// A client that sends through `client` while the tenure lasts.
     pub(crate) fn guard(&self, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
-        let tenure = self.clone();
-        let service = tower::service_fn(move |request: Request<Body>| {
-            let (client, tenure) = (client.clone(), tenure.clone());
-            async move {
-                tenure.check()?;
-                client.send(request).await.map_err(BoxError::from)
-            }
-        });
-        Client::new(service, namespace)
+        Client::new(self.filter().layer(service(client)), namespace)
     }
 }
 

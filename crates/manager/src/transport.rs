@@ -63,26 +63,32 @@ struct Silent(Duration);
 /// client-go does. The delay that the API server asks for when it is busy is kept for [`retry_after`].
 pub fn limited(client: Client, limits: Limits, metrics: Option<RequestMetrics>) -> Client {
     let namespace = client.default_namespace().to_owned();
-    let service = tower::service_fn(move |request: Request<Body>| {
-        let client = client.clone();
-        async move { client.send(request).await }
-    });
-    let service = Limited {
-        inner: service,
+    let service = TimeLimited {
+        inner: service(client),
         limits,
         metrics,
     };
     Client::new(service, namespace)
 }
 
+/// The requests of `client` as a service, for layers around it.
+pub(crate) fn service(
+    client: Client,
+) -> impl Service<Request<Body>, Response = Response<Body>, Error = kube::Error, Future: Send> {
+    tower::service_fn(move |request| {
+        let client = client.clone();
+        async move { client.send(request).await }
+    })
+}
+
 /// A service that waits no longer than `limits` say, and counts requests.
-pub(crate) struct Limited<S> {
+pub(crate) struct TimeLimited<S> {
     pub(crate) inner: S,
     pub(crate) limits: Limits,
     pub(crate) metrics: Option<RequestMetrics>,
 }
 
-impl<S, B> Service<Request<Body>> for Limited<S>
+impl<S, B> Service<Request<Body>> for TimeLimited<S>
 where
     S: Service<Request<Body>, Response = Response<B>>,
     S::Error: Into<Error>,
