@@ -24,6 +24,10 @@ async fn a_settled_operator_sends_watches_and_lease_renewals_only() {
     renewals(&lab, 2).await;
     let before = lab.requests().await.len();
     let requests = renewals(&lab, 5).await.split_off(before);
+    for request in &requests {
+        let agent = &request.user_agent;
+        assert!(agent.starts_with("memcached-operator kube-manager/"), "{agent:?}");
+    }
     let sent: BTreeSet<String> = requests
         .iter()
         .map(|event| {

@@ -1,7 +1,11 @@
 //! Connections to the API server: through which proxy, and without the delays of small packets.
 
 use http_body_util::BodyExt as _;
-use hyper::{Request, Response, Uri, body::Incoming};
+use hyper::{
+    Request, Response, Uri,
+    body::Incoming,
+    header::{HeaderValue, USER_AGENT},
+};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::{
     client::{
@@ -44,6 +48,18 @@ const IDLE_CONNECTIONS: usize = 8;
 /// Certificates, keys or credentials that cannot be used.
 pub fn client(config: Config) -> Result<Client, kube::Error> {
     Ok(builder(config, &Tenure::default())?.build())
+}
+
+/// Names the program in each request, as client-go does, so that the API server's audit log shows it: `program (linux/x86_64)`. kube
+/// sends no user agent. One that `config` has stays.
+pub fn set_user_agent(config: &mut Config, program: &str) {
+    let (system, processor) = (std::env::consts::OS, std::env::consts::ARCH);
+    let has_agent = config.headers.iter().any(|(name, _)| name == USER_AGENT);
+    if let Ok(agent) = HeaderValue::from_str(&format!("{program} ({system}/{processor})"))
+        && !has_agent
+    {
+        config.headers.push((USER_AGENT, agent));
+    }
 }
 
 /// A client that sends nothing after `tenure`, waits no longer than `limits` say, and counts requests in `metrics`. These are layers of
@@ -169,6 +185,8 @@ mod tests {
         config.default_retry = false;
         config.auth_info.token = Some("secret".to_owned().into());
         config.auth_info.impersonate = Some("somebody".to_owned());
+        set_user_agent(&mut config, "shop-operator/1.2.3");
+        set_user_agent(&mut config, "another");
         let request = hyper::Request::get("/version").body(Vec::new()).unwrap();
         let text = client(config).unwrap().request_text(request).await.unwrap();
         assert!(text.contains("33"), "{text}");
@@ -176,6 +194,9 @@ mod tests {
         assert_eq!(seen.uri.path(), "/cluster/version");
         assert_eq!(seen.headers["authorization"], "Bearer secret");
         assert_eq!(seen.headers["impersonate-user"], "somebody");
+        let agent = seen.headers["user-agent"].to_str().unwrap();
+        assert!(agent.starts_with("shop-operator/1.2.3 ("), "{agent}");
+        assert_eq!(seen.headers.get_all("user-agent").iter().count(), 1);
     }
 
     #[tokio::test]

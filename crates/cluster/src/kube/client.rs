@@ -66,6 +66,8 @@ impl Cluster {
         config.connect_timeout = Some(Duration::from_secs(5));
         // Requests are retried in this module, which limits the time and reports the reason.
         config.default_retry = false;
+        let agent = concat!("olmkit/", env!("CARGO_PKG_VERSION"));
+        kube_manager::connection::set_user_agent(&mut config, agent);
         let namespace = namespace.map_or_else(|| config.default_namespace.clone(), str::to_owned);
         let server = config.cluster_url.to_string();
         let program = config.auth_info.exec.as_ref().and_then(|exec| exec.command.clone());

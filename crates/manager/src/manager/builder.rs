@@ -211,6 +211,8 @@ impl Builder {
         };
         // The queue retries with a back-off per object, so that other objects do not wait.
         config.default_retry = false;
+        let version = env!("CARGO_PKG_VERSION");
+        connection::set_user_agent(&mut config, &format!("{} kube-manager/{version}", self.name));
         let server = config.cluster_url.to_string();
         let host = config
             .cluster_url
