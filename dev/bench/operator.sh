@@ -6,7 +6,7 @@
 #
 #   PROFILE=dist        Cargo profile of memcached-operator and of the measuring programs (default dev)
 #   COUNTS=1000,10000   numbers of objects for memory and new lists; SETTLE=200,1000 those that are created at once
-#   REST=60             seconds of rest; CHURN=600 adds so many seconds with 100 changes each
+#   REST=60             seconds of rest; CHURN=600 adds so many seconds with RATE=100 changes each
 #   PEER=DIRECTORY      where the Go operator is built and kept (default: bench-peer in the cache directory)
 #
 # Needs Go and its module proxy, and the programs of `dev/tools/build.sh control-plane upstream`. With the numbers above a column takes
@@ -50,7 +50,7 @@ cargo build --locked --quiet -p memcached-operator --profile "$profile"
 cargo build --locked --quiet -p kube-testbed --features cli --example measure_operator --profile "$profile"
 programs=$target/$([ "$profile" = dev ] && echo debug || echo "$profile") rust=$programs/memcached-operator
 size() { awk -v plain="$(stat -c %s "$1")" -v packed="$(gzip -9c "$1" | wc -c)" 'BEGIN { printf "%.1f MB, %.1f MB packed", plain / 1e6, packed / 1e6 }'; }
-"$programs/examples/measure_operator" --counts "${COUNTS:-1000,10000}" --settle "${SETTLE:-200,1000}" --rest "${REST:-60}" --churn "${CHURN:-0}" \
+"$programs/examples/measure_operator" --counts "${COUNTS:-1000,10000}" --settle "${SETTLE:-200,1000}" --rest "${REST:-60}" --churn "${CHURN:-0}" --rate "${RATE:-100}" \
   --operator "memcached-operator ($profile)=$rust,$repository/config/crd/bases/cache.example.com_memcacheds.yaml" \
   --operator "Go, as scaffolded=$peer/default,$peer/definition.yaml" \
   --operator "Go, trimmed cache=$peer/trimmed,$peer/definition.yaml"

@@ -56,9 +56,12 @@ struct Arguments {
     /// Seconds of watching an operator that has nothing to do
     #[arg(long, default_value_t = 60)]
     rest: u64,
-    /// Seconds of changes, 100 in each second, with the largest count; 0 omits this measurement
+    /// Seconds of changes with the largest count; 0 omits this measurement
     #[arg(long, default_value_t = 0)]
     churn: u64,
+    /// Changes in each of these seconds
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rate: u32,
 }
 
 #[derive(Clone)]
@@ -408,7 +411,11 @@ async fn measure(plane: &ControlPlane, column: &Column, arguments: &Arguments) -
         note(format!("memory with {count} objects"), mib(operator.memory()?));
         relist(&bench, &operator, *count, &mut note).await?;
         if arguments.churn > 0 && Some(count) == arguments.counts.last() {
-            churn(&bench, &operator, (*count, arguments.churn), &mut note).await?;
+            let changes = Changes {
+                seconds: arguments.churn,
+                rate: arguments.rate,
+            };
+            churn(&bench, &operator, *count, changes, &mut note).await?;
         }
     }
     // It takes its finalizers away.
@@ -441,19 +448,27 @@ async fn relist(
     Ok(())
 }
 
-/// 100 changes of sizes in each second. The time from sending a change to the operator's first write for the object.
+/// How many changes to send.
+#[derive(Clone, Copy)]
+struct Changes {
+    seconds: u64,
+    rate: u32,
+}
+
+/// Changes sizes. The time from sending a change to the operator's first write for the object.
 async fn churn(
     bench: &Bench,
     operator: &Operator,
-    (count, seconds): (usize, u64),
+    count: usize,
+    Changes { seconds, rate }: Changes,
     note: &mut impl FnMut(String, String),
 ) -> anyhow::Result<()> {
     let known = bench.proxy.count();
     let busy = (operator.processor()?, processor_of_plane()?);
     let mut memory = vec![operator.memory()?];
-    let mut ticks = tokio::time::interval(Duration::from_millis(10));
+    let mut ticks = tokio::time::interval(Duration::from_secs(1) / rate);
     let mut changed = Vec::new();
-    let total = usize::try_from(seconds)? * 100;
+    let total = usize::try_from(seconds * u64::from(rate))?;
     for index in 0..total {
         ticks.tick().await;
         if index % total.div_ceil(5) == 0 && index > 0 {
@@ -461,7 +476,11 @@ async fn churn(
         }
         let name = format!("m{}", (index * 7919) % count);
         // Another size than the one before.
-        let size = if index / count % 2 == 0 { OTHER_SIZE } else { SIZE };
+        let size = if (index / count).is_multiple_of(2) {
+            OTHER_SIZE
+        } else {
+            SIZE
+        };
         let change = Patch::Merge(json!({ "spec": { "size": size } }));
         let objects = bench.objects.clone();
         changed.push(tokio::spawn(async move {
@@ -490,7 +509,8 @@ async fn churn(
         delays.push(write.unwrap_or(&end).duration_since(sent).as_millis());
     }
     delays.sort_unstable();
-    let p99 = delays.get(delays.len() * 99 / 100).context("no change")?;
+    let share = |hundredths: usize| delays.get(delays.len() * hundredths / 100).context("no change");
+    let (median, p99) = (share(50)?, share(99)?);
     let waiting = match waiting {
         0 => String::new(),
         waiting => format!(
@@ -499,8 +519,8 @@ async fn churn(
         ),
     };
     note(
-        format!("100 changes a second for {seconds} s: change to write, p99"),
-        format!("{p99} ms{waiting}"),
+        format!("{rate} changes a second for {seconds} s: change to write, median and p99"),
+        format!("{median}, {p99} ms{waiting}"),
     );
     note(format!("{} changes: requests", delays.len()), all);
     let per_change = |seconds: f64| format!("{:.2} ms", 1000.0 * seconds / delays.len() as f64);
