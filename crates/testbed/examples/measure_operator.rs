@@ -411,11 +411,7 @@ async fn measure(plane: &ControlPlane, column: &Column, arguments: &Arguments) -
         note(format!("memory with {count} objects"), mib(operator.memory()?));
         relist(&bench, &operator, *count, &mut note).await?;
         if arguments.churn > 0 && Some(count) == arguments.counts.last() {
-            let changes = Changes {
-                seconds: arguments.churn,
-                rate: arguments.rate,
-            };
-            churn(&bench, &operator, *count, changes, &mut note).await?;
+            churn(&bench, &operator, *count, arguments, &mut note).await?;
         }
     }
     // It takes its finalizers away.
@@ -448,21 +444,15 @@ async fn relist(
     Ok(())
 }
 
-/// How many changes to send.
-#[derive(Clone, Copy)]
-struct Changes {
-    seconds: u64,
-    rate: u32,
-}
-
-/// Changes sizes. The time from sending a change to the operator's first write for the object.
+/// Changes sizes at the rate of the arguments. The time from sending a change to the operator's first write for the object.
 async fn churn(
     bench: &Bench,
     operator: &Operator,
     count: usize,
-    Changes { seconds, rate }: Changes,
+    arguments: &Arguments,
     note: &mut impl FnMut(String, String),
 ) -> anyhow::Result<()> {
+    let (seconds, rate) = (arguments.churn, arguments.rate);
     let known = bench.proxy.count();
     let busy = (operator.processor()?, processor_of_plane()?);
     let mut memory = vec![operator.memory()?];

@@ -19,6 +19,7 @@ use super::{
     target::Target,
     write::{Live, Open, Text, Write, is_owned_by_others, version},
 };
+
 /// One apply of one object.
 pub(super) struct Attempt<'a> {
     target: Target<'a>,
@@ -63,12 +64,8 @@ impl<'a> Attempt<'a> {
         };
         if let Some(live) = live {
             let object = &live.object;
-            if object.pointer("/metadata/deletionTimestamp").is_some() {
-                return Err(attempt.target.being_deleted());
-            }
             let applied = attempt.own.is_some() || attempt.memory.is_about(object);
-            let checked = desired.check_owner(object, applied);
-            checked.map_err(|owner| attempt.target.taken(&owner))?;
+            attempt.target.check(&desired, object, applied)?;
             desired.keep(schema, object, keep);
             attempt.compare(&desired, object);
             attempt.live = Some(live);

@@ -267,14 +267,10 @@ async fn attempt<'a>(
 }
 
 fn created_before(target: &Target<'_>, desired: &Desired, live: Value) -> Result<Report, Error> {
-    if live.pointer("/metadata/deletionTimestamp").is_some() {
-        return Err(target.being_deleted());
-    }
     let created = Owner::all(&live)
         .iter()
         .any(|owner| owner.manager == target.applier.manager);
-    let checked = desired.check_owner(&live, created);
-    checked.map_err(|owner| target.taken(&owner))?;
+    target.check(desired, &live, created)?;
     Ok(Report::settled(live))
 }
 

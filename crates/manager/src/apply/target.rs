@@ -8,7 +8,7 @@ use kube::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Applier, error::Error, kind_of, memory::Memory};
+use super::{Applier, error::Error, kind_of, memory::Memory, prepare::Desired};
 use crate::ObjectKey;
 
 /// An object that an [`Applier`] reads and writes. It may not exist.
@@ -103,18 +103,19 @@ impl<'a> Target<'a> {
         format!("{} {}", self.resource.kind, self.key)
     }
 
-    pub(super) fn being_deleted(&self) -> Error {
-        let message = format!("{} is being deleted and waits for a finalizer", self.describe());
-        Error::waiting("DeletionPending", message)
+    /// # Errors
+    /// If the `live` object is being deleted or belongs to another owner. For `applied`, see [`Desired::check_owner`].
+    pub(super) fn check(&self, desired: &Desired, live: &Value, applied: bool) -> Result<(), Error> {
+        if live.pointer("/metadata/deletionTimestamp").is_some() {
+            let message = format!("{} is being deleted and waits for a finalizer", self.describe());
+            return Err(Error::waiting("DeletionPending", message));
+        }
+        let taken = |owner| Error::taken(format!("{} {owner}; delete or rename it", self.describe()));
+        desired.check_owner(live, applied).map_err(taken)
     }
 
     /// Another client deleted the object since it was seen.
     pub(super) fn was_deleted(&self) -> Error {
         Error::transient("Conflict", format!("another client deleted {}", self.describe()))
-    }
-
-    /// The object belongs to another owner.
-    pub(super) fn taken(&self, owner: &str) -> Error {
-        Error::taken(format!("{} {owner}; delete or rename it", self.describe()))
     }
 }
