@@ -56,7 +56,9 @@ pub async fn reconcile<R: Reconciler>(
             .map_err(|error| Error::request(format!("add the finalizer to {}", describe::<R::Object>(&key)), error))?;
         if let Some(answer) = added.and_then(|answer| serde_json::to_value(answer).ok()) {
             finalized = 1;
-            object = shared.wrote(&answer).unwrap_or(object);
+            shared.wrote(&answer);
+            let newest = shared.objects.get(&key).filter(|newest| newest.is(object.as_ref()));
+            object = newest.and_then(|newest| newest.read()).unwrap_or(object);
         }
     }
     let context = Context::new(Arc::clone(&shared), Arc::clone(&object));

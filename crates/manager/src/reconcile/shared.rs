@@ -27,7 +27,7 @@ use crate::health::Ready;
 use crate::{
     ObjectKey,
     apply::Applier,
-    cache::Cache,
+    cache::{Cache, Revision},
     cause,
     events::{Event, Publisher, Severity},
     manager::Scope as _,
@@ -132,12 +132,25 @@ impl<K: Object> Shared<K> {
     }
 
     /// The API server gave this answer to a write.
-    pub(super) fn wrote(&self, answer: &Value) -> Option<Arc<K>> {
-        let text = serde_json::to_vec(answer).ok()?;
-        let object: K = serde_json::from_slice(&text).ok()?;
-        self.written.note(object.meta().resource_version.as_deref());
+    pub(super) fn wrote(&self, answer: &Value) {
+        let text = |name: &str| answer.get("metadata")?.get(name)?.as_str();
+        let version = text("resourceVersion");
+        self.written.note(version);
+        let key = ObjectKey::new(text("namespace").unwrap_or_default(), text("name").unwrap_or_default());
+        let uid = text("uid").map(str::to_owned);
+        // Its event is often faster.
+        if self
+            .objects
+            .in_state(&Revision::from_parts(key, uid, version.unwrap_or_default()))
+            .is_some()
+        {
+            return;
+        }
+        let Ok(text) = serde_json::to_vec(answer) else { return };
+        let Ok(object) = serde_json::from_slice(&text) else {
+            return;
+        };
         let cached = self.projection.project(&object, &text);
         self.objects.written(&object, cached);
-        Some(Arc::new(object))
     }
 }

@@ -14,7 +14,10 @@ use kube::{Api, Client, Resource, api::ApiResource};
 use serde::{Deserialize as _, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{Error, Object, written::OwnWrites};
+use super::{
+    Error, Object,
+    written::{OpenWrite, OwnWrites},
+};
 use crate::{
     ObjectKey,
     apply::{Seen, hash, set},
@@ -241,18 +244,26 @@ impl Store {
         self.by_owner.keys(&digest(Some(uid)))
     }
 
-    /// The API server answered `object` to a write. Takes `managedFields` out of it.
-    pub fn wrote<K: Object>(&self, object: &mut Value) {
-        let child = self.project::<K>(object);
+    /// Begins a write to the child `key` by the reconcile of `writer`.
+    pub fn begin(&self, key: &ObjectKey, writer: ObjectKey) -> OpenWrite<'_> {
+        self.written.begin(key, writer)
+    }
+
+    /// The API server answered `object` to a write.
+    pub fn wrote<K: Object>(&self, write: OpenWrite<'_>, object: &mut Value) {
         let text = |name: &str| object.get("metadata")?.get(name)?.as_str();
         let (Some(name), version) = (text("name"), text("resourceVersion")) else {
             return;
         };
-        self.written.note(version);
         let key = ObjectKey::new(text("namespace").unwrap_or_default(), name);
         let uid = text("uid").map(str::to_owned);
         let revision = Revision::from_parts(key, uid, version.unwrap_or_default());
-        self.cache.written_at(revision, child);
+        write.answered(version);
+        // Its event is often faster.
+        if self.cache.in_state(&revision).is_none() {
+            let child = self.project::<K>(object);
+            self.cache.written_at(revision, child);
+        }
     }
 
     /// Reconciles the owners of a changed child, unless this process has changed it.
@@ -260,7 +271,7 @@ impl Store {
         &self,
         key: &ObjectKey,
         change: &Change<Child>,
-        queue: &WorkQueue<ObjectKey>,
+        queue: &Arc<WorkQueue<ObjectKey>>,
         forget: &(dyn Fn(&ApiResource, &ObjectKey) + Send + Sync),
     ) {
         let version = |side: &Option<Arc<Child>>| side.as_ref().map(|child| child.version);
@@ -270,21 +281,27 @@ impl Store {
             after.settled.store(before.settled.load(Relaxed), Relaxed);
             after.was_settled.store(before.was_settled.load(Relaxed), Relaxed);
         }
-        match version(&change.after) {
-            None => forget(&self.resource, key),
-            Some(after) if self.written.is_own(after) => return,
-            // A new list brought what was known.
-            after if after == version(&change.before) => return,
-            Some(_) => {}
-        }
         let sides = [&change.before, &change.after].into_iter().flatten();
         let mut owners: Vec<ObjectKey> = sides
             .filter_map(|child| Some(child.owner.as_ref()?.key.clone()))
             .collect();
         owners.dedup();
-        for owner in owners {
-            let cause = change.cause_for_others(&self.resource.kind, key);
-            add_owner(queue, owner, change.listed, cause);
+        let (queue, listed) = (Arc::clone(queue), change.listed);
+        let cause = change.cause_for_others(&self.resource.kind, key);
+        let queued = owners.clone();
+        let react = move || {
+            for owner in queued {
+                add_owner(&queue, owner, listed, cause.clone());
+            }
+        };
+        match version(&change.after) {
+            None => {
+                forget(&self.resource, key);
+                react();
+            }
+            // A new list brought what was known.
+            Some(after) if version(&change.before) == Some(after) => drop(self.written.is_own(after)),
+            Some(after) => self.written.arrived(key, after, &owners, react),
         }
     }
 }
@@ -419,13 +436,14 @@ mod tests {
             let metadata = json!({ "name": "a", "namespace": "b", "uid": "2", "resourceVersion": version });
             json!({ "metadata": metadata })
         };
+        let begin = || store.begin(&key, ObjectKey::new("b", "owner"));
         store.settle(&key, wish, &[], &at("3"));
         assert!(store.settled(&key, whole).is_none(), "not cached");
-        store.wrote::<Deployment>(&mut at("3"));
+        store.wrote::<Deployment>(begin(), &mut at("3"));
         assert!(store.settled(&key, whole).is_none());
         store.settle(&key, wish, &[], &at("3"));
         assert!(store.settled(&key, whole).is_some() && store.settled(&key, other).is_none());
-        store.wrote::<Deployment>(&mut at("4"));
+        store.wrote::<Deployment>(begin(), &mut at("4"));
         store.settle(&key, wish, &[], &at("3"));
         assert!(store.settled(&key, whole).is_none(), "another version was compared");
     }

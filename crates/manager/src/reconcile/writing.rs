@@ -14,6 +14,7 @@ use super::{
     context::{Backend, Queued},
     shared::Shared,
     store::{Child, ChildKind, MANAGED_BY, OWNER, Store, Wish, owner_annotation},
+    written::OpenWrite,
 };
 use crate::{
     ObjectKey,
@@ -159,21 +160,22 @@ impl<K: Object> Context<K> {
     /// Applies `child`, except the fields `immutable` of one that exists.
     pub(super) fn write<'a>(
         &'a self,
-        child: Desired,
+        mut child: Desired,
         immutable: &'a [&'a str],
     ) -> BoxFuture<'a, Result<Report, Error>> {
         Box::pin(async move {
-            let Desired { kind, key, value, wish } = child;
+            let value = std::mem::take(&mut child.value);
             let shared = match &self.backend {
-                Backend::Recording(recording) => return recording.apply(&key, value),
+                Backend::Recording(recording) => return recording.apply(&child.key, value),
                 Backend::Cluster(shared) => shared,
             };
-            let store = self.prepare(shared, &kind, &key)?;
-            let child = store.cache.get(&key);
-            let live = child.as_ref().and_then(|child| child.seen());
-            adopt::check(shared, self.object.as_ref(), child.as_deref()).await?;
+            let store = self.prepare(shared, &child.kind, &child.key)?;
+            let found = store.cache.get(&child.key);
+            let live = found.as_ref().and_then(|found| found.seen());
+            adopt::check(shared, self.object.as_ref(), found.as_deref()).await?;
+            let write = self.begin(store, &child.key);
             let report = shared.applier.apply_to(&store.resource, value, live, immutable).await;
-            self.finish(shared, store, &key, wish, immutable, report)
+            self.finish(shared, store, &child, immutable, write, report)
         })
     }
 
@@ -182,9 +184,9 @@ impl<K: Object> Context<K> {
         &self,
         shared: &Shared<K>,
         store: &Store,
-        key: &ObjectKey,
-        wish: Wish,
+        Desired { key, wish, .. }: &Desired,
         immutable: &[&str],
+        write: OpenWrite<'_>,
         report: Result<Report, Error>,
     ) -> Result<Report, Error> {
         if report.as_ref().is_err_and(|error| error.kind() == ErrorKind::Taken) {
@@ -192,9 +194,9 @@ impl<K: Object> Context<K> {
             let (client, queue) = (&shared.client, &shared.queue);
             shared.taken.watch(client, queue, &store.resource, key, owner);
         }
-        let report = self.wrote(store, key, report?);
+        let report = self.wrote(store, key, write, report?);
         if shared.applier.has_settled(&store.resource, key, &report) {
-            store.settle(key, wish, immutable, &report.object);
+            store.settle(key, *wish, immutable, &report.object);
         }
         Ok(report)
     }
@@ -229,12 +231,13 @@ impl<K: Object> Context<K> {
             let compared = compared.await?;
             let Compared::Differs(origin) = compared else {
                 self.keep_turn(shared, slots, found);
-                let wish = child.wish;
+                let begin = || self.begin(store, &child.key);
                 return match compared {
-                    Compared::Settled(report) => self.finish(shared, store, &child.key, wish, &[], Ok(report)),
-                    Compared::Elsewhere(write) => {
+                    Compared::Settled(report) => self.finish(shared, store, &child, &[], begin(), Ok(report)),
+                    Compared::Elsewhere(requests) => {
                         adopt::check(shared, self.object.as_ref(), store.cache.get(&child.key).as_deref()).await?;
-                        self.finish(shared, store, &child.key, wish, &[], write.run().await)
+                        let write = begin();
+                        self.finish(shared, store, &child, &[], write, requests.run().await)
                     }
                     _ => {
                         child.value = text.value();
@@ -285,26 +288,23 @@ impl<K: Object> Context<K> {
                 Backend::Cluster(shared) => shared,
             };
             let store = self.prepare(shared, &kind, &key)?;
-            let report = shared
-                .applier
-                .create_once(
-                    &store.resource,
-                    value,
-                    store
-                        .cache
-                        .get(&key)
-                        .and_then(|child| child.seen())
-                        .map(|seen| seen.object),
-                )
-                .await?;
-            Ok(self.wrote(store, &key, report))
+            let live = store.cache.get(&key).and_then(|child| child.seen());
+            let live = live.map(|seen| seen.object);
+            let write = self.begin(store, &key);
+            let report = shared.applier.create_once(&store.resource, value, live).await?;
+            Ok(self.wrote(store, &key, write, report))
         })
     }
 
+    /// Begins a write to a child.
+    fn begin<'s>(&self, store: &'s Store, key: &ObjectKey) -> OpenWrite<'s> {
+        store.begin(key, ObjectKey::of(self.object.as_ref()))
+    }
+
     /// Notes what was written, and publishes events about it.
-    fn wrote(&self, store: &Store, key: &ObjectKey, mut report: Report) -> Report {
+    fn wrote(&self, store: &Store, key: &ObjectKey, write: OpenWrite<'_>, mut report: Report) -> Report {
         if report.writes > 0 || store.cache.get(key).is_none() {
-            store.wrote::<K>(&mut report.object);
+            store.wrote::<K>(write, &mut report.object);
         }
         self.state().writes += report.writes;
         let child = format!("{} {}", store.resource.kind, key.name);

@@ -68,6 +68,34 @@ async fn an_own_write_is_known_before_its_event() {
     running.stop().await;
 }
 
+/// The event of a write is often faster than its answer.
+#[tokio::test]
+async fn the_event_of_an_own_write_starts_no_reconcile() {
+    let world = World::new("early").await;
+    let proxy = world.proxy().await;
+    let late = Rule::new(Fault::Late(Duration::from_millis(300)));
+    proxy.add(late.verb(Verb::Patch).resource("configmaps"));
+    let running = world.operator_through(1, "shops", proxy).await;
+    world.create("web", ShopSpec::default()).await;
+    world.is_available("web").await;
+    running.is_quiet().await;
+    let runs = running.runs();
+    world.set("web", json!({ "size": 2 })).await;
+    has_size(&world, "2").await;
+    running.is_quiet().await;
+    assert_eq!(running.runs(), runs + 1);
+    // That of another client does, even if it comes before the answer.
+    world.set("web", json!({ "size": 3 })).await;
+    has_size(&world, "3").await;
+    let other = Patch::Merge(json!({ "data": { "size": "9" } }));
+    let maps = world.api::<ConfigMap>();
+    maps.patch("web", &PatchParams::default(), &other).await.unwrap();
+    has_size(&world, "3").await;
+    running.is_quiet().await;
+    assert_eq!(running.runs(), runs + 3);
+    running.stop().await;
+}
+
 /// A deletion with `--cascade=orphan` keeps the children, also if the operator sees their change before the deletion.
 #[tokio::test]
 async fn an_orphan_is_not_adopted_by_its_former_owner() {
