@@ -155,12 +155,15 @@ impl<'a> Attempt<'a> {
             // An object of the same name that was created since then is not this one.
             set(&mut self.desired.body, &["metadata", "uid"], uid);
         }
-        let live = self.live.as_ref().map(|Seen { object, was_settled }| Live {
-            text: Text::new(object),
-            version: version(object).cloned(),
-            content: prepare::content(&self.schema, object),
-            is_known: *was_settled || self.memory.is_about(object),
-            has_stale_owner: self.has_stale_owner(object),
+        let live = self.live.as_ref().map(|Seen { object, was_settled }| {
+            let is_known = *was_settled || self.memory.is_about(object);
+            Live {
+                text: (!is_known || self.memory.is_contested()).then(|| Text::new(object)),
+                version: version(object).cloned(),
+                content: prepare::content(&self.schema, object),
+                is_known,
+                has_stale_owner: self.has_stale_owner(object),
+            }
         });
         let is_live = |path: &&Path| {
             self.live()

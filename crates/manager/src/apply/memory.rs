@@ -269,6 +269,12 @@ impl Memory {
         (!left.is_zero()).then_some(left)
     }
 
+    /// Returns true if another client has changed fields.
+    pub fn is_contested(&self) -> bool {
+        let troubles = self.troubles.as_ref();
+        troubles.is_some_and(|troubles| !troubles.contests.is_empty())
+    }
+
     /// The other client of a conflict.
     pub fn contestant(&self, field: &str) -> String {
         let contest = self.troubles.as_ref().and_then(|troubles| troubles.contests.get(field));

@@ -1,7 +1,7 @@
 //! Writes the status of an object where it differs.
 use std::{collections::BTreeSet, time::Duration};
 
-use kube::api::{ApiResource, Patch, PatchParams};
+use kube::api::{ApiResource, Patch};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -166,7 +166,7 @@ async fn patch_status(target: &Target<'_>, object: &Value, status: &Map<String, 
     if let Some(namespace) = key.in_namespace() {
         super::set(&mut body, &["metadata", "namespace"], namespace);
     }
-    let params = PatchParams::apply(&target.applier.manager).force();
+    let params = target.apply_params().force();
     let request = target.request();
     let request = request.patch_subresource("status", &key.name, &params, &Patch::Apply(body));
     let request = request.map_err(kube::Error::BuildRequest)?;

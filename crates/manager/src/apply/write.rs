@@ -59,7 +59,8 @@ pub(crate) struct Write<'a> {
 
 /// The live object.
 pub(super) struct Live {
-    pub text: Text,
+    /// Absent if no request depends on it: the object is known, and no other client fights over its fields.
+    pub text: Option<Text>,
     /// Its resource version.
     pub version: Option<Value>,
     /// A digest of its [content](prepare::content).
@@ -68,6 +69,12 @@ pub(super) struct Live {
     pub is_known: bool,
     /// It has owners of the same name that are gone, and that an apply would not remove.
     pub has_stale_owner: bool,
+}
+
+impl Live {
+    fn object(&self) -> Value {
+        self.text.as_ref().map(Text::value).unwrap_or_default()
+    }
 }
 
 /// A field that is not as desired.
@@ -94,7 +101,7 @@ impl Write<'_> {
 
     async fn create(&self) -> Result<Report, Error> {
         // Without force: should another client have created it just now, it is not taken over.
-        let params = PatchParams::apply(&self.target.applier.manager);
+        let params = self.target.apply_params();
         let object = self.send(&params).await?;
         let conflict = self.learn(&object, true);
         Ok(Report {
@@ -122,7 +129,7 @@ impl Write<'_> {
         if live.has_stale_owner {
             return Ok(DryRun::Unknown);
         }
-        let params = PatchParams::apply(&self.target.applier.manager).force().dry_run();
+        let params = self.target.apply_params().force().dry_run();
         let patch = Patch::Apply(&self.desired.0);
         let answer = match self.target.patch(&params, &patch).await {
             Ok(answer) => answer,
@@ -133,7 +140,7 @@ impl Write<'_> {
             Err(_) => return Ok(DryRun::Unknown),
         };
         let schema = Arc::clone(&self.schema);
-        let before = live.text.value();
+        let before = live.object();
         let is_changed = |open: &Open| {
             let value = |object| open.found.path.value_in(&schema, object);
             value(&before) != value(&answer)
@@ -163,10 +170,10 @@ impl Write<'_> {
             };
             return Ok(Report {
                 conflict: Some(conflict),
-                ..Report::settled(live.text.value())
+                ..Report::settled(live.object())
             });
         }
-        let params = PatchParams::apply(&self.target.applier.manager).force();
+        let params = self.target.apply_params().force();
         let (mut writes, mut applied) = (1, true);
         let mut object = if live.has_stale_owner {
             applied = false;
@@ -229,7 +236,7 @@ impl Write<'_> {
 
     /// An apply would change nothing, although the objects differ.
     pub(super) fn accept(&self) -> Report {
-        let object = self.live.as_ref().map(|live| live.text.value()).unwrap_or_default();
+        let object = self.live.as_ref().map(Live::object).unwrap_or_default();
         let overridden = self.learn(&object, false);
         let conflict = overridden.or_else(|| self.memory.conflict());
         Report {
