@@ -269,7 +269,7 @@ impl Memory {
         (!left.is_zero()).then_some(left)
     }
 
-    /// Returns true if another client has changed fields.
+    /// Returns true if another client, or admission, has changed fields.
     pub fn is_contested(&self) -> bool {
         let troubles = self.troubles.as_ref();
         troubles.is_some_and(|troubles| !troubles.contests.is_empty())

@@ -59,7 +59,7 @@ pub(crate) struct Write<'a> {
 
 /// The live object.
 pub(super) struct Live {
-    /// Absent if no request depends on it: the object is known, and no other client fights over its fields.
+    /// Absent if neither a request nor a report can need it: the object is known, and its fields are not contested.
     pub text: Option<Text>,
     /// Its resource version.
     pub version: Option<Value>,

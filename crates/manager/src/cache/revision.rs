@@ -5,6 +5,7 @@ use std::{
 };
 
 use kube::Resource;
+use serde_json::Value;
 
 use crate::ObjectKey;
 
@@ -31,6 +32,14 @@ impl Revision {
             uid,
             version: number(version),
         }
+    }
+
+    /// The state of an object that the API server sent. `None` if it has no name.
+    pub(crate) fn of(object: &Value) -> Option<Self> {
+        let text = |name: &str| object.get("metadata")?.get(name)?.as_str();
+        let key = ObjectKey::new(text("namespace").unwrap_or_default(), text("name")?);
+        let uid = text("uid").map(str::to_owned);
+        Some(Self::from_parts(key, uid, text("resourceVersion").unwrap_or_default()))
     }
 
     pub(super) fn known<T>(&self, object: Arc<T>) -> CachedObject<T> {

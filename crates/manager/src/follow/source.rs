@@ -90,7 +90,7 @@ where
     }
 
     fn store(&self, object: RawObject<'_>, list: Option<Instant>) -> serde_json::Result<()> {
-        // A new list contains mostly known objects, and the answers to own writes are known before their events.
+        // A new list contains mostly known objects, and the answer to an own write may come before its event.
         let value = match self.cache.in_state(&object.revision) {
             Some(known) => Some(known),
             None => (self.project)(object.text)?.map(Arc::new),

@@ -57,7 +57,9 @@ pub async fn reconcile<R: Reconciler>(
         if let Some(answer) = added.and_then(|answer| serde_json::to_value(answer).ok()) {
             finalized = 1;
             shared.wrote(&answer);
-            let newest = shared.objects.get(&key).filter(|newest| newest.is(object.as_ref()));
+            // One that is being deleted by now gets no children: the reconcile ends with the object as it was.
+            let newest = shared.objects.get(&key);
+            let newest = newest.filter(|newest| newest.is(object.as_ref()) && !newest.seen.is_deleting);
             object = newest.and_then(|newest| newest.read()).unwrap_or(object);
         }
     }

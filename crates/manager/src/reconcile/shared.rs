@@ -133,23 +133,16 @@ impl<K: Object> Shared<K> {
 
     /// The API server gave this answer to a write.
     pub(super) fn wrote(&self, answer: &Value) {
-        let text = |name: &str| answer.get("metadata")?.get(name)?.as_str();
-        let version = text("resourceVersion");
-        self.written.note(version);
-        let key = ObjectKey::new(text("namespace").unwrap_or_default(), text("name").unwrap_or_default());
-        let uid = text("uid").map(str::to_owned);
+        let Some(revision) = Revision::of(answer) else { return };
         // Its event is often faster.
-        if self
-            .objects
-            .in_state(&Revision::from_parts(key, uid, version.unwrap_or_default()))
-            .is_some()
-        {
+        if self.objects.in_state(&revision).is_some() {
             return;
         }
         let Ok(text) = serde_json::to_vec(answer) else { return };
-        let Ok(object) = serde_json::from_slice(&text) else {
+        let Ok(object) = serde_json::from_slice::<K>(&text) else {
             return;
         };
+        self.written.note(object.meta().resource_version.as_deref());
         let cached = self.projection.project(&object, &text);
         self.objects.written(&object, cached);
     }

@@ -251,14 +251,8 @@ impl Store {
 
     /// The API server answered `object` to a write.
     pub fn wrote<K: Object>(&self, write: OpenWrite<'_>, object: &mut Value) {
-        let text = |name: &str| object.get("metadata")?.get(name)?.as_str();
-        let (Some(name), version) = (text("name"), text("resourceVersion")) else {
-            return;
-        };
-        let key = ObjectKey::new(text("namespace").unwrap_or_default(), name);
-        let uid = text("uid").map(str::to_owned);
-        let revision = Revision::from_parts(key, uid, version.unwrap_or_default());
-        write.answered(version);
+        let Some(revision) = Revision::of(object) else { return };
+        write.answered(object.pointer("/metadata/resourceVersion").and_then(Value::as_str));
         // Its event is often faster.
         if self.cache.in_state(&revision).is_none() {
             let child = self.project::<K>(object);
@@ -299,7 +293,7 @@ impl Store {
                 forget(&self.resource, key);
                 react();
             }
-            // A new list brought what was known.
+            // The answer to an own write came first, or a new list brought what was known.
             Some(after) if version(&change.before) == Some(after) => drop(self.written.is_own(after)),
             Some(after) => self.written.arrived(key, after, &owners, react),
         }

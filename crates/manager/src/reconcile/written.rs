@@ -1,6 +1,6 @@
 //! Writes of this process, whose events bring no news.
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, hash_map::Entry},
     slice,
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -10,7 +10,7 @@ use crate::{ObjectKey, cache::digest};
 /// Maximum number of pending events.
 const MOST: usize = 4096;
 
-/// Maximum number of events that wait for one answer. More than one are not all of this process.
+/// Maximum number of events that wait for one answer. It is the answer to one of them at most, so all others are news.
 const MOST_EARLY: usize = 16;
 
 /// The writes of this process to objects of one kind. The event of a write and the answer to it can come in either order.
@@ -36,18 +36,21 @@ struct Open {
 impl OwnWrites {
     /// Begins a write to `object` by the reconcile of `writer`.
     pub fn begin(&self, object: &ObjectKey, writer: ObjectKey) -> OpenWrite<'_> {
-        let mut is_first = false;
-        self.lock().open.entry(object.clone()).or_insert_with(|| {
-            is_first = true;
-            Open {
-                writer,
-                early: Vec::new(),
-                react: None,
+        let open = Open {
+            writer,
+            early: Vec::new(),
+            react: None,
+        };
+        let first = match self.lock().open.entry(object.clone()) {
+            Entry::Vacant(place) => {
+                place.insert(open);
+                Some(object.clone())
             }
-        });
+            Entry::Occupied(_) => None,
+        };
         OpenWrite {
             writes: self,
-            object: is_first.then(|| object.clone()),
+            object: first,
         }
     }
 

@@ -477,6 +477,27 @@ async fn nothing_is_written_for_an_object_that_is_being_deleted() {
     running.stop().await;
 }
 
+/// The watch shows the deletion before the answer to the write that added the finalizer.
+#[tokio::test]
+async fn an_object_that_is_deleted_while_it_gets_its_finalizer_gets_no_children() {
+    let world = World::new("brief").await;
+    let proxy = world.proxy().await;
+    let late = Rule::new(Fault::Late(Duration::from_secs(5)));
+    proxy.add(late.verb(Verb::Patch).resource("shops").times(1));
+    let running = world.operator_through(1, "shops", proxy).await;
+    world.create("web", ShopSpec::default()).await;
+    let shops = world.api::<Shop>();
+    eventually("the finalizer", async || {
+        (!shops.get("web").await.unwrap().finalizers().is_empty()).then_some(())
+    })
+    .await;
+    shops.delete("web", &DeleteParams::default()).await.unwrap();
+    world.deleted::<Shop>("web").await;
+    running.is_quiet().await;
+    assert_eq!(writes(&running, 0, "configmaps"), Vec::<String>::new());
+    running.stop().await;
+}
+
 /// 122: a finalizer is removed although another one was added in between.
 #[tokio::test]
 async fn a_finalizer_of_somebody_else_stays() {
