@@ -63,8 +63,8 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The parameters of an apply without force. The API server rejects unknown fields in every apply. It need not parse the body a
-    /// second time to find doubled fields, which is a seventh of its work.
+    /// The parameters of an apply without force. The API server rejects unknown fields in every apply. Without validation it does not
+    /// parse the body a second time to find duplicate fields, which takes a seventh of an apply's processor time.
     pub(super) fn apply_params(&self) -> PatchParams {
         PatchParams::apply(&self.applier.manager).validation_ignore()
     }
